@@ -117,8 +117,8 @@ describe('migrations', () => {
 describe('a database that cannot be used', () => {
   test.each<[what: string, parts: Parameters<typeof changed>[1], words: string]>([
     ['that is not there', { pathname: '/nowhere' }, 'has no database nowhere'],
-    ['of nobody', { username: 'stranger' }, 'does not let stranger use the database'],
-    ['behind a port nobody listens on', { port: '1' }, '127.0.0.1:1 cannot be reached (connect ECONNREFUSED'],
+    ['of nobody', { username: 'stranger' }, 'denies stranger access to the database'],
+    ['behind a port nobody listens on', { port: '1' }, '127.0.0.1:1 is unreachable (connect ECONNREFUSED'],
   ])('%s is named, and the password is not', async (_what, parts, words) => {
     const message = await refused(changed(await createTestDatabase(), { password: 'hidden', ...parts }))
     expect(message).toContain(words)
@@ -128,7 +128,7 @@ describe('a database that cannot be used', () => {
   test('with a certificate that cannot be read is refused', async () => {
     expect(
       await refused(`${await createTestDatabase()}?sslmode=require&sslrootcert=/nowhere/ca.pem`),
-    ).toMatch(/^DATABASE_URL cannot be used \(ENOENT/)
+    ).toMatch(/^DATABASE_URL is not usable \(ENOENT/)
   })
 
   test('that does not speak TLS is not used without it', async () => {
@@ -140,7 +140,7 @@ describe('a database that cannot be used', () => {
     const name = `${new URL(url).pathname.slice(1)}_ascii`
     await query(url, `create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`)
     onTestFinished(async () => void (await query(url, `drop database ${name}`)))
-    expect(await refused(changed(url, { pathname: `/${name}` }))).toContain('keeps text as SQL_ASCII')
+    expect(await refused(changed(url, { pathname: `/${name}` }))).toContain('uses the encoding SQL_ASCII')
   })
 })
 
@@ -160,7 +160,7 @@ describe('the data directory', () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
     expect(await refused(await createTestDatabase('empty'), dataDir)).toContain(
-      'holds files (such as parley.db) that belong to another one',
+      'contains files (such as parley.db) that belong to another database',
     )
   })
 })
@@ -173,7 +173,7 @@ describe('the secret', () => {
     const { key } = await startApp(env)
     await startApp({ ...env, PARLEY_PARENT_KEY: key })
     expect(await refusal(startApp({ ...env, PARLEY_SECRET: OTHER }))).toContain(
-      'set PARLEY_SECRET to the same text for all of them',
+      'Set PARLEY_SECRET to the same value on all servers',
     )
   })
 
@@ -182,7 +182,7 @@ describe('the secret', () => {
     const { key } = await startApp({ ...env, PARLEY_SECRET: SECRET })
     const next = { ...env, PARLEY_SECRET: OTHER, PARLEY_SECRET_PREVIOUS: SECRET, PARLEY_PARENT_KEY: key }
     await startApp(next)
-    expect(await refusal(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain('use another secret')
+    expect(await refusal(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain('use a different secret')
   })
 })
 

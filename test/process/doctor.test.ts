@@ -137,7 +137,7 @@ describe('what fails is named with what to do', () => {
     expect((await examine(folder, path('file'))).found['data directory']).toMatch(/^fail: .*EEXIST/)
     expect((await examine(folder, path('file/data'))).found['data directory']).toMatch(/^fail: .*is a file/)
     const { found } = await examine(folder, { PARLEY_DATA_DIR: folder })
-    expect(found['data directory']).toMatch(/^fail: .*holds other files/)
+    expect(found['data directory']).toMatch(/^fail: .*contains other files/)
     expect(found.database).toBeUndefined()
   })
 

@@ -95,7 +95,7 @@ describe('a database without tables beside files', () => {
     await spoil(join(dataDir, 'parley.db'))
     const before = await readAll(dataDir)
     expect(await refusal(start(dataDir))).toMatch(
-      /holds other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
+      /contains other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
     )
     expect(await readAll(dataDir)).toEqual(before)
   })

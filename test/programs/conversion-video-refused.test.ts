@@ -12,8 +12,8 @@ import { makeFolder } from '../support/process.ts'
 // These start many processes, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-const NO_VIDEO = 'unconvertible: This is no MP4, MOV, WebM or Matroska video.'
-const DAMAGED = 'unconvertible: The video cannot be read: it is damaged or not complete.'
+const NO_VIDEO = 'unconvertible: The file is not an MP4, MOV, WebM or Matroska video.'
+const DAMAGED = 'unconvertible: The video cannot be read: it is damaged or incomplete.'
 
 /** A server that counts who comes. */
 async function listen() {
@@ -114,7 +114,7 @@ describe('when ffmpeg fails for want of', () => {
   test('an encoder, the reason says so', async () => {
     const { folder, convert } = await fail("Unknown encoder 'libx264'")
     const { refused } = await convert('video', await makeVideo(join(folder, 'clip.mp4')))
-    expect(refused).toBe('unconvertible: The ffmpeg of this server cannot make H.264 with AAC.')
+    expect(refused).toBe('unconvertible: The ffmpeg of this server cannot encode H.264 with AAC.')
   })
 })
 
@@ -174,7 +174,7 @@ describe('what is no whole video is refused, and nothing of it stays', () => {
       'attached_pic',
       source,
     )
-    const refused = 'unconvertible: The file holds no moving pictures.'
+    const refused = 'unconvertible: The file contains no video.'
     expect(await convert('video', source)).toEqual({ refused, left: [] })
   })
 

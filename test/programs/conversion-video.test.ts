@@ -165,7 +165,7 @@ test('without ffmpeg a video is left as it is, and says why', async () => {
   expect(converted).toEqual({
     result: 'original',
     file: { path: source, mediaType: 'application/octet-stream' },
-    reason: 'This server has no ffmpeg, so videos are served as they were uploaded.',
+    reason: 'This server has no ffmpeg, so it serves videos as uploaded.',
   })
   expect(left).toEqual([])
 })

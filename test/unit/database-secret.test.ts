@@ -47,7 +47,7 @@ describe('the secret', () => {
   test('that cannot be read is refused with its path', async () => {
     await mkdir(join(dataDir, 'secret'))
     expect(await refusal(loadOrCreateSecret(dataDir, randomBytes))).toContain(
-      `The file ${join(dataDir, 'secret')} cannot be used by`,
+      `The file ${join(dataDir, 'secret')} is not usable by`,
     )
   })
 })

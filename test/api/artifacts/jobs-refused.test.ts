@@ -23,7 +23,7 @@ import { makeZip } from '../../support/zip.ts'
 // These run other programs, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-const REASON = 'This is no MP4, MOV, WebM or Matroska video.'
+const REASON = 'The file is not an MP4, MOV, WebM or Matroska video.'
 const page = Buffer.from('<!doctype html><script>alert(1)</script>')
 
 describe('what is dangerous', () => {

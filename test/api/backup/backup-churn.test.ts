@@ -63,5 +63,5 @@ test('files that come and go make writers wait for a moment in the end, and are 
 
 test('files that come and go end a backup of a bucket, which cannot make them wait', async () => {
   const { collecting } = await churn(false)
-  expect(await refusal(collecting.next())).toContain('Files come and go faster than the bucket can be read')
+  expect(await refusal(collecting.next())).toContain('Files change faster than the bucket can be read')
 })

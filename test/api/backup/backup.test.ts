@@ -205,7 +205,7 @@ describe('is refused', () => {
   test('with a name that is taken', async () => {
     await (await openDatabase({ dataDir, role: 'server' })).close()
     await writeFile(archiveIn(), 'mine')
-    expect(await refusal(backUp(dataDir, archiveIn()))).toContain('is there already')
+    expect(await refusal(backUp(dataDir, archiveIn()))).toContain('already exists')
     expect(await readFile(archiveIn(), 'utf8')).toBe('mine')
   })
 

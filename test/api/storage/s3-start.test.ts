@@ -28,7 +28,11 @@ async function refusal(server: S3Server, options?: StoreOptions): Promise<string
 describe('a bucket that is not usable stops the start with a sentence', () => {
   test.each([
     [404, 'NoSuchBucket', /^The bucket test-bucket at http\S+ does not exist; .*S3_BUCKET/],
-    [403, 'AccessDenied', /denies access with these credentials \(AccessDenied\); they need s3:ListBucket,/],
+    [
+      403,
+      'AccessDenied',
+      /denies access with these credentials \(AccessDenied\); they need the permissions s3:ListBucket,/,
+    ],
     [403, 'SignatureDoesNotMatch', /rejects the credentials .*AWS_SECRET_ACCESS_KEY/],
     [301, 'PermanentRedirect', /is in another region .*S3_REGION/],
     [400, 'AuthorizationHeaderMalformed', /is in another region .*S3_REGION/],
@@ -122,7 +126,7 @@ describe('a place in a bucket', () => {
     const server = await S3Server.start()
     server.objects.set(`files/${randomUUID()}`, { bytes: Buffer.from('whose?'), modifiedMs: 0 })
     expect(await refusal(server)).toMatch(
-      /holds files under files\/ already.*files\/installation .* holds ours/,
+      /already contains files under files\/.*files\/installation with the content ours/,
     )
     server.objects.set(MARK, { bytes: Buffer.from('ours'), modifiedMs: 0 })
     expect(await listNames(await openStore(server))).toHaveLength(1)

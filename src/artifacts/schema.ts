@@ -54,7 +54,9 @@ export type ArtifactStatus = z.output<typeof ArtifactStatus>
 
 export const ArtifactReservation = z
   .strictObject({
-    kind: ArtifactKind.optional().meta({ description: 'Kind of the upload. Unset allows any kind.' }),
+    kind: ArtifactKind.optional().meta({
+      description: 'Kind of the upload. If omitted, any kind may be uploaded.',
+    }),
     related_to: uuid.optional().meta({ description: 'Id of the artifact that this one belongs to.' }),
     expires_in: z
       .int()

@@ -53,7 +53,7 @@ export const FileUpload = z
         seconds: z.coerce.number().int().min(3_600).max(2_592_000),
       })
       .optional()
-      .meta({ description: 'Deletes the file automatically after this time. Unset keeps the file.' }),
+      .meta({ description: 'Deletes the file automatically after this time. If omitted, the file is kept.' }),
   })
   .meta({ id: 'FileUpload' })
 export type FileUpload = z.output<typeof FileUpload>
@@ -67,11 +67,9 @@ export const FileListQuery = z.object({
     .max(10_000)
     .default(10_000)
     .meta({ description: 'Maximum number of files to return.' }),
-  after: reference()
-    .optional()
-    .meta({
-      description: 'Id of a file; returns only files after it in the list. The file may have been deleted.',
-    }),
+  after: reference().optional().meta({
+    description: 'Id of a file; returns only files after it in the list. The file may have been deleted.',
+  }),
   order: z
     .enum(['asc', 'desc'])
     .default('desc')
@@ -89,12 +87,9 @@ export const FileObject = z
     filename: z.string(),
     purpose: z.string(),
     status: z.literal('processed').meta({ description: 'Always `processed`: a file is usable immediately.' }),
-    expires_at: unixTime
-      .optional()
-      .meta({
-        description:
-          'Time at which the file is deleted, in Unix seconds; absent if the file does not expire.',
-      }),
+    expires_at: unixTime.optional().meta({
+      description: 'Time at which the file is deleted, in Unix seconds; absent if the file does not expire.',
+    }),
   })
   .meta({ id: 'File' })
 

@@ -55,7 +55,7 @@ test('what is not is named with what to do', async () => {
     'mcp far': expect.stringMatching(
       /^warn: http:\S+ is not usable .*correct mcp\.far in the PARLEY_CONFIG file$/,
     ),
-    'mcp near': expect.stringMatching(/^warn: \.\/nowhere cannot be used .*ENOENT/),
+    'mcp near': expect.stringMatching(/^warn: \.\/nowhere is not usable .*ENOENT/),
     redis: expect.stringMatching(/^warn: Redis at 127\.0\.0\.1:\d+ is not usable .*correct REDIS_URL/),
     'free space': expect.stringMatching(/^warn: .*(each parent key may store unlimited data|free up space)/),
   })

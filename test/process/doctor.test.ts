@@ -153,7 +153,7 @@ describe('what fails is named with what to do', () => {
   test('a secret that is lost, or another one', async () => {
     const folder = await makeInstallation()
     const other = { PARLEY_SECRET: 'another secret of at least 32 bytes' }
-    expect((await examine(folder, other)).found.secret).toMatch(/^fail: .*sealed with another secret/)
+    expect((await examine(folder, other)).found.secret).toMatch(/^fail: .*encrypted with a different secret/)
     const former = (await readFile(join(folder, 'data/secret'), 'utf8')).trim()
     const { found } = await examine(folder, { ...other, PARLEY_SECRET_PREVIOUS: former })
     expect(found.secret).toMatch(

@@ -50,7 +50,7 @@ describe('a program', () => {
   test('that says too much, or ends, costs a round and is started again', async () => {
     const app = await startWithMcp(stand, program(), ['huge', 'die'])
     for (const name of ['huge', 'die']) {
-      expect(await resultOf(app, name)).toBe('Error: the server of this tool gave no answer')
+      expect(await resultOf(app, name)).toBe('Error: the server of this tool did not respond')
       const answered = async () => (await resultOf(app, 'echo', '{"text":"hi"}')) === 'echo: hi'
       expect(await eventually(answered, true)).toBe(true)
     }
@@ -82,9 +82,7 @@ describe('a program', () => {
   test('that is not there is told of, and holds nothing up', async () => {
     const { log, lines } = createLineLog()
     const app = await startWithMcp(stand, program({ command: '/gone/program' }), [], { log })
-    expect(await resultOf(app, 'here__echo')).toBe(
-      "Error: the tool 'here__echo' cannot be reached at the moment",
-    )
+    expect(await resultOf(app, 'here__echo')).toBe("Error: the tool 'here__echo' is currently unavailable")
     const told = async () =>
       lines
         .map((line) => JSON.parse(line))

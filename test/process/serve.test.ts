@@ -108,7 +108,7 @@ describe('a data directory', () => {
       await chmod(folder, 0o755)
       await mkdir(join(folder, 'data'), { mode: 0o555 })
       const text = await sentence({ folder, wrapper: isRoot ? asNobody : [] })
-      expect(text).toMatch(/The data directory \S+\/data cannot be used by .*uid \d+.* \(EACCES\)/)
+      expect(text).toMatch(/The data directory \S+\/data is not usable by .*uid \d+.* \(EACCES\)/)
     },
   )
 
@@ -148,14 +148,14 @@ describe('a secret', () => {
   test('other than the one the agent keys were sealed with is refused', async () => {
     const folder = await makeInstallation()
     const text = await sentence({ folder, env: { PARLEY_SECRET: 'o'.repeat(48) } })
-    expect(text).toContain('sealed with another secret')
+    expect(text).toContain('encrypted with a different secret')
     expect(text).not.toContain('ooo')
   })
 
   test('replaced in its file is refused too', async () => {
     const folder = await makeInstallation()
     await writeFile(join(folder, 'data/secret'), 'x'.repeat(48))
-    expect(await sentence({ folder })).toContain('sealed with another secret')
+    expect(await sentence({ folder })).toContain('encrypted with a different secret')
   })
 
   test('given by PARLEY_SECRET is the one to give again', async () => {

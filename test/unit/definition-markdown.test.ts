@@ -22,11 +22,11 @@ const brokenMarkdown: [text: string, message: string][] = [
   ['---\nname: A\n---\n\n \n', 'instructions: must not be blank (line 5, column 1)'],
   [
     '---\nname: A\ninstructions: b\n---\n\na',
-    'instructions: belongs after the front matter, not into it (line 3, column 15)',
+    'instructions: must follow the front matter, not be part of it (line 3, column 15)',
   ],
   [
     '---\nname: A\ninstructions:\n---\n\na',
-    'instructions: belongs after the front matter, not into it (line 3, column 14)',
+    'instructions: must follow the front matter, not be part of it (line 3, column 14)',
   ],
   [
     '---\r\nname: A\r\ntemperature: 3\r\n---\r\n\r\na',

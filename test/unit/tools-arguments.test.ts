@@ -68,7 +68,7 @@ describe('arguments that do not fit', () => {
     ['{"a":NaN}', [], 'they are not valid JSON'],
     ['null', [], 'they must be a JSON object'],
     ['[]', [], 'they must be a JSON object'],
-    ['{"a":{"\\u005f_proto__":1}}', [], 'they have the key __proto__'],
+    ['{"a":{"\\u005f_proto__":1}}', [], 'they contain the key __proto__'],
     [deep, [], 'they are nested deeper than 64'],
     [`{"a":"${'x'.repeat(262_144)}"}`, [], 'they are larger than 256 KiB'],
     [
@@ -85,13 +85,13 @@ describe('arguments that do not fit', () => {
       'a must match pattern "^[\\w-]\\-$"',
     ],
     ['{}', [host({}), foreign({ required: ['a'] })], "must have required property 'a'"],
-    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'they cannot be checked by their schema'],
-    ['{}', [host(exploding())], 'they cannot be checked in time'],
-    ['{}', [foreign(exploding())], 'they cannot be checked in time'],
+    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'their schema cannot be evaluated'],
+    ['{}', [host(exploding())], 'checking them takes too long'],
+    ['{}', [foreign(exploding())], 'checking them takes too long'],
     [
       `{"a":"${'a'.repeat(60)}!"}`,
       [host({ properties: { a: { pattern: '^(a+)+$' } } })],
-      'they cannot be checked in time',
+      'checking them takes too long',
     ],
   ])('%.30s', (text, rules, problem) => {
     expect(readArguments(text, rules)).toEqual({ problem })
@@ -102,10 +102,10 @@ describe('arguments that do not fit', () => {
     const server: Rule = { schema: exploding(), origin: 'mcp' }
     for (const rule of [theirs, ours, server]) readArguments('{}', [rule])
     expect(readArguments('{}', [theirs])).toEqual({
-      problem: 'they cannot be checked: their schema takes too long',
+      problem: 'they cannot be checked, because their schema takes too long',
     })
     for (const rule of [ours, server]) {
-      expect(readArguments('{}', [rule])).toEqual({ problem: 'they cannot be checked in time' })
+      expect(readArguments('{}', [rule])).toEqual({ problem: 'checking them takes too long' })
     }
   })
 })
@@ -120,7 +120,7 @@ describe('a result', () => {
     fc.assert(
       fc.property(fc.array(character, { minLength: 1, maxLength: 20 }), (characters) => {
         const text = characters.join('').repeat(65_537)
-        const [kept = '', note] = capText(text).split('\n[The result was cut off: ')
+        const [kept = '', note] = capText(text).split('\n[The result was truncated: ')
         expect(text.toWellFormed().startsWith(kept)).toBe(true)
         expect(note).toBe(`it has ${Buffer.byteLength(text)} bytes, of which only the beginning is shown.]`)
         const sizeBytes = Buffer.byteLength(capText(text))

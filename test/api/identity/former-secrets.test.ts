@@ -78,7 +78,7 @@ describe('after the secret has changed', () => {
     ])
   })
 
-  test('one key of many that was sealed with another secret still is found out', async () => {
+  test('one key of many that was encrypted with a different secret still is found out', async () => {
     const env = await makeInstallation()
     const app = await openApp(env(FIRST))
     await app.createAgent()
@@ -86,7 +86,7 @@ describe('after the secret has changed', () => {
     const key_sealed = createSealer(THIRD as string, randomBytes).seal('agnt_key-x', agent_id)
     await app.service.deps.db.updateTable('agents').set({ key_sealed }).where('id', '=', agent_id).execute()
     await app.close()
-    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/sealed with another secret/)
+    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/encrypted with a different secret/)
   })
 })
 

@@ -157,13 +157,13 @@ describe('a policy is refused, and the one in force stays,', () => {
       'a provider nobody has',
       { default_model: { provider: 'x', model: 'y' } },
       'default_model.provider',
-      /there is gateway/,
+      /must be one of gateway/,
     ],
     [
       'a model its provider does not list',
       { fallback_models: [chat, { provider: 'gateway', model: 'y' }] },
       'fallback_models[1].model',
-      /lists no model 'y'/,
+      /must be a model that gateway lists \(got 'y'\)/,
     ],
     [
       'an allowed model nobody has',
@@ -175,13 +175,13 @@ describe('a policy is refused, and the one in force stays,', () => {
       'a default outside the allowed ones',
       { default_model: small, allowed_models: [chat] },
       'default_model',
-      /not among/,
+      /must be one of the allowed models/,
     ],
     [
       'a fallback outside the allowed ones',
       { fallback_models: [small], allowed_models: [chat] },
       'fallback_models[0]',
-      /not among/,
+      /must be one of the allowed models/,
     ],
     [
       'a default without its model',

@@ -79,7 +79,7 @@ describe.each(ways)('costs one round (%s):', (way) => {
         way,
         tool(() => value),
       ),
-    ).toBe("Error: the tool 'it' returned what JSON cannot hold")
+    ).toBe("Error: the tool 'it' returned a value that cannot be encoded as JSON")
   })
 
   test('a tool that returns 1 MiB, of which the model reads 64 KiB of whole characters', async () => {
@@ -89,7 +89,7 @@ describe.each(ways)('costs one round (%s):', (way) => {
     )
     expect(Buffer.byteLength(result)).toBeLessThanOrEqual(65_536)
     expect(Buffer.byteLength(result)).toBeGreaterThan(65_500)
-    expect(result).toMatch(/^a€+\n\[The result was cut off: it has 1050001 bytes, .*\]$/)
+    expect(result).toMatch(/^a€+\n\[The result was truncated: it has 1050001 bytes, .*\]$/)
   })
 
   test.each<[args: string, problem: string]>([
@@ -105,7 +105,7 @@ describe.each(ways)('costs one round (%s):', (way) => {
       tool(() => ++runs, { inputSchema: citySchema }),
       args,
     )
-    expect([result, runs]).toEqual([`Error: the arguments of 'it' are wrong: ${problem}`, 0])
+    expect([result, runs]).toEqual([`Error: the arguments of 'it' are invalid: ${problem}`, 0])
   })
 })
 

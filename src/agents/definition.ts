@@ -256,13 +256,9 @@ export const DefinitionCheck = z
     problem: z
       .strictObject({
         message: z.string(),
-        path: z
-          .string()
-          .nullable()
-          .meta({
-            description:
-              'Path of the field with the error, such as `tools[0].name`; null for the whole text.',
-          }),
+        path: z.string().nullable().meta({
+          description: 'Path of the field with the error, such as `tools[0].name`; null for the whole text.',
+        }),
         line: position,
         column: position,
       })

@@ -44,13 +44,10 @@ export const ModelPolicyBody = z
       .positive()
       .nullish()
       .meta({ description: 'Maximum number of output tokens per response.' }),
-    budget: z
-      .strictObject({ day: tokens, month: tokens })
-      .nullish()
-      .meta({
-        description:
-          'Token limits for all calls of the agent, per period in UTC; null or absent means unlimited.',
-      }),
+    budget: z.strictObject({ day: tokens, month: tokens }).nullish().meta({
+      description:
+        'Token limits for all calls of the agent, per period in UTC; null or absent means unlimited.',
+    }),
     budget_used: ignored,
     model_policy_updated_at: ignored,
     source: ignored,

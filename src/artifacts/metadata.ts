@@ -34,7 +34,7 @@ export function parseMetadata(header: string | undefined): UploadMetadata {
   const relatedTo = parseWith('relatedTo', parseId)
   const artifactId = parseWith('artifactId', parseId)
   if (relatedTo !== undefined && relatedTo === artifactId)
-    throw refused('relatedTo', 'must not be the artifact itself')
+    throw invalidMetadata('relatedTo', 'must not be the artifact itself')
   return {
     artifactId,
     filename: parseFilename(texts.get('filename')),
@@ -51,18 +51,19 @@ type Key = (typeof known)[number]
 
 function parsePairs(header: string): Map<string, string> {
   const values = new Map<string, string>()
-  if (header.length > MAX_METADATA_BYTES) throw refused(HEADER, `must be at most ${MAX_METADATA_BYTES} bytes`)
+  if (header.length > MAX_METADATA_BYTES)
+    throw invalidMetadata(HEADER, `must be at most ${MAX_METADATA_BYTES} bytes`)
   if (header.trim() === '') return values
   for (const pair of header.split(',')) {
     const [key = '', value = '', ...rest] = pair.trim().split(' ')
     if (!/^[!-~]+$/.test(key) || rest.length > 0)
-      throw refused(
+      throw invalidMetadata(
         HEADER,
         'must be a comma-separated list of keys, each followed by a space and a Base64 value',
       )
-    if (values.has(key)) throw refused(key, 'must not be sent twice')
+    if (values.has(key)) throw invalidMetadata(key, 'must not be sent twice')
     if (value.length % 4 !== 0 || !/^[\w+/]*={0,2}$/.test(value) || value.includes('_'))
-      throw refused(key, 'must be encoded in Base64')
+      throw invalidMetadata(key, 'must be encoded in Base64')
     values.set(key, value)
   }
   return values
@@ -76,40 +77,42 @@ function decodeMetadata(header: string): Record<string, string> {
 function decodeText(key: Key, value: string | undefined): string | undefined {
   if (value === undefined) return undefined
   const bytes = Buffer.from(value, 'base64')
-  if (!isUtf8(bytes)) throw refused(key, 'must be UTF-8')
+  if (!isUtf8(bytes)) throw invalidMetadata(key, 'must be UTF-8')
   return bytes.toString()
 }
 
 function parseFilename(text: string | undefined): string {
-  if (text === undefined || text.trim() === '') throw refused('filename', 'is required')
+  if (text === undefined || text.trim() === '') throw invalidMetadata('filename', 'is required')
   return parseLine(text, 'filename')
 }
 
 function parseLine(text: string, key: Key): string {
-  if (/\p{Cc}/u.test(text)) throw refused(key, 'must not contain control characters')
-  if ([...text].length > MAX_NAME_LENGTH) throw refused(key, `must be at most ${MAX_NAME_LENGTH} characters`)
+  if (/\p{Cc}/u.test(text)) throw invalidMetadata(key, 'must not contain control characters')
+  if ([...text].length > MAX_NAME_LENGTH)
+    throw invalidMetadata(key, `must be at most ${MAX_NAME_LENGTH} characters`)
   return text
 }
 
 function parseId(text: string, key: Key): string {
   const id = parseArtifactId(text)
-  if (id === undefined) throw refused(key, 'must be a UUID')
+  if (id === undefined) throw invalidMetadata(key, 'must be a UUID')
   return id
 }
 
 function parseKind(text: string): ArtifactKind {
   const kind = artifactKinds.find((one) => one === text)
-  if (kind === undefined) throw refused('kind', `must be one of ${artifactKinds.join(', ')}`)
+  if (kind === undefined) throw invalidMetadata('kind', `must be one of ${artifactKinds.join(', ')}`)
   return kind
 }
 
 function parseChecksum(text: string): string {
   const [, hex] = /^sha256:([0-9a-f]{64})$/i.exec(text) ?? []
-  if (hex === undefined) throw refused('checksum', 'must be sha256: followed by 64 hexadecimal digits')
+  if (hex === undefined)
+    throw invalidMetadata('checksum', 'must be sha256: followed by 64 hexadecimal digits')
   return hex.toLowerCase()
 }
 
-export function refused(key: string, problem: string): ServiceError {
+export function invalidMetadata(key: string, problem: string): ServiceError {
   return new ServiceError('invalid_value', `${key}: ${problem}`, { param: key })
 }
 

@@ -139,7 +139,7 @@ export const uploadEndpoint: Endpoint<ArtifactCaller, Dependencies> = {
     const method = methodOf(call)
     if (method === 'OPTIONS') return optionsRoute
     const route = Object.hasOwn(routes, method) ? routes[method] : undefined
-    if (route === undefined) throw refuseMethod(method, routes)
+    if (route === undefined) throw rejectMethod(method, routes)
     call.params = { segment }
     return route
   },
@@ -171,7 +171,7 @@ function assertVersion({ request, context }: UploadCall): void {
   throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; send ${PROTOCOL_VERSION}.`)
 }
 
-function refuseMethod(name: string, routes: UploadRoutes): ServiceError {
+function rejectMethod(name: string, routes: UploadRoutes): ServiceError {
   const allow = [...Object.keys(routes), 'OPTIONS']
   return new ServiceError('method_not_allowed', `Method ${name} is not allowed; use ${allow.join(', ')}.`, {
     allow,

@@ -27,7 +27,7 @@ export interface LocalModelConfig {
   readonly name: string
   /** The absolute path of its GGUF file. */
   readonly path: string
-  /** Undefined: one thread per processor core. */
+  /** Undefined: one thread per available processor. */
   readonly threads: number | undefined
   /** Context size per response; undefined: the model's own maximum, capped at 8192. */
   readonly contextTokens: number | undefined

@@ -210,7 +210,7 @@ const backend = {
     ),
   PARLEY_LOCAL_THREADS: localThreads()
     .optional()
-    .describe('Number of threads for PARLEY_LOCAL_MODEL. Unset uses one per processor core.'),
+    .describe('Number of threads for PARLEY_LOCAL_MODEL. Unset uses one per available processor.'),
   PARLEY_LOCAL_CONTEXT: localContext()
     .optional()
     .describe(

@@ -115,12 +115,10 @@ export const AdminUsageList = UsageList.extend({ data: z.array(AdminUsageEntry) 
 
 export const AuditListQuery = AdminListQuery.extend({
   action: z.enum(auditActions).optional().meta({ description: 'Returns only entries with this action.' }),
-  actor: label()
-    .optional()
-    .meta({
-      description:
-        'Returns only entries with this actor: the 12 public characters of a key, an email address, or a user name.',
-    }),
+  actor: label().optional().meta({
+    description:
+      'Returns only entries with this actor: the 12 public characters of a key, an email address, or a user name.',
+  }),
   target: label()
     .optional()
     .meta({ description: 'Returns only entries about the key, agent, file or artifact with this id.' }),
@@ -143,11 +141,9 @@ const AuditEvent = z
     action: z.string().meta({ examples: ['key.revoke'] }),
     target_kind: z.enum(['key', 'agent', 'file', 'artifact', 'user']),
     target_id: z.string(),
-    tenant: keyId
-      .nullable()
-      .meta({
-        description: 'The target itself if it is a parent key, otherwise the parent key that owns it.',
-      }),
+    tenant: keyId.nullable().meta({
+      description: 'The target itself if it is a parent key, otherwise the parent key that owns it.',
+    }),
     request_id: z.string().nullable(),
     client_address: z.string().nullable(),
     details: z

@@ -25,12 +25,10 @@ const ConsoleKey = z
     id: z.string().meta({ description: 'The 12 public characters of the key.' }),
     key_hint: z.string().meta({ description: 'Prefix and last four characters of the newest secret.' }),
     name: z.string(),
-    is_automatic: z
-      .boolean()
-      .meta({
-        description:
-          'True if the key was created automatically for the user. It is revoked when the user claims another key.',
-      }),
+    is_automatic: z.boolean().meta({
+      description:
+        'True if the key was created automatically for the user. It is revoked when the user claims another key.',
+    }),
     is_active: z.boolean().meta({ description: 'True for the key that the user currently works with.' }),
     created_at: seconds,
     last_used_at: seconds.nullable(),
@@ -41,12 +39,10 @@ export const Me = z
   .strictObject({
     user: ConsoleUserObject.nullable().meta({ description: 'Null if the caller authenticated with a key.' }),
     is_administrator: z.boolean(),
-    signed_in_by: z
-      .enum(['key', 'proxy', 'link'])
-      .meta({
-        description:
-          'How the user signed in. Only a session that was started with a link can be ended through the API.',
-      }),
+    signed_in_by: z.enum(['key', 'proxy', 'link']).meta({
+      description:
+        'How the user signed in. Only a session that was started with a link can be ended through the API.',
+    }),
     keys: z.array(ConsoleKey).meta({ description: 'Keys of the user that were not revoked, newest first.' }),
     parent_key: publicKey,
     agents: z.int().meta({ description: 'Number of agents that the active key owns.' }),

@@ -76,9 +76,9 @@ async function withinTime<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const [late, finished] = [new AbortController(), new AbortController()]
-  const refusal = unconvertible(`The conversion took longer than ${wallMs / 1000} seconds.`)
+  const rejection = unconvertible(`The conversion took longer than ${wallMs / 1000} seconds.`)
   clock.wait(wallMs, finished.signal).then(
-    () => late.abort(refusal),
+    () => late.abort(rejection),
     () => {},
   )
   try {

@@ -30,9 +30,9 @@ export function acquireLock(dataDir: string): DirectoryLock {
       connection.exec('COMMIT; BEGIN IMMEDIATE')
     }
   } catch (error) {
-    const refusal = toRejection(error, connection, dataDir)
+    const rejection = toRejection(error, connection, dataDir)
     connection?.close()
-    throw refusal
+    throw rejection
   }
   const held = connection
   return { release: () => held.close() }

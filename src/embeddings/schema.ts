@@ -83,12 +83,10 @@ export const EmbeddingList = z
       z.looseObject({
         object: z.literal('embedding'),
         index: z.int(),
-        embedding: z
-          .union([z.array(z.number()), z.base64()])
-          .meta({
-            description:
-              'An array of numbers; with `encoding_format: base64`, little-endian float32 values in Base64.',
-          }),
+        embedding: z.union([z.array(z.number()), z.base64()]).meta({
+          description:
+            'An array of numbers; with `encoding_format: base64`, little-endian float32 values in Base64.',
+        }),
       }),
     ),
     model: z.string(),

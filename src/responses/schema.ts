@@ -136,7 +136,7 @@ export type TextFormat = z.infer<typeof TextFormat>
 const Metadata = recordOf(z.string().max(64), z.string().max(512), MAX_METADATA)
 
 /** Accepts only null for a field that would refer to an object stored on the server. */
-function kept(what: string) {
+function notStored(what: string) {
   return z
     .null({
       error: `must be null, because the server stores no ${what}; send the whole conversation as input`,
@@ -177,9 +177,9 @@ export const ResponsesRequest = z
     store: z.boolean().nullish().meta({ description: 'Ignored: the server never stores responses.' }),
     stream,
     stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
-    previous_response_id: kept('responses'),
-    conversation: kept('conversations'),
-    prompt: kept('prompts'),
+    previous_response_id: notStored('responses'),
+    conversation: notStored('conversations'),
+    prompt: notStored('prompts'),
     background: z
       .literal(false, {
         error: 'must be false, because the server stores no responses that could be fetched later',

@@ -19,7 +19,7 @@ import {
 import { choosePartBytes, completeOrFind, MAX_PARTS } from './s3/upload.ts'
 
 const RESUMABLE_FOLDER = 'growing/'
-/** Part numbers that each lease skips, because a fenced-out writer may have used some of them. */
+/** Each lease skips this many part numbers, because a fenced-out writer may have used one of them. */
 const NUMBERS_PER_LEASE = 2
 
 interface S3ResumableOptions extends Pick<Dependencies, 'log'> {

@@ -27,7 +27,7 @@ async function makeStand(kind?: 'empty') {
 test('before the first server, migrate makes the tables and keys create the first key', async () => {
   const { env, folder, parley } = await makeStand('empty')
   expect((await runParley(['keys', 'list'], { folder, env })).stderr).toContain(
-    'it lacks 0001_create_keys_and_agents',
+    'missing migrations: 0001_create_keys_and_agents',
   )
   expect(await parley('migrate')).toBe('the database in DATABASE_URL is up to date\n')
   const key = (await parley('keys', 'create', '--name', 'ci')).trim()

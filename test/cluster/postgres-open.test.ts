@@ -84,7 +84,7 @@ describe('migrations', () => {
   test('that are pending keep a command away', async () => {
     const databaseUrl = await createTestDatabase('empty')
     expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' }))).toContain(
-      'it lacks 0001_create_keys_and_agents',
+      'missing migrations: 0001_create_keys_and_agents',
     )
     expect(await query(databaseUrl, `select tablename from pg_tables where schemaname = 'public'`)).toEqual(
       [],
@@ -96,7 +96,7 @@ describe('migrations', () => {
     await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
       expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role }))).toContain(
-        'written by another version of Parley (its migration 9999_from_the_future is not known here)',
+        'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
   })

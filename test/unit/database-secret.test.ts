@@ -33,7 +33,7 @@ describe('the secret', () => {
   test('of fewer than 32 bytes is refused and stays', async () => {
     await writeFile(join(dataDir, 'secret'), 'too short\n')
     const message = await refusal(loadOrCreateSecret(dataDir, randomBytes))
-    expect(message).toContain(`${join(dataDir, 'secret')} must hold at least 32 bytes`)
+    expect(message).toContain(`${join(dataDir, 'secret')} must contain at least 32 bytes`)
     expect(message).not.toContain('too short')
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe('too short\n')
   })

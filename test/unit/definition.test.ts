@@ -156,7 +156,7 @@ const faults: [addition: string, message: string][] = [
   ['pageTools: { blocked: [" "] }', 'pageTools.blocked[0]: must not be blank (line 3, column 24)'],
   [
     'pageTools: { blocked: [postMessage_a] }',
-    "pageTools.blocked[0]: must be the page's own name, without postMessage_ (line 3, column 24)",
+    'pageTools.blocked[0]: must be the name that the page uses, without postMessage_ (line 3, column 24)',
   ],
   // Behavior and embed.
   ['behavior: warm', 'behavior: must be a mapping (line 3, column 11)'],

@@ -122,7 +122,7 @@ describe('a result', () => {
         const text = characters.join('').repeat(65_537)
         const [kept = '', note] = capText(text).split('\n[The result was truncated: ')
         expect(text.toWellFormed().startsWith(kept)).toBe(true)
-        expect(note).toBe(`it has ${Buffer.byteLength(text)} bytes, of which only the beginning is shown.]`)
+        expect(note).toBe(`it has ${Buffer.byteLength(text)} bytes, and only the beginning is shown.]`)
         const sizeBytes = Buffer.byteLength(capText(text))
         expect(sizeBytes).toBeLessThanOrEqual(65_536)
         expect(sizeBytes).toBeGreaterThan(65_536 - 4)

@@ -85,16 +85,16 @@ function renderOutcome(value: unknown): string {
   try {
     json = JSON.stringify(value)
   } catch (error) {
-    throw refused(`is not a JSON value (${error instanceof Error ? error.message : error})`)
+    throw invalidOutcome(`is not a JSON value (${error instanceof Error ? error.message : error})`)
   }
-  if (json === undefined) throw refused('is not a JSON value')
+  if (json === undefined) throw invalidOutcome('is not a JSON value')
   const bytes = Buffer.from(json)
   if (bytes.length > MAX_BYTES)
-    throw refused(`must be at most ${MAX_BYTES} bytes as JSON (got ${bytes.length})`)
-  if (depthOf(bytes) > MAX_DEPTH) throw refused(`must not be nested deeper than ${MAX_DEPTH} levels`)
+    throw invalidOutcome(`must be at most ${MAX_BYTES} bytes as JSON (got ${bytes.length})`)
+  if (depthOf(bytes) > MAX_DEPTH) throw invalidOutcome(`must not be nested deeper than ${MAX_DEPTH} levels`)
   return json
 }
 
-function refused(problem: string): ServiceError {
+function invalidOutcome(problem: string): ServiceError {
   return new ServiceError('invalid_value', `recordOutcome: the outcome ${problem}`, { param: 'outcome' })
 }

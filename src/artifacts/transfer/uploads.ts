@@ -7,7 +7,7 @@ import { ServiceError } from '../../lib/errors.ts'
 import { newId } from '../../lib/ids.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse, grantsAccess, wrongArtifact } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { refused, type UploadMetadata } from '../metadata.ts'
+import { invalidMetadata, type UploadMetadata } from '../metadata.ts'
 import {
   type ArtifactRow,
   beginReserved,
@@ -112,9 +112,9 @@ function assertAsReserved(
 ): void {
   if (reserved === undefined) return
   if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
-    throw refused('kind', `must be '${reserved.kind}', for which the id was reserved`)
+    throw invalidMetadata('kind', `must be '${reserved.kind}', for which the id was reserved`)
   if (relatedTo !== undefined && reserved.related_to !== null && relatedTo !== reserved.related_to)
-    throw refused('relatedTo', 'must be the artifact for which the id was reserved')
+    throw invalidMetadata('relatedTo', 'must be the artifact for which the id was reserved')
 }
 
 export async function getUpload(

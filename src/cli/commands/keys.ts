@@ -52,7 +52,7 @@ export function revoke(id: string, isJson: boolean): Promise<void> {
   })
 }
 
-/** Creates a missing database, so that the first key can be created before the first server start. */
+/** With `create`, creates a missing database, because the first key may be needed before the first server start. */
 function withKeys(
   run: (deps: ReturnType<typeof createDeps>, actor: Actor) => Promise<void>,
   ifMissing?: 'create',

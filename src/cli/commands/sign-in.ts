@@ -18,7 +18,7 @@ export function signIn(isJson: boolean): Promise<void> {
   })
 }
 
-/** Returns the console URL for a browser on this machine, unless a public URL is configured. */
+/** Returns the public URL if one is configured, otherwise a URL for a browser on this machine. */
 function toConsoleUrl({ host, port, publicUrl }: Config['server']): string {
   if (publicUrl !== undefined) return publicUrl
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host

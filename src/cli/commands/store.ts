@@ -155,7 +155,7 @@ export async function storeOrphans(options: { delete?: boolean; json?: boolean }
   })
 }
 
-/** Opens the stores with the `command` role, which leaves a running server's unfinished uploads alone. */
+/** Opens the stores as a second process, which leaves a running server's unfinished uploads alone. */
 async function openStores(db: Database, config: Config): Promise<Record<StoreName, ResumableStore>> {
   const deps = { db, clock: systemClock, log: createLog(config), isOnlyServer: false }
   if (config.s3 !== undefined) return openBucketStores({ ...deps, config })

@@ -70,10 +70,10 @@ export function toPlaceError(error: unknown, { bucket, endpoint, region }: S3Con
   const failure = error instanceof DOMException ? toS3Failure(error) : error
   if (!(failure instanceof S3Failure)) return error
   const where = `The bucket ${bucket} at ${endpoint ?? `AWS (${region})`}`
-  return new StartupError(`${where} ${whatIsWrong(failure)}`, { cause: error })
+  return new StartupError(`${where} ${describeFailure(failure)}`, { cause: error })
 }
 
-function whatIsWrong({ code, status, message }: S3Failure): string {
+function describeFailure({ code, status, message }: S3Failure): string {
   if (code === 'NoSuchBucket') return 'does not exist; create it, or set S3_BUCKET to one that does.'
   if (/^(PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraintException)$/.test(code))
     return `is in another region (${message}); set S3_REGION to it.`

@@ -165,7 +165,9 @@ test('a database of an older version is restored as it was, and brought up to da
   connection.close()
   expect((await backUp(dataDir, archiveIn())).schema).toBe('0012_index_artifacts_by_creation')
   await putBack(archiveIn(), target)
-  expect(await refusal(openDatabase({ dataDir: target, role: 'command' }))).toContain('it lacks 0013')
+  expect(await refusal(openDatabase({ dataDir: target, role: 'command' }))).toContain(
+    'missing migrations: 0013',
+  )
   await start(target)
 })
 

@@ -78,10 +78,10 @@ describe('doctor', () => {
     const { env, folder, examine } = await makeStand()
     await (await startServer({ folder, env })).stop()
     expect((await examine({ PARLEY_SECRET: 'x'.repeat(32) })).secret).toContain(
-      'fail: The servers of this database',
+      'fail: Other servers of this database',
     )
     const away = await examine({ DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' })
-    expect(away.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 cannot be reached/)
+    expect(away.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 is unreachable/)
     expect(JSON.stringify(away)).not.toContain('hidden')
   })
 })
@@ -91,6 +91,6 @@ test('a server whose database is not there says so, and ends', async () => {
   const env = { DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' }
   const { code, stdout, stderr } = await runParley(['serve'], { folder, env })
   expect([code, stdout]).toEqual([1, ''])
-  expect(stderr).toMatch(/^parley: The database parley at 127\.0\.0\.1:1 cannot be reached .*\n$/)
+  expect(stderr).toMatch(/^parley: The database parley at 127\.0\.0\.1:1 is unreachable .*\n$/)
   expect(stderr).not.toContain('hidden')
 })

@@ -151,7 +151,7 @@ describe('what is no whole video is refused, and nothing of it stays', () => {
     expect(await listBoxes(source)).toContain('moov')
     await truncate(source, Math.floor((await readFile(source)).length / 3))
     const { refused, left } = await convert('video', source)
-    expect(refused).toMatch(/^unconvertible: Only \d\.\d of its 8\.0 seconds can be read\.$/)
+    expect(refused).toMatch(/^unconvertible: Only \d\.\d of the video's 8\.0 seconds can be read\.$/)
     expect(left).toEqual([])
   })
 
@@ -182,7 +182,7 @@ describe('what is no whole video is refused, and nothing of it stays', () => {
     const { folder, convert } = await makeStand()
     const words = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-frames:v', '1', '-an']
     const source = await makeVideo(join(folder, 'wide.mov'), words, 'color=size=9000x6000:rate=1:duration=1')
-    const refused = 'unconvertible: Its pictures are too large: 9000 x 6000.'
+    const refused = 'unconvertible: The video resolution is too high: 9000 x 6000.'
     expect(await convert('video', source)).toEqual({ refused, left: [] })
   })
 

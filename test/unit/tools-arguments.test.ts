@@ -69,7 +69,7 @@ describe('arguments that do not fit', () => {
     ['null', [], 'they must be a JSON object'],
     ['[]', [], 'they must be a JSON object'],
     ['{"a":{"\\u005f_proto__":1}}', [], 'they contain the key __proto__'],
-    [deep, [], 'they are nested deeper than 64'],
+    [deep, [], 'they are nested deeper than 64 levels'],
     [`{"a":"${'x'.repeat(262_144)}"}`, [], 'they are larger than 256 KiB'],
     [
       '{"list":[{"a b":1}]}',

@@ -40,7 +40,7 @@ describe.each(ways)('costs one round (%s):', (way) => {
   test('a tool that hangs', async () => {
     const hangs = tool(() => new Promise(() => {}))
     expect(await resultOf(way, hangs, '{}', { PARLEY_TOOL_SECONDS: '0.05' })).toBe(
-      "Error: the tool 'it' did not answer within 0.05 seconds",
+      "Error: the tool 'it' did not respond within 0.05 seconds",
     )
   })
 

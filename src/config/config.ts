@@ -197,7 +197,7 @@ function toS3Config(settings: Settings) {
     bucket,
     /** Empty, or ends with a slash. */
     prefix: prefix === undefined ? '' : `${prefix.replace(/\/$/, '')}/`,
-    /** Undefined: AWS. */
+    /** Undefined for AWS. */
     endpoint,
     // S3-compatible servers without regions expect us-east-1.
     region: settings.S3_REGION ?? settings.AWS_REGION ?? 'us-east-1',

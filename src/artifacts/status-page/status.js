@@ -18,7 +18,7 @@ const pieces = new Map()
 for (const [name, element] of listPieces(document)) pieces.set(name, element.innerHTML)
 
 /** The last status, without progress. */
-let told = ''
+let lastStatus = ''
 let areFiguresDue = false
 let refreshing = Promise.resolve()
 let hasBeenThere = isThere()
@@ -39,11 +39,11 @@ function isFollowed() {
 
 /** Requests run one at a time, so that an older page never replaces a newer one. @throws when the page is unavailable */
 function refresh() {
-  refreshing = refreshing.catch(() => {}).then(takeOverPage)
+  refreshing = refreshing.catch(() => {}).then(replacePage)
   return refreshing
 }
 
-async function takeOverPage() {
+async function replacePage() {
   const response = await fetch(location.href, { signal: AbortSignal.timeout(SILENCE_MS) })
   if (response.status >= 500) throw new Error(`the server returned ${response.status} for the page`)
   const page = new DOMParser().parseFromString(await response.text(), 'text/html')
@@ -53,22 +53,22 @@ async function takeOverPage() {
   if (response.status === 429) return
   Object.assign(main.dataset, newMain.dataset)
   document.title = page.title
-  for (const [name, element] of listPieces(page)) takeOver(name, element)
+  for (const [name, element] of listPieces(page)) replacePiece(name, element)
   if (isThere()) hasBeenThere = true
-  else if (main.dataset.state === 'unknown' && hasBeenThere) tellGone()
+  else if (main.dataset.state === 'unknown' && hasBeenThere) showGone()
 }
 
 /**
  * Leaves unchanged pieces in place, so that a video keeps playing and screen readers repeat nothing. @param
  * {string} name @param {HTMLElement} element
  */
-function takeOver(name, element) {
+function replacePiece(name, element) {
   if (pieces.get(name) === element.innerHTML) return
   pieces.set(name, element.innerHTML)
   document.querySelector(`[data-piece=${name}]`)?.replaceChildren(...element.childNodes)
 }
 
-function tellGone() {
+function showGone() {
   const says = document.querySelector('[data-piece=says]')
   const facts = document.querySelector('[data-piece=facts] p')
   if (says === null || facts === null) return
@@ -84,11 +84,11 @@ function tellGone() {
 async function show(status) {
   away.hidden = true
   const { bytesReceived, progress, ...rest } = status
-  const isNews = told !== JSON.stringify(rest)
+  const hasChanged = lastStatus !== JSON.stringify(rest)
   const share = shareOf(status)
-  if (isNews) {
+  if (hasChanged) {
     await refresh()
-    told = JSON.stringify(rest)
+    lastStatus = JSON.stringify(rest)
   } else if (share !== undefined) moveBar(share)
   else refreshFigures()
 }

@@ -39,7 +39,9 @@ describe('doctor', () => {
     server.fail('ListMultipartUploads', { status: 501, code: 'NotImplemented' })
     expect(await examine(folder, server)).toMatch(/^warn: .* unfinished uploads cannot be listed/)
     server.fail('PutObject', { status: 403, code: 'AccessDenied' })
-    expect(await examine(folder, server)).toMatch(/^fail: .*they need the permissions s3:ListBucket, .*s3:PutObject/)
+    expect(await examine(folder, server)).toMatch(
+      /^fail: .*they need the permissions s3:ListBucket, .*s3:PutObject/,
+    )
     server.objects.set('files/installation', { bytes: Buffer.from('theirs'), modifiedMs: 0 })
     expect(await examine(folder, server)).toMatch(/^fail: .*belong to another installation/)
   })

@@ -72,7 +72,7 @@ describe('the rows', () => {
     [
       'is changed on its way',
       `new.name = 'changed'; return new;`,
-      /^The row of agents with id ".*7" has another name/,
+      /^The row of agents with id ".*7" has a different name/,
     ],
     ['is lost on its way', 'return null;', /^The row of agents with id ".*7" /],
   ])('are not taken over when one %s', async (_what, body, words) => {
@@ -96,7 +96,9 @@ describe('the rows', () => {
   test('are not taken over when one holds what PostgreSQL cannot, and the database stays empty', async () => {
     const url = await createTestDatabase('empty')
     await source.updateTable('agents').set({ name: 'a\0b' }).where('position', '=', 7).execute()
-    expect(await refusal(copyToPostgres(source, url))).toContain('A row of agents holds the character U+0000')
+    expect(await refusal(copyToPostgres(source, url))).toContain(
+      'A row of agents contains the character U+0000',
+    )
     expect(await listTables(url)).toEqual([])
   })
 

@@ -12,7 +12,7 @@ const swaggerFolder = dirname(createRequire(import.meta.url).resolve('swagger-ui
 const stylePath = `/docs/swagger-ui-${swaggerPackage.version}.css`
 const scriptPath = `/docs/swagger-ui-${swaggerPackage.version}.js`
 
-/** `data:` is for the icons inside Swagger UI's style sheet. */
+/** Swagger UI's style sheet needs `data:` for its icons. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -39,12 +39,12 @@ const html = `<!doctype html>
 </head>
 <body>
 <main id="reference"></main>
-<noscript>This page needs JavaScript. The description it shows is <a href="/openapi.json">/openapi.json</a>.</noscript>
+<noscript>This page needs JavaScript. The API description is available as <a href="/openapi.json">/openapi.json</a>.</noscript>
 </body>
 </html>
 `
 
-/** Hides the column of links between operations, because the document describes none. */
+/** Hides the column of links between operations, because the API description contains none. */
 const style = `body { margin: 0 }
 .swagger-ui .response-col_links { display: none }
 `
@@ -60,7 +60,7 @@ document.addEventListener('DOMContentLoaded', () => {
 })
 `
 
-/** The files of the reference by path; the page reads `/openapi.json` and keeps keys in its memory only (ADR 0006). */
+/** The files of the reference by path. The page reads `/openapi.json` and keeps keys only in memory (ADR 0006). */
 export const docsPages: ReadonlyMap<string, PageFile> = new Map([
   ['/docs', textFile(html, 'text/html')],
   ['/docs/page.css', textFile(style, 'text/css')],
@@ -114,7 +114,7 @@ function textFile(text: string, mediaType: string): PageFile {
   return { body: { text }, headers: headersOf(mediaType, 'no-cache') }
 }
 
-/** Its path contains the package's version, so that its content never changes. */
+/** The path contains the package's version, so the file at this path never changes. */
 function packageFile(name: string, mediaType: string): PageFile {
   return { body: { folder: swaggerFolder, name }, headers: headersOf(mediaType, IMMUTABLE) }
 }

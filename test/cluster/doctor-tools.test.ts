@@ -33,11 +33,11 @@ test('doctor reports working components, and exits although the host module keep
   const found = await runDoctor(folder, mcp, { REDIS_URL: redis.url, PARLEY_STORAGE_QUOTA_BYTES: '1' })
   expect(found).toMatchObject({
     ok: true,
-    'host module': expect.stringMatching(/^ok: .*hooks\.mjs has 1 tools, and handles complete uploads$/),
+    'host module': expect.stringMatching(/^ok: .*hooks\.mjs has 1 tools and onUploadComplete$/),
     'mcp far': expect.stringMatching(/^ok: http:\S+ lists [1-9]\d* tools$/),
     'mcp near': expect.stringMatching(/^ok: .* lists [1-9]\d* tools$/),
     redis: expect.stringMatching(/^ok: Redis \d+\.\S+ at 127\.0\.0\.1:\d+$/),
-    clock: expect.stringMatching(/^ok: 20\S+Z, as Redis at \S+ has it$/),
+    clock: expect.stringMatching(/^ok: 20\S+Z, matches Redis at \S+$/),
   })
   expect(http.process.exitCode).toBeNull()
 })
@@ -53,11 +53,11 @@ test('doctor reports each failing component with a remedy', async () => {
     ok: false,
     'host module': expect.stringMatching(/^fail: PARLEY_HOOKS \(.*\): tools must be/),
     'mcp far': expect.stringMatching(
-      /^warn: http:\S+ cannot be used .*correct mcp\.far in the file of PARLEY_CONFIG$/,
+      /^warn: http:\S+ is not usable .*correct mcp\.far in the PARLEY_CONFIG file$/,
     ),
-    'mcp near': expect.stringMatching(/^warn: \.\/nowhere cannot be used .*ENOENT/),
-    redis: expect.stringMatching(/^warn: Redis at 127\.0\.0\.1:\d+ cannot be used .*correct REDIS_URL/),
-    'free space': expect.stringMatching(/^warn: .*(each key may keep without bound|make room)/),
+    'mcp near': expect.stringMatching(/^warn: \.\/nowhere is not usable .*ENOENT/),
+    redis: expect.stringMatching(/^warn: Redis at 127\.0\.0\.1:\d+ is not usable .*correct REDIS_URL/),
+    'free space': expect.stringMatching(/^warn: .*(each parent key may store unlimited data|free up space)/),
   })
   expect(JSON.stringify(found)).not.toContain('hidden')
 })

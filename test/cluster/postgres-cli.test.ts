@@ -27,7 +27,7 @@ async function prepareCommands(kind?: 'empty') {
 test('before the first server start, migrate creates the tables and keys create the first key', async () => {
   const { env, folder, parley } = await prepareCommands('empty')
   expect((await runParley(['keys', 'list'], { folder, env })).stderr).toContain(
-    'it lacks 0001_create_keys_and_agents',
+    'missing migrations: 0001_create_keys_and_agents',
   )
   expect(await parley('migrate')).toBe('the database in DATABASE_URL is up to date\n')
   const key = (await parley('keys', 'create', '--name', 'ci')).trim()
@@ -63,14 +63,14 @@ describe('doctor', () => {
     const name = new URL(env.DATABASE_URL).pathname.slice(1)
     expect((await runDoctor()).database).toMatch(
       new RegExp(
-        `^warn: PostgreSQL \\d+\\.\\d+, ${name} at 127\\.0\\.0\\.1:\\d+; the next start brings it up to date`,
+        `^warn: PostgreSQL \\d+\\.\\d+, ${name} at 127\\.0\\.0\\.1:\\d+; the next start runs these migrations:`,
       ),
     )
     expect(await query(env.DATABASE_URL, `select 1 from pg_tables where schemaname = 'public'`)).toEqual([])
     await (await startServer({ folder, env })).stop()
     const found = await runDoctor()
     expect(found.database).toMatch(/^ok: PostgreSQL \d+\.\d+, .*, up to date$/)
-    expect(found.secret).toMatch(/^ok: .*secret fits the stored agent keys$/)
+    expect(found.secret).toMatch(/^ok: .*secret decrypts the stored agent keys$/)
     expect(found).not.toHaveProperty('server')
   })
 
@@ -78,10 +78,10 @@ describe('doctor', () => {
     const { env, folder, runDoctor } = await prepareCommands()
     await (await startServer({ folder, env })).stop()
     expect((await runDoctor({ PARLEY_SECRET: 'x'.repeat(32) })).secret).toContain(
-      'fail: The servers of this database',
+      'fail: Other servers of this database',
     )
     const unreachable = await runDoctor({ DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' })
-    expect(unreachable.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 cannot be reached/)
+    expect(unreachable.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 is unreachable/)
     expect(JSON.stringify(unreachable)).not.toContain('hidden')
   })
 })
@@ -91,6 +91,6 @@ test('a server without a reachable database exits with one sentence', async () =
   const env = { DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' }
   const { code, stdout, stderr } = await runParley(['serve'], { folder, env })
   expect([code, stdout]).toEqual([1, ''])
-  expect(stderr).toMatch(/^parley: The database parley at 127\.0\.0\.1:1 cannot be reached .*\n$/)
+  expect(stderr).toMatch(/^parley: The database parley at 127\.0\.0\.1:1 is unreachable .*\n$/)
   expect(stderr).not.toContain('hidden')
 })

@@ -52,7 +52,7 @@ test('a new database next to a used directory is rejected and gets no id', async
   const { dataDir, env } = await makeInstallation()
   const before = await listAll(dataDir)
   const DATABASE_URL = await createTestDatabase()
-  expect(await refusal(startApp({ ...env, DATABASE_URL }))).toContain('has no id yet, because it is new')
+  expect(await refusal(startApp({ ...env, DATABASE_URL }))).toContain('is new and has no id yet')
   expect(await idIn(DATABASE_URL)).toBeUndefined()
   expect(await listAll(dataDir)).toEqual(before)
 })
@@ -62,7 +62,7 @@ test('a used database next to unmarked files is rejected when none of its rows n
   for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
   const other = await makeInstallation()
   expect(await refusal(startApp({ ...env, DATABASE_URL: other.env.DATABASE_URL }))).toContain(
-    'names none of them',
+    'refers to none of them',
   )
   await startApp(env)
   expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
@@ -114,6 +114,6 @@ test('unknown files next to a database without tables stay', async () => {
   await mkdir(join(dataDir, 'files'), { recursive: true })
   await writeFile(join(dataDir, 'files', blob), 'whose?')
   const env = { DATABASE_URL: await createTestDatabase(), PARLEY_DATA_DIR: dataDir, PARLEY_SECRET }
-  expect(await refusal(startApp(env))).toContain('names none of them')
+  expect(await refusal(startApp(env))).toContain('refers to none of them')
   expect(await listAll(dataDir)).toEqual(['files', `files/${blob}`])
 })

@@ -84,7 +84,7 @@ describe('migrations', () => {
   test('block a command while they are pending', async () => {
     const databaseUrl = await createTestDatabase('empty')
     expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' }))).toContain(
-      'it lacks 0001_create_keys_and_agents',
+      'missing migrations: 0001_create_keys_and_agents',
     )
     expect(await query(databaseUrl, `select tablename from pg_tables where schemaname = 'public'`)).toEqual(
       [],
@@ -96,7 +96,7 @@ describe('migrations', () => {
     await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
       expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role }))).toContain(
-        'written by another version of Parley (its migration 9999_from_the_future is not known here)',
+        'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
   })
@@ -117,8 +117,8 @@ describe('migrations', () => {
 describe('an unusable database', () => {
   test.each<[what: string, parts: Parameters<typeof changed>[1], words: string]>([
     ['that does not exist', { pathname: '/nowhere' }, 'has no database nowhere'],
-    ['that the user may not use', { username: 'stranger' }, 'does not let stranger use the database'],
-    ['behind a closed port', { port: '1' }, '127.0.0.1:1 cannot be reached (connect ECONNREFUSED'],
+    ['that the user may not use', { username: 'stranger' }, 'denies stranger access to the database'],
+    ['behind a closed port', { port: '1' }, '127.0.0.1:1 is unreachable (connect ECONNREFUSED'],
   ])('%s is named without its password', async (_what, parts, words) => {
     const message = await refused(changed(await createTestDatabase(), { password: 'hidden', ...parts }))
     expect(message).toContain(words)
@@ -128,7 +128,7 @@ describe('an unusable database', () => {
   test('with an unreadable certificate file is rejected', async () => {
     expect(
       await refused(`${await createTestDatabase()}?sslmode=require&sslrootcert=/nowhere/ca.pem`),
-    ).toMatch(/^DATABASE_URL cannot be used \(ENOENT/)
+    ).toMatch(/^DATABASE_URL is not usable \(ENOENT/)
   })
 
   test('without TLS is rejected when the URL requires TLS', async () => {
@@ -140,7 +140,7 @@ describe('an unusable database', () => {
     const name = `${new URL(url).pathname.slice(1)}_ascii`
     await query(url, `create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`)
     onTestFinished(async () => void (await query(url, `drop database ${name}`)))
-    expect(await refused(changed(url, { pathname: `/${name}` }))).toContain('keeps text as SQL_ASCII')
+    expect(await refused(changed(url, { pathname: `/${name}` }))).toContain('uses the encoding SQL_ASCII')
   })
 })
 
@@ -160,7 +160,7 @@ describe('the data directory', () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
     expect(await refused(await createTestDatabase('empty'), dataDir)).toContain(
-      'holds files (such as parley.db) that belong to another one',
+      'contains files (such as parley.db) that belong to another database',
     )
   })
 })
@@ -173,7 +173,7 @@ describe('the secret', () => {
     const { key } = await startApp(env)
     await startApp({ ...env, PARLEY_PARENT_KEY: key })
     expect(await refusal(startApp({ ...env, PARLEY_SECRET: OTHER }))).toContain(
-      'set PARLEY_SECRET to the same text for all of them',
+      'Set PARLEY_SECRET to the same value on all servers',
     )
   })
 
@@ -182,7 +182,7 @@ describe('the secret', () => {
     const { key } = await startApp({ ...env, PARLEY_SECRET: SECRET })
     const next = { ...env, PARLEY_SECRET: OTHER, PARLEY_SECRET_PREVIOUS: SECRET, PARLEY_PARENT_KEY: key }
     await startApp(next)
-    expect(await refusal(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain('use another secret')
+    expect(await refusal(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain('use a different secret')
   })
 })
 

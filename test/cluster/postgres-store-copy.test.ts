@@ -72,7 +72,7 @@ describe('the rows of an installation', () => {
     [
       'is changed on the way',
       `new.name = 'changed'; return new;`,
-      /^The row of agents with id ".*7" has another name/,
+      /^The row of agents with id ".*7" has a different name/,
     ],
     ['is lost on the way', 'return null;', /^The row of agents with id ".*7" /],
   ])('are discarded when one %s', async (_what, body, words) => {
@@ -96,18 +96,22 @@ describe('the rows of an installation', () => {
   test('are discarded when one contains U+0000, and the database stays empty', async () => {
     const url = await createTestDatabase('empty')
     await source.updateTable('agents').set({ name: 'a\0b' }).where('position', '=', 7).execute()
-    expect(await refusal(copyToPostgres(source, url))).toContain('A row of agents holds the character U+0000')
+    expect(await refusal(copyToPostgres(source, url))).toContain(
+      'A row of agents contains the character U+0000',
+    )
     expect(await listTables(url)).toEqual([])
   })
 
   test('are copied only into an empty database with a known schema', async () => {
     const url = await createTestDatabase()
     await query(url, `insert into parent_keys values ('mine', '', '', 1)`)
-    expect(await refusal(copyToPostgres(source, url))).toContain('holds rows already (in parent_keys)')
+    expect(await refusal(copyToPostgres(source, url))).toContain('already contains rows (in parent_keys)')
     expect(await query(url, 'select id from parent_keys')).toEqual([{ id: 'mine' }])
     const newer = await createTestDatabase()
     await query(newer, `insert into kysely_migration values ('9999_from_the_future', '')`)
-    expect(await refusal(copyToPostgres(source, newer))).toContain('9999_from_the_future is not known here')
+    expect(await refusal(copyToPostgres(source, newer))).toContain(
+      '9999_from_the_future is unknown to this version',
+    )
   })
 })
 
@@ -141,7 +145,10 @@ describe('parley store copy', () => {
     expect([await listTables(DATABASE_URL), s3.listBlobs()]).toEqual([[], []])
     await sqlite.stop()
     const copied = await runParley(words, { folder, env })
-    expect(copied).toMatchObject({ code: 0, stderr: expect.stringContaining('The rows are in PostgreSQL') })
+    expect(copied).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('Copied all rows to PostgreSQL'),
+    })
     const { tables, bucket } = JSON.parse(copied.stdout)
     expect(tables).toMatchObject({ agents: 1, artifacts: 2 })
     expect(bucket).toEqual({ copied: 2, copiedBytes: captions.length + half.length, lost: [] })

@@ -145,7 +145,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     for (const text of [JSON.stringify(['x', unknown]), '', 'null', '[1,2]', '["x",[["artifact"]]]'])
       await send(env, other, text)
     await expect.poll(() => lines.join('')).toContain('from-a-later-version')
-    expect(lines.join('')).toContain('does not know that reason')
+    expect(lines.join('')).toContain('unknown reason for stopping an upload')
     expect((await callUpload(other, 'DELETE', begun.location)).status).toBe(204)
     await writing.receives(/^HTTP\/1\.1 404 .*"ok":false/s)
   })

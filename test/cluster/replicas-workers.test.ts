@@ -62,7 +62,7 @@ describe('workers are rejected', () => {
     const { code, stdout, stderr } = await runParley(words, { folder: await makeFolder() })
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toBe(
-      'parley: SQLite has one writer, so several workers need PostgreSQL: set DATABASE_URL, or omit --workers.\n',
+      'parley: Several workers require PostgreSQL, because SQLite allows one writer. Set DATABASE_URL, or omit --workers.\n',
     )
   })
 
@@ -74,7 +74,7 @@ describe('workers are rejected', () => {
 
   test.each(['0', '65', 'two', '1.5', '-1'])('when their number is %s', async (text) => {
     const { code, stderr } = await runParley(['serve', '--workers', text], { folder: await makeFolder() })
-    expect([code, stderr]).toEqual([1, expect.stringContaining('it takes 1 to 64')])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('Must be a whole number from 1 to 64')])
   })
 
   test('in one sentence when the first of them cannot start', async () => {
@@ -100,7 +100,7 @@ test('workers print the start messages once, and a dead worker is restarted', as
   const before = await listChildren(running)
   expect(before).toHaveLength(2)
   process.kill(before[0] as number, 'SIGKILL')
-  await running.prints(/"worker":\d+,"exitCode":null,"signalCode":"SIGKILL".*a worker died/, 'stderr')
+  await running.prints(/"worker":\d+,"exitCode":null,"signalCode":"SIGKILL".*worker died/, 'stderr')
   await expect
     .poll(async () => (await listChildren(running)).filter((pid) => !before.includes(pid)).length, {
       timeout: 60_000,

@@ -125,7 +125,7 @@ describe('agents apply', () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'notes.txt': 'no definition' })
     const plan = await agents(folder, 'apply', 'agents')
     expect(plan).toBe(
-      '+ create  agents/a.yaml  "Greeter"\nNothing was changed; add --yes to make these changes.\n',
+      '+ create  agents/a.yaml  "Greeter"\nNothing was changed. Add --yes to make these changes.\n',
     )
     expect(await listAgents(folder)).toEqual([])
     const json = JSON.parse(await agents(folder, 'apply', 'agents', '--json'))
@@ -148,7 +148,7 @@ describe('agents apply', () => {
       '    - instructions: Greet people.',
       '    + instructions: Welcome people.␍',
       `= same    next/y.md  "Wörk Über" (${b})`,
-      `  untouched, without a file: "Guide" (${c})`,
+      `  unchanged, no file: "Guide" (${c})`,
       `updated ${a}`,
       '',
     ])
@@ -195,7 +195,7 @@ describe('agents apply', () => {
       'd.yaml': new Uint8Array([0x6e, 0xff]),
     })
     expect((await failureOf(folder, 'apply', 'agents', '--yes')).split('\n')).toEqual([
-      'parley: Nothing was changed, because of errors in these files:',
+      'parley: Nothing was changed. These files contain errors:',
       '  agents/b.yaml: temperature: must be between 0 and 2 (line 3, column 14)',
       expect.stringMatching(/^ {2}agents\/c\.md: .* \(line 1, column 1\)$/),
       '  agents/d.yaml: The file must be encoded in UTF-8.',
@@ -206,7 +206,7 @@ describe('agents apply', () => {
 
   test('rejects files that match the same agent, or a name that several agents share', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.yaml': `${GREETER}# b\n` })
-    const both = 'agents/a.yaml and agents/b.yaml are both for'
+    const both = 'agents/a.yaml and agents/b.yaml both describe'
     expect(await failureOf(folder, 'apply', 'agents', '--yes')).toContain(`${both} a new agent "Greeter"`)
     const id = (await applyFiles(folder, 'agents/a.yaml'))['agents/a.yaml'] as string
     expect(await failureOf(folder, 'apply', 'agents', '--yes')).toContain(`${both} the agent ${id}`)
@@ -215,13 +215,13 @@ describe('agents apply', () => {
     await putFiles(folder, { [`c.${other}.yaml`]: GREETER })
     await applyFiles(folder, `agents/c.${other}.yaml`)
     const failure = await failureOf(folder, 'apply', 'agents/b.yaml', '--yes')
-    expect(failure).toContain('agents/b.yaml: several agents are called "Greeter"')
+    expect(failure).toContain('agents/b.yaml: several agents are named "Greeter"')
     for (const one of [id, other]) expect(failure).toContain(one)
   })
 
   test.each([
     ['nowhere', 'no such file or directory'],
-    ['agents', 'no file in agents whose name ends in'],
+    ['agents', 'agents contains no files whose names end in'],
     ['data/parley.db', 'is not a definition file'],
   ])('rejects the path %s with an error that says what is wrong', async (path, sentence) => {
     expect(await failureOf(await makeInstallation(), 'apply', path)).toContain(sentence)

@@ -82,6 +82,6 @@ test('a command whose audit row cannot be written changes nothing', async () => 
     `create trigger fail_at before insert on audit_events begin select raise(abort, 'refused'); end`,
   )
   const { code, stderr } = await runCommandHere(['keys', 'revoke', key], { folder })
-  expect([code, stderr]).toEqual([1, 'parley: The database cannot be used now (refused).\n'])
+  expect([code, stderr]).toEqual([1, 'parley: The database is not usable (refused).\n'])
   expect(JSON.parse(await parley(folder, 'keys', 'list', '--json'))).toMatchObject([{ revoked_at: null }])
 })

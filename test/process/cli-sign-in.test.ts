@@ -58,7 +58,7 @@ test('no sign-in links are printed when a proxy signs users in', async () => {
   expect(await runCommandHere(['sign-in'], { folder, env: proxied })).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: expect.stringContaining('A proxy signs users in'),
+    stderr: expect.stringContaining('The proxy authenticates users'),
   })
   await server.stop()
 })

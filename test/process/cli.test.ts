@@ -63,13 +63,13 @@ describe('invalid usage', () => {
     ['serve --port 80', "error: unknown option '--port'"],
     ['keys create', "error: required option '--name <name>' not specified"],
     ['keys create --name', "error: option '--name <name>' argument missing"],
-    ['keys create --name \n', 'a name has 1 to 200 characters'],
-    ['keys create --name a\tb', 'a name has 1 to 200 characters'],
-    [`keys create --name ${'n'.repeat(201)}`, 'a name has 1 to 200 characters'],
+    ['keys create --name \n', 'Must be 1 to 200 characters'],
+    ['keys create --name a\tb', 'Must be 1 to 200 characters'],
+    [`keys create --name ${'n'.repeat(201)}`, 'Must be 1 to 200 characters'],
     ['keys rotate', "error: missing required argument 'id'"],
-    ['keys rotate abcdefghijkl --overlap 1.5', 'it takes 0 to 2592000 seconds'],
-    ['keys rotate abcdefghijkl --overlap -1', 'it takes 0 to 2592000 seconds'],
-    ['keys rotate abcdefghijkl --overlap 2592001', 'it takes 0 to 2592000 seconds'],
+    ['keys rotate abcdefghijkl --overlap 1.5', 'Must be from 0 to 2592000 seconds'],
+    ['keys rotate abcdefghijkl --overlap -1', 'Must be from 0 to 2592000 seconds'],
+    ['keys rotate abcdefghijkl --overlap 2592001', 'Must be from 0 to 2592000 seconds'],
     ['keys lst', "error: unknown command 'lst'\n(Did you mean list?)"],
   ])('`%s` fails with a one-line error and creates nothing', async (line, sentence) => {
     const folder = await makeFolder()
@@ -146,7 +146,7 @@ describe('unavoidable errors', () => {
     const { code, stdout, stderr } = await runParley(['keys', 'create', '--name', 'ci'], { folder })
     connection.close()
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toBe('parley: The database cannot be used now (database is locked).\n')
+    expect(stderr).toBe('parley: The database is not usable (database is locked).\n')
   })
 
   test('an invalid setting fails every command that reads it, and an unknown name adds a warning', async () => {
@@ -156,6 +156,6 @@ describe('unavoidable errors', () => {
     expect(code).toBe(1)
     expect(stderr).toContain('LOG_LEVEL must be one of')
     const warned = await runParley(['migrate'], { folder, env: { PARLEY_DATADIR: 'x' } })
-    expect(warned.stderr).toContain('the nearest is PARLEY_DATA_DIR')
+    expect(warned.stderr).toContain('did you mean PARLEY_DATA_DIR')
   })
 })

@@ -85,7 +85,7 @@ describe('a picture', () => {
 })
 
 describe('a picture is rejected', () => {
-  const NOT_A_PICTURE = 'unconvertible: This is no JPEG, PNG or WebP picture.'
+  const NOT_A_PICTURE = 'unconvertible: The file is not a JPEG, PNG or WebP picture.'
 
   test('when it has any other format, regardless of its name', async () => {
     const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'
@@ -122,12 +122,12 @@ describe('a picture is rejected', () => {
     const bomb = makeBlankPng(16_384, 16_384)
     expect(bomb.length).toBeLessThan(40_000)
     expect(await convertPicture(bomb)).toMatchObject({
-      refused: 'dangerous: The picture is a bomb: few bytes, and very many pixels.',
+      refused: 'dangerous: The picture is a decompression bomb: a small file with a huge number of pixels.',
       left: [],
     })
     const honest = Buffer.concat([makeBlankPng(8_000, 8_000), Buffer.alloc(500_000)])
     const { refused } = await convertPicture(honest)
-    expect(refused).toBe('unconvertible: The picture has 64 megapixels, and 50 is the most.')
+    expect(refused).toBe('unconvertible: The picture has 64 megapixels; the limit is 50.')
   })
 
   test('only above 50 megapixels', async () => {

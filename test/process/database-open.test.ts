@@ -31,7 +31,7 @@ describe('a data directory of another user', () => {
     await mkdir(dataDir)
     await chmod(dataDir, 0o555)
     const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
-    expect(heard).toMatch(/^StartupError: The data directory \S+ cannot be used by .*uid \d+.* \(EACCES\)/)
+    expect(heard).toMatch(/^StartupError: The data directory \S+ is not usable by .*uid \d+.* \(EACCES\)/)
     expect(heard).toContain(`directory ${dataDir} `)
     if (isRoot) expect(heard).toContain('uid 65534')
     expect(await readdir(dataDir)).toEqual([])
@@ -41,7 +41,7 @@ describe('a data directory of another user', () => {
     await chmod(folder, 0o555)
     onTestFinished(() => chmod(folder, 0o700))
     const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
-    expect(heard).toContain(`StartupError: The data directory ${dataDir} cannot be used by`)
+    expect(heard).toContain(`StartupError: The data directory ${dataDir} is not usable by`)
   })
 
   test.skipIf(isRoot && !hasSetpriv)(
@@ -52,7 +52,7 @@ describe('a data directory of another user', () => {
       await chmod(dataDir, 0o777)
       await chmod(join(dataDir, '.lock'), 0o666)
       await chmod(join(dataDir, 'parley.db'), 0o444)
-      const refused = `StartupError: The database ${join(dataDir, 'parley.db')} cannot be used by`
+      const refused = `StartupError: The database ${join(dataDir, 'parley.db')} is not usable by`
       expect(await new OtherProcess(openScript('server', dataDir), asNobody).hears()).toContain(refused)
       expect(await new OtherProcess(openScript('command', dataDir), asNobody).hears()).toContain(refused)
     },

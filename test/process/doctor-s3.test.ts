@@ -26,7 +26,7 @@ describe('doctor', () => {
   test('reports a working bucket before and after the first start, and leaves no test objects in it', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
-    expect(await runDoctor(folder, server)).toMatch(/^ok: test-bucket at http\S+ can be read and written$/)
+    expect(await runDoctor(folder, server)).toMatch(/^ok: test-bucket at http\S+ is readable and writable$/)
     expect([server.objects.size, server.uploads.size]).toEqual([0, 0])
     await (await startServer({ folder, env: server.environment })).stop()
     expect(await runDoctor(folder, server)).toMatch(/^ok: /)
@@ -39,9 +39,11 @@ describe('doctor', () => {
     server.fail('ListMultipartUploads', { status: 501, code: 'NotImplemented' })
     expect(await runDoctor(folder, server)).toMatch(/^warn: .* unfinished uploads cannot be listed/)
     server.fail('PutObject', { status: 403, code: 'AccessDenied' })
-    expect(await runDoctor(folder, server)).toMatch(/^fail: .*they need s3:ListBucket, .*s3:PutObject/)
+    expect(await runDoctor(folder, server)).toMatch(
+      /^fail: .*they need the permissions s3:ListBucket, .*s3:PutObject/,
+    )
     server.objects.set('files/installation', { bytes: Buffer.from('theirs'), modifiedMs: 0 })
-    expect(await runDoctor(folder, server)).toMatch(/^fail: .*belongs to another installation/)
+    expect(await runDoctor(folder, server)).toMatch(/^fail: .*belong to another installation/)
   })
 })
 
@@ -67,7 +69,7 @@ describe('a server start', () => {
     const { code, stderr } = await runParley(['serve'], options)
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/holds files from before S3_BUCKET .* files\/ in the bucket/),
+      expect.stringMatching(/contains files from before S3_BUCKET .* files\/ in the bucket/),
     ])
     await rename(join(folder, 'data/files'), join(folder, 'files'))
     expect(await (await startServer(options)).stop()).toMatchObject({ code: 0 })

@@ -73,16 +73,16 @@ describe('on a healthy machine', () => {
       'port',
     ])
     for (const line of lines) expect(line).toMatch(/^ok {4}\w|^warn {2}(free space|isolation)/)
-    expect(stdout).toMatch(/database +SQLite \d+\.\d+\.\d+, sound, up to date\n/)
+    expect(stdout).toMatch(/database +SQLite \d+\.\d+\.\d+, no corruption found, up to date\n/)
   })
 
   test('creates nothing before the first start', async () => {
     const folder = await makeFolder()
     const { ok, found } = await runDoctor(folder)
     expect(ok).toBe(true)
-    expect(found['data directory']).toMatch(/^ok: .* the first start makes it$/)
-    expect(found.database).toMatch(/^warn: there is none in .*data yet/)
-    expect(found.secret).toMatch(/^ok: there is none yet/)
+    expect(found['data directory']).toMatch(/^ok: .* the first start creates it$/)
+    expect(found.database).toMatch(/^warn: .*data has no database yet/)
+    expect(found.secret).toMatch(/^ok: no secret yet/)
     expect(await readdir(folder)).toEqual([])
   })
 
@@ -98,14 +98,14 @@ describe('next to a running server', () => {
     const { port } = new URL((await startServer({ folder: await makeFolder() })).url)
     const apart = { PORT: port, PARLEY_DATA_DIR: join(folder, 'apart') }
     expect((await runDoctor(folder, apart)).found.port).toBe(
-      `ok: a Parley answers on http://127.0.0.1:${port}`,
+      `ok: Parley is already running on http://127.0.0.1:${port}`,
     )
     const env = { PARLEY_ALLOWED_HOSTS: 'chat.example.org' }
     const server = await startServer({ folder, env })
     const { ok, found } = await runDoctor(folder, { ...env, PORT: new URL(server.url).port })
     expect(ok).toBe(true)
-    expect(found.server).toMatch(new RegExp(`^ok: process ${server.pid} is running on `))
-    expect(found.port).toBe(`ok: a Parley answers on ${server.url}`)
+    expect(found.server).toMatch(new RegExp(`^ok: a server \\(process ${server.pid}\\) is running on `))
+    expect(found.port).toBe(`ok: Parley is already running on ${server.url}`)
     expect(await server.stop()).toMatchObject({ code: 0 })
   })
 })
@@ -116,7 +116,7 @@ describe('a failed check says what to do about', () => {
     const failed = checks.filter(({ state }) => state === 'fail').map(({ message }) => message)
     expect(failed).toEqual([
       expect.stringContaining('PORT must be a whole number'),
-      expect.stringContaining('PARLEY_GATEWAY_URL is missing'),
+      expect.stringContaining('PARLEY_GATEWAY_URL is required'),
     ])
   })
 
@@ -137,7 +137,7 @@ describe('a failed check says what to do about', () => {
     expect((await runDoctor(folder, path('file'))).found['data directory']).toMatch(/^fail: .*EEXIST/)
     expect((await runDoctor(folder, path('file/data'))).found['data directory']).toMatch(/^fail: .*is a file/)
     const { found } = await runDoctor(folder, { PARLEY_DATA_DIR: folder })
-    expect(found['data directory']).toMatch(/^fail: .*holds other files/)
+    expect(found['data directory']).toMatch(/^fail: .*contains other files/)
     expect(found.database).toBeUndefined()
   })
 
@@ -153,11 +153,13 @@ describe('a failed check says what to do about', () => {
   test('a secret that is missing or different', async () => {
     const folder = await makeInstallation()
     const other = { PARLEY_SECRET: 'another secret of at least 32 bytes' }
-    expect((await runDoctor(folder, other)).found.secret).toMatch(/^fail: .*sealed with another secret/)
+    expect((await runDoctor(folder, other)).found.secret).toMatch(
+      /^fail: .*encrypted with a different secret/,
+    )
     const former = (await readFile(join(folder, 'data/secret'), 'utf8')).trim()
     const { found } = await runDoctor(folder, { ...other, PARLEY_SECRET_PREVIOUS: former })
     expect(found.secret).toMatch(
-      /^ok: PARLEY_SECRET fits the stored agent keys; PARLEY_SECRET_PREVIOUS counts/,
+      /^ok: PARLEY_SECRET decrypts the stored agent keys; PARLEY_SECRET_PREVIOUS is still accepted/,
     )
     await rm(join(folder, 'data/secret'))
     expect((await runDoctor(folder)).found.secret).toMatch(/^fail: The file .*secret is missing/)
@@ -178,7 +180,7 @@ describe('a failed check says what to do about', () => {
     await upstream.script('/v1/models', '{{up:status 401}}')
     expect((await runDoctor(folder, there)).found.backend).toMatch(/^fail: .*PARLEY_GATEWAY_API_KEY/)
     await upstream.script('/v1/models', '{{up:hang}}')
-    expect((await runDoctor(folder, there)).found.backend).toMatch(/^fail: .*gave no model list/)
+    expect((await runDoctor(folder, there)).found.backend).toMatch(/^fail: .*returned no model list/)
   })
 })
 
@@ -194,11 +196,11 @@ test('doctor checks each of several model providers and names the setting at fau
   await writeFile(join(folder, 'parley.yaml'), `providers:\n${lines.join('')}  play: { kind: mock }\n`)
   const { ok, found, checks } = await runDoctor(folder, { PARLEY_CONFIG: 'parley.yaml' })
   expect(ok).toBe(false)
-  const inFile = (setting: string) => `providers.${setting} in the file of PARLEY_CONFIG`
+  const inFile = (setting: string) => `providers.${setting} in the PARLEY_CONFIG file`
   expect(found).toMatchObject({
     'backend well': `ok: ${well.url} lists 3 models`,
-    'backend locked': `fail: ${locked.url} answered 401; set ${inFile('locked.api_key')} to a key it accepts`,
-    'backend gateway': `warn: ${empty.url}/models is not there; check PARLEY_GATEWAY_URL (or ${inFile('gateway.url')})`,
+    'backend locked': `fail: ${locked.url} returned 401; set ${inFile('locked.api_key')} to a valid key`,
+    'backend gateway': `warn: ${empty.url}/models does not exist; check PARLEY_GATEWAY_URL (or ${inFile('gateway.url')})`,
     'backend play': 'ok: mock',
   })
   expect(checks.filter(({ check }) => check.startsWith('backend')).map(({ check }) => check)).toEqual([
@@ -225,11 +227,11 @@ test('doctor checks a local model server and names the command that starts it', 
   expect(await look(upstream.origin)).toBe(`ok: ${upstream.url} lists 3 models`)
   await upstream.script('/v1/models', '{{up:body {"object":"list","data":null}}}')
   expect(await look(upstream.origin)).toBe(
-    `warn: ${upstream.url} lists no models; give it one, such as \`ollama pull llama3.2\``,
+    `warn: ${upstream.url} lists no models; add one, for example with \`ollama pull llama3.2\``,
   )
-  const setting = 'PARLEY_LOCAL_URL (or providers.local.url in the file of PARLEY_CONFIG)'
+  const setting = 'PARLEY_LOCAL_URL (or providers.local.url in the PARLEY_CONFIG file)'
   await upstream.script('/v1/models', '{{up:status 500}}')
-  expect(await look(upstream.origin)).toBe(`fail: ${upstream.url} answered 500; check ${setting}`)
+  expect(await look(upstream.origin)).toBe(`fail: ${upstream.url} returned 500; check ${setting}`)
   await upstream.stop()
   expect(await look(upstream.origin)).toBe(
     `fail: Nothing listens at ${upstream.origin}; start Ollama (\`ollama serve\`) or llama-server there; check ${setting}`,
@@ -241,13 +243,13 @@ describe('a warning reports', () => {
     const folder = await makeFolder()
     const bare = await runDoctor(folder, { PATH: folder })
     expect(bare.ok).toBe(true)
-    expect(bare.found.ffmpeg).toMatch(/^warn: there is no ffmpeg, .* `apt-get install ffmpeg` helps$/)
-    expect(bare.found.isolation).toMatch(/^warn: there is neither bubblewrap nor prlimit/)
+    expect(bare.found.ffmpeg).toMatch(/^warn: ffmpeg is not installed, .* `apt-get install ffmpeg`$/)
+    expect(bare.found.isolation).toMatch(/^warn: neither bubblewrap nor prlimit/)
     for (const name of ['ffmpeg', 'ffprobe', 'bwrap', 'prlimit'])
       await writeFile(join(folder, name), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
     const broken = await runDoctor(folder, { PATH: folder })
     expect(broken.found.ffmpeg).toMatch(/^warn: .*ffmpeg does not run/)
-    expect(broken.found.isolation).toMatch(/^warn: bubblewrap may not make namespaces/)
+    expect(broken.found.isolation).toMatch(/^warn: bubblewrap cannot create namespaces/)
   })
 
   test('an unknown setting, data that other users can access, and a data directory in memory', async () => {

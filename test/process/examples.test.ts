@@ -28,7 +28,7 @@ test('the receptionist example answers with its tool and rejects invalid argumen
   expect(await ask('{"from":"2027-04-01"}')).toBe('The tool answered: ["Heron"]')
   expect(await ask('{"from":"2027-06-01","beds":2}')).toBe('The tool answered: ["Gull","Heron"]')
   expect(await ask('{"from":"soon"}')).toContain(
-    "the arguments of 'find_room' are wrong: from must match pattern",
+    "the arguments of 'find_room' are invalid: from must match pattern",
   )
   expect(await ask('{}')).toContain("must have required property 'from'")
 })

@@ -98,7 +98,7 @@ describe('a database without tables next to stored files', () => {
     await spoil(join(dataDir, 'parley.db'))
     const before = await readAll(dataDir)
     expect(await refusal(start(dataDir))).toMatch(
-      /holds other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
+      /contains other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
     )
     expect(await readAll(dataDir)).toEqual(before)
   })
@@ -148,14 +148,16 @@ describe('the database of another installation', () => {
     await removeMarks(dataDir)
     await swapDatabase(dataDir)
     const before = await readAll(dataDir)
-    expect(await refusal(start(dataDir))).toMatch(/files holds files, and the database in \S+ names none of/)
+    expect(await refusal(start(dataDir))).toMatch(
+      /files contains files, but the database in \S+ refers to none of/,
+    )
     expect(await readAll(dataDir)).toEqual(before)
   })
 
   test('is reported by doctor and rejected by backup', async () => {
     const { folder, dataDir } = await makeInstallation()
     const well = await runCommandHere(['doctor'], { folder })
-    expect(well.stdout).toMatch(/ok +stored files +they belong to this database/)
+    expect(well.stdout).toMatch(/ok +stored files +stored files belong to this database/)
     await swapDatabase(dataDir)
     const doctor = await runCommandHere(['doctor'], { folder })
     expect(doctor.code).toBe(1)
@@ -169,9 +171,9 @@ describe('the database of another installation', () => {
     await swapDatabase(dataDir)
     const adopted = await runCommandHere(['store', 'adopt'], { folder })
     expect(adopted).toMatchObject({ code: 0, stderr: '' })
-    expect(adopted.stdout).toMatch(/^files in \S+ belongs to this database now \(\S+\); before: \S+\n/)
+    expect(adopted.stdout).toMatch(/^files in \S+ now belongs to this database \(\S+\); previously: \S+\n/)
     const again = await runCommandHere(['store', 'adopt'], { folder })
-    expect(again.stdout).toMatch(/^files in \S+ belongs to this database already\n/)
+    expect(again.stdout).toMatch(/^files in \S+ already belongs to this database\n/)
     await start(dataDir)
   })
 })

@@ -62,15 +62,15 @@ describe.each([
     })
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
     expect(await resultOf(app, 'near__echo', '{"text":7}')).toBe(
-      "Error: the arguments of 'near__echo' are wrong: text must be string",
+      "Error: the arguments of 'near__echo' are invalid: text must be string",
     )
     expect(await resultOf(app, 'near__gone')).toBe("Error: the tool 'near__gone' does not exist")
   })
 
   test('has large results truncated and huge ones rejected, and answers the next call', async () => {
     const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['big', 'huge'])
-    expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was cut off: it has 1048576 bytes/)
-    expect(await resultOf(app, 'huge')).toBe('Error: the server of this tool gave no answer')
+    expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was truncated: it has 1048576 bytes/)
+    expect(await resultOf(app, 'huge')).toBe('Error: the server of this tool did not respond')
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
   })
 
@@ -109,7 +109,7 @@ describe.each([
   test('that dies fails one call, and works again after its restart', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'die'])
-    expect(await resultOf(app, 'die')).toBe('Error: the server of this tool gave no answer')
+    expect(await resultOf(app, 'die')).toBe('Error: the server of this tool did not respond')
     await server.kill()
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toMatch(/^Error: /)
     const again = await server.restart()
@@ -179,9 +179,7 @@ test('an unreachable server delays neither the start nor a call', async () => {
   const server = await startMcpHttpServer()
   await server.kill()
   const app = await startWithMcp(stand, config(server), [])
-  expect(await resultOf(app, 'near__echo')).toBe(
-    "Error: the tool 'near__echo' cannot be reached at the moment",
-  )
+  expect(await resultOf(app, 'near__echo')).toBe("Error: the tool 'near__echo' is currently unavailable")
 })
 
 test('neither arguments nor results are logged, whether a call succeeds or fails', async () => {
@@ -191,6 +189,6 @@ test('neither arguments nor results are logged, whether a call succeeds or fails
   expect(await resultOf(app, 'echo', '{"text":"argument-7f3a"}')).toBe('echo: argument-7f3a')
   await resultOf(app, 'huge', '{"word":"argument-7f3a"}')
   await resultOf(app, 'die', '{"word":"argument-7f3a"}')
-  expect(lines.join('')).toContain('an MCP server gave no answer')
+  expect(lines.join('')).toContain('MCP server did not respond')
   expect(lines.join('')).not.toMatch(/7f3a|hhhh|mcp-key/)
 })

@@ -53,7 +53,7 @@ describe('an MCP program', () => {
   test('that sends too much or exits fails one call and is restarted', async () => {
     const app = await startWithMcp(stand, program(), ['huge', 'die'])
     for (const name of ['huge', 'die']) {
-      expect(await resultOf(app, name)).toBe('Error: the server of this tool gave no answer')
+      expect(await resultOf(app, name)).toBe('Error: the server of this tool did not respond')
       const answered = async () => (await resultOf(app, 'echo', '{"text":"hi"}')) === 'echo: hi'
       expect(await eventually(answered, true)).toBe(true)
     }
@@ -85,9 +85,7 @@ describe('an MCP program', () => {
   test('that does not exist is logged as a warning and delays nothing', async () => {
     const { log, lines } = createLineLog()
     const app = await startWithMcp(stand, program({ command: '/gone/program' }), [], { log })
-    expect(await resultOf(app, 'here__echo')).toBe(
-      "Error: the tool 'here__echo' cannot be reached at the moment",
-    )
+    expect(await resultOf(app, 'here__echo')).toBe("Error: the tool 'here__echo' is currently unavailable")
     const isLogged = async () =>
       lines
         .map((line) => JSON.parse(line))

@@ -47,7 +47,7 @@ describe('an invalid setting', () => {
     for (const name of ['PORT', 'LOG_LEVEL', 'PARLEY_SECRET', 'PARLEY_PARENT_KEY', 'DATABASE_URL']) {
       expect(text).toMatch(new RegExp(`^ {2}- ${name} .*\\.$`, 'm'))
     }
-    expect(text).toContain('PARLEY_GATEWAY_URL is missing; PARLEY_BACKEND=gateway needs it.')
+    expect(text).toContain('PARLEY_GATEWAY_URL is required with PARLEY_BACKEND=gateway.')
     expect(text).not.toMatch(/loud|a short secret|svc_typo|hunter2/)
   })
 
@@ -72,7 +72,7 @@ describe('an invalid setting', () => {
   test('with an unknown name causes a warning with the nearest name, and the service starts', async () => {
     const server = await startServer({ folder: await makeFolder(), env: { PARLEY_DATADIR: '/elsewhere' } })
     expect(server.stderr).toBe(
-      'warning: PARLEY_DATADIR is not a setting and is ignored; the nearest is PARLEY_DATA_DIR.\n',
+      'warning: PARLEY_DATADIR is not a setting and is ignored; did you mean PARLEY_DATA_DIR?\n',
     )
   })
 })
@@ -111,7 +111,7 @@ describe('a data directory', () => {
       await chmod(folder, 0o755)
       await mkdir(join(folder, 'data'), { mode: 0o555 })
       const text = await errorLineOf({ folder, wrapper: isRoot ? asNobody : [] })
-      expect(text).toMatch(/The data directory \S+\/data cannot be used by .*uid \d+.* \(EACCES\)/)
+      expect(text).toMatch(/The data directory \S+\/data is not usable by .*uid \d+.* \(EACCES\)/)
     },
   )
 
@@ -151,14 +151,14 @@ describe('the secret', () => {
   test('in PARLEY_SECRET is rejected when the agent keys are sealed with another', async () => {
     const folder = await makeInstallation()
     const text = await errorLineOf({ folder, env: { PARLEY_SECRET: 'o'.repeat(48) } })
-    expect(text).toContain('sealed with another secret')
+    expect(text).toContain('encrypted with a different secret')
     expect(text).not.toContain('ooo')
   })
 
   test('in the file is rejected when the agent keys are sealed with another', async () => {
     const folder = await makeInstallation()
     await writeFile(join(folder, 'data/secret'), 'x'.repeat(48))
-    expect(await errorLineOf({ folder })).toContain('sealed with another secret')
+    expect(await errorLineOf({ folder })).toContain('encrypted with a different secret')
   })
 
   test('from PARLEY_SECRET must be set again at the next start', async () => {

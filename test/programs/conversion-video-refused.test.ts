@@ -15,8 +15,8 @@ import { makeFolder } from '../support/process.ts'
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-const NOT_A_VIDEO = 'unconvertible: This is no MP4, MOV, WebM or Matroska video.'
-const DAMAGED = 'unconvertible: The video cannot be read: it is damaged or not complete.'
+const NOT_A_VIDEO = 'unconvertible: The file is not an MP4, MOV, WebM or Matroska video.'
+const DAMAGED = 'unconvertible: The video cannot be read: it is damaged or incomplete.'
 
 /** Starts a server that counts its connections. */
 async function listen() {
@@ -117,7 +117,7 @@ describe('when ffmpeg fails for lack of', () => {
   test('an encoder, the reason names it', async () => {
     const { folder, convert } = await fail("Unknown encoder 'libx264'")
     const { refused } = await convert('video', await makeVideo(join(folder, 'clip.mp4')))
-    expect(refused).toBe('unconvertible: The ffmpeg of this server cannot make H.264 with AAC.')
+    expect(refused).toBe('unconvertible: The ffmpeg of this server cannot encode H.264 with AAC.')
   })
 })
 
@@ -154,7 +154,7 @@ describe('an invalid video is rejected and leaves no files', () => {
     expect(await listBoxes(source)).toContain('moov')
     await truncate(source, Math.floor((await readFile(source)).length / 3))
     const { refused, left } = await convert('video', source)
-    expect(refused).toMatch(/^unconvertible: Only \d\.\d of its 8\.0 seconds can be read\.$/)
+    expect(refused).toMatch(/^unconvertible: Only \d\.\d of the video's 8\.0 seconds can be read\.$/)
     expect(left).toEqual([])
   })
 
@@ -177,7 +177,7 @@ describe('an invalid video is rejected and leaves no files', () => {
       'attached_pic',
       source,
     )
-    const refused = 'unconvertible: The file holds no moving pictures.'
+    const refused = 'unconvertible: The file contains no video.'
     expect(await convert('video', source)).toEqual({ refused, left: [] })
   })
 
@@ -185,7 +185,7 @@ describe('an invalid video is rejected and leaves no files', () => {
     const { folder, convert } = await makeStand()
     const words = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-frames:v', '1', '-an']
     const source = await makeVideo(join(folder, 'wide.mov'), words, 'color=size=9000x6000:rate=1:duration=1')
-    const refused = 'unconvertible: Its pictures are too large: 9000 x 6000.'
+    const refused = 'unconvertible: The video resolution is too high: 9000 x 6000.'
     expect(await convert('video', source)).toEqual({ refused, left: [] })
   })
 

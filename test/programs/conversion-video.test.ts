@@ -165,7 +165,7 @@ test('a video is served unchanged, with the reason, when ffmpeg is missing', asy
   expect(converted).toEqual({
     result: 'original',
     file: { path: source, mediaType: 'application/octet-stream' },
-    reason: 'This server has no ffmpeg, so videos are served as they were uploaded.',
+    reason: 'This server has no ffmpeg, so it serves videos as uploaded.',
   })
   expect(left).toEqual([])
 })

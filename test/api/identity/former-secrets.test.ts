@@ -89,7 +89,7 @@ describe('after the secret has changed', () => {
     const key_sealed = createSealer(THIRD as string, randomBytes).seal('agnt_key-x', agent_id)
     await app.service.deps.db.updateTable('agents').set({ key_sealed }).where('id', '=', agent_id).execute()
     await app.close()
-    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/sealed with another secret/)
+    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/encrypted with a different secret/)
   })
 })
 

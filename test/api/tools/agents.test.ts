@@ -68,7 +68,7 @@ describe('tool arguments', () => {
     await stand.answerWith(answerCalling('whole', rain), 1)
     await chat(app, 'whole', agent_key, say('hello'))
     expect(resultsIn((await bodiesOf(stand))[1])).toEqual([
-      "Error: the arguments of 'weather' are wrong: city must be one of Berlin, Hamburg",
+      "Error: the arguments of 'weather' are invalid: city must be one of Berlin, Hamburg",
     ])
   })
 })

@@ -227,7 +227,7 @@ test('a local runner is looked at where it is configured, and what to start is n
   expect(await look(upstream.origin)).toBe(`fail: ${upstream.url} answered 500; check ${setting}`)
   await upstream.stop()
   expect(await look(upstream.origin)).toBe(
-    `fail: Nothing listens at ${upstream.origin}; start Ollama (\`ollama serve\`) or llama-server there; check ${setting}`,
+    `fail: No model server is listening at ${upstream.origin}; start Ollama (\`ollama serve\`) or llama-server there; check ${setting}`,
   )
 })
 

@@ -61,7 +61,7 @@ describe('a draft', () => {
     const { agent_key } = await app.createAgent()
     const trial = { draft: { yaml: yaml({}) } }
     await expect(tryOut(app, { messages: says('hi'), trial }, agent_key)).rejects.toThrow(
-      'trial: needs a parent key',
+      'trial: requires a parent key',
     )
     const rest = await app.call('POST', '/v1/chat/completions', {
       key: agent_key,

@@ -25,7 +25,7 @@ const failures: Readonly<Record<number, string>> = {
   422: 'The bytes do not have the checksum that was announced; the upload is gone.',
   423: 'Another request is writing into the upload.',
   429: 'Too many calls without a valid key; `Retry-After` says how long to wait.',
-  500: 'Something went wrong on our side.',
+  500: 'Internal server error.',
   507: 'There is no room at the moment; the upload can be resumed later.',
 }
 

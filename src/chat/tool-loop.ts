@@ -75,7 +75,7 @@ export class ToolLoop {
     return this.modelCalls === MAX_MODEL_CALLS || (this.request.n ?? 1) > 1
   }
 
-  /** Runs the server-side calls and adds their results to the next request; drops client-side calls, which the model repeats. @throws the signal's reason */
+  /** Runs the server-side calls and adds their results to the next request; the model repeats dropped client calls. @throws the signal's reason */
   async *runTools(
     said: SaidMessage,
     calls: readonly ToolCall[],

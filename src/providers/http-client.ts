@@ -66,7 +66,7 @@ export class HttpClient {
     return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes))
   }
 
-  /** Returns the event bytes of a 2xx response once its head arrives; `next` must not be called concurrently. @throws BackendFailure, or the signal's reason */
+  /** Returns the events of a 2xx response; `next` must not be called concurrently. @throws BackendFailure, or the signal's reason */
   readEvents(call: HttpCall): Promise<AsyncIterator<Buffer, void, void>> {
     return this.send(call, new EventHandler(call.signal, this.toFailure))
   }

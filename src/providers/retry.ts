@@ -169,7 +169,7 @@ export class Deadline {
 
   private startTimer(afterMs: number): NodeJS.Timeout {
     const expire = () =>
-      this.controller.abort(new BackendFailure('timeout', `no answer within ${afterMs} ms`))
+      this.controller.abort(new BackendFailure('timeout', `no response within ${afterMs} ms`))
     return setTimeout(expire, afterMs)
   }
 }

@@ -16,7 +16,7 @@ class Forward implements Dispatcher.DispatchHandler {
   constructor(response: ServerResponse) {
     this.response = response
     response.on('close', () => {
-      if (!response.writableFinished) this.controller?.abort(new Error('The caller left.'))
+      if (!response.writableFinished) this.controller?.abort(new Error('The client disconnected.'))
     })
     response.on('drain', () => this.controller?.resume())
   }

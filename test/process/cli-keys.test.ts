@@ -136,7 +136,9 @@ describe('keys rotate and revoke', () => {
     expect(await listKeys(folder)).toMatchObject([{ revoked_at: null }])
     expect(await keys(folder, 'revoke', id)).toBe(`revoked ${id}\n`)
     for (const verb of ['revoke', 'rotate']) {
-      expect(await complaint({ folder }, verb, id)).toContain(`no parent key '${id}' that could be used`)
+      expect(await complaint({ folder }, verb, id)).toContain(
+        `arent key '${id}' does not exist or was revoked`,
+      )
     }
   })
 })

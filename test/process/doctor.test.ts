@@ -123,7 +123,7 @@ describe('what fails is named with what to do', () => {
     const { ok, found } = await examine(await makeFolder(), { PORT: String(port) })
     expect(ok).toBe(false)
     expect(found.port).toBe(
-      `fail: Port ${port} on 127.0.0.1 is taken by another program; choose another with PORT.`,
+      `fail: Port ${port} on 127.0.0.1 is used by another program; set PORT to a free port.`,
     )
   })
 

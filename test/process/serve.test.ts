@@ -56,7 +56,7 @@ describe('a bad setting', () => {
 
   test('of an address this machine does not have is named', async () => {
     expect(await sentence({ folder: await makeFolder(), env: { HOST: '192.0.2.1' } })).toBe(
-      'parley: This machine has no address 192.0.2.1; choose another with HOST.',
+      'parley: This machine has no address 192.0.2.1; set HOST to one of its addresses.',
     )
   })
 

@@ -53,7 +53,7 @@ export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8A
   return collected
 }
 
-/** Calls the model and runs its tool calls until there are none. Yields runs of complete events, or the completion. @throws ServiceError */
+/** Calls the model and runs its tool calls until the model makes no more. Yields runs of complete events, or the completion. @throws ServiceError */
 async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Pieces {
   const run = new TurnRun(context, turn)
   const { loop, attempts } = run

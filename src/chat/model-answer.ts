@@ -9,7 +9,7 @@ import type { Dependencies } from './dependencies.ts'
 import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from './tool-loop.ts'
 
 export interface ModelAnswer {
-  /** The first bytes for the client; undefined when there are none. */
+  /** The first bytes for the client; undefined if the answer has no bytes. */
   readonly first: Uint8Array | undefined
   /** Returns the next bytes for the client; undefined at the end. */
   next(): Promise<Uint8Array | undefined>

@@ -90,7 +90,7 @@ function toFailure(
 ): BackendFailure {
   const { status, said } = normalizeRejection({ status: sentStatus, said: findSaid(body, apiKey) })
   const retryAfterSeconds = findRetryAfterSeconds(headers['retry-after'], headers.date)
-  return new BackendFailure('status', `The provider returned status ${status}.`, {
+  return new BackendFailure('status', `The provider responded with ${status}.`, {
     status,
     ...(said !== undefined && { said }),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),

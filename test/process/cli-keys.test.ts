@@ -132,7 +132,7 @@ describe('keys rotate and revoke', () => {
       expect(text).toContain('is not the id of a parent key')
       expect(text).not.toContain(name)
     }
-    expect(await complaint({ folder }, 'revoke', 'zzzzzzzzzzzz')).toContain("no parent key 'zzzzzzzzzzzz'")
+    expect(await complaint({ folder }, 'revoke', 'zzzzzzzzzzzz')).toContain("arent key 'zzzzzzzzzzzz'")
     expect(await listKeys(folder)).toMatchObject([{ revoked_at: null }])
     expect(await keys(folder, 'revoke', id)).toBe(`revoked ${id}\n`)
     for (const verb of ['revoke', 'rotate']) {

@@ -33,7 +33,7 @@ export function createSweeper(options: SweeperOptions): Sweeper {
   let last = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
   let nextOrphansAtMs = clock.monotonic()
 
-  /** Accepts the new time only from the next run, so that an operator has a minute to correct a mistake. */
+  /** Returns true once for each clock jump. The sweeper skips that run, which gives the operator a minute to correct the clock. */
   function hasClockJumped(): boolean {
     const now = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
     const driftMs = now.wallMs - last.wallMs - (now.monotonicMs - last.monotonicMs)

@@ -25,7 +25,7 @@ export function outlineOfBody(
   return isShort ? undefined : outlineOf(bytes, maxJsonValues)
 }
 
-/** How many requests a body counts as. */
+/** The number of requests that a body counts as. */
 export function requestsOf(
   sizeBytes: number,
   outline: JsonOutline | undefined,

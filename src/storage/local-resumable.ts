@@ -1,4 +1,4 @@
-/** Stores the bytes of active uploads in files of a subfolder, until they are moved into the store. */
+/** Stores the bytes of active uploads as files in a subfolder, until they are moved into the store. */
 import { type FileHandle, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFolder } from '../lib/files.ts'
@@ -14,11 +14,11 @@ import {
   type StoreFolder,
 } from './folder.ts'
 
-/** The subfolder of active uploads. A start leaves it alone. */
+/** The subfolder of active uploads. A server start does not delete anything in it. */
 export const RESUMABLE_FOLDER = 'growing'
 
 export class LocalResumableBlobs implements ResumableBlobs {
-  /** False because fsync can be turned off, and because a disk may be restored from a copy. */
+  /** False because fsync can be turned off and because a disk may be restored from a copy. */
   readonly survivesCrashes = false
   private readonly folder: StoreFolder
   private readonly isSynced: boolean
@@ -67,7 +67,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
       await moveDurably(path, root, name)
       await syncFolder(join(path, '..'))
     } catch (error) {
-      // A crash may have come after the move and before its row was written.
+      // A crash may have happened after the move but before its row was written.
       ignoreMissing(error)
       await stat(join(root, name))
     }
@@ -117,7 +117,7 @@ class LocalResumableBlob implements ResumableBlob {
     this.file = file
     this.options = options
     this.position = options.offset
-    // A folder that already holds the file needs no sync.
+    // A folder that already contains the file needs no sync.
     this.isFolderSynced = options.offset > 0
   }
 
@@ -148,7 +148,7 @@ class LocalResumableBlob implements ResumableBlob {
   }
 }
 
-/** Removes the written bytes from the chunks; `writev` may write only some of them. */
+/** Drops the bytes already written from the chunks, because `writev` may write only some of them. */
 function dropBytes(chunks: readonly Uint8Array[], sizeBytes: number): readonly Uint8Array[] {
   let dropped = 0
   for (const [index, chunk] of chunks.entries()) {

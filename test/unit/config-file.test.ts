@@ -7,7 +7,7 @@ import { makeFolder } from '../support/process.ts'
 
 const URL_RULE = 'must be an http or https URL that ends in /v1, without credentials, query or fragment'
 const NAME_RULE =
-  'a name must be 1 to 32 lower-case letters, digits, - and _, and start with a letter or digit'
+  'a name must be 1 to 32 lowercase letters, digits, - and _, and start with a letter or digit'
 
 const mock = (name = 'mock') => ({ kind: 'mock', name })
 const entry = (name: string) => `  ${name}: { url: https://${name}.org/v1 }\n`
@@ -83,7 +83,7 @@ describe('the error for an invalid configuration file', () => {
     [
       'an unknown section',
       '\nprovider: {}\n',
-      'provider: is not a key here; the nearest is providers (line 2, column 1)',
+      'provider: is not a known key; the closest match is providers (line 2, column 1)',
     ],
     [
       'a list of providers',
@@ -107,12 +107,12 @@ describe('the error for an invalid configuration file', () => {
     [
       'a number as a key',
       provider(`{ ${fine}, api_key: 5 }`),
-      'providers.a.api_key: must be text; put it in quotes (line 2, column 31)',
+      'providers.a.api_key: must be a string; put it in quotes (line 2, column 31)',
     ],
     [
       'an empty key',
       provider(`{ ${fine}, api_key: }`),
-      'providers.a.api_key: must be text; put it in quotes (line 2, column 31)',
+      'providers.a.api_key: must be a string; put it in quotes (line 2, column 31)',
     ],
     [
       'a key with a space',
@@ -122,12 +122,12 @@ describe('the error for an invalid configuration file', () => {
     [
       'an unknown field',
       provider(`{ ${fine}, apikey: k }`),
-      'providers.a.apikey: is not a key here; the nearest is api_key (line 2, column 31)',
+      'providers.a.apikey: is not a known key; the closest match is api_key (line 2, column 31)',
     ],
     [
       'a URL for a mock',
       provider(`{ kind: mock, ${fine} }`),
-      'providers.a.url: is not a key here; the nearest is kind (line 2, column 20)',
+      'providers.a.url: is not a known key; the closest match is kind (line 2, column 20)',
     ],
     [
       'an unknown kind',
@@ -162,7 +162,7 @@ describe('the error for an invalid configuration file', () => {
     [
       'the reserved name of agents',
       'providers: { agent: { kind: mock } }',
-      'providers.agent: is not allowed as a name: model ids that start with agent/ are agents (line 1, column 14)',
+      'providers.agent: is a reserved name: model ids that start with agent/ refer to agents (line 1, column 14)',
     ],
     [
       'a repeated name',
@@ -189,7 +189,7 @@ describe('the error for an invalid configuration file', () => {
     ['mock', {}],
     ['gateway', { PARLEY_GATEWAY_URL: 'https://gateway.org/v1' }],
   ])('names the place of a name that the environment already uses: %s', async (name, env) => {
-    const problem = `is already the provider that PARLEY_BACKEND=${name} sets (line 1, column 14)`
+    const problem = `is already taken by the provider that PARLEY_BACKEND=${name} configures (line 1, column 14)`
     expect(
       await problemsOf(`providers: { ${name}: { kind: mock } }`, { PARLEY_BACKEND: name, ...env }),
     ).toEqual([`<file>: providers.${name}: ${problem}.`])
@@ -214,8 +214,10 @@ mpc: {}
       '<file>: providers.A.api_key: refers to MISSING_KEY, which is not set (line 4, column 5).',
       '<file>: providers.b.kind: must be gateway, local or mock (line 6, column 5).',
       '<file>: providers.c.url: is missing (line 8, column 3).',
-      '<file>: providers.c.token: is not a key here; the nearest is kind (line 9, column 5).',
-      expect.stringMatching(/^<file>: mpc: is not a key here; the nearest is mcp \(line 10, column 1\)\.$/),
+      '<file>: providers.c.token: is not a known key; the closest match is kind (line 9, column 5).',
+      expect.stringMatching(
+        /^<file>: mpc: is not a known key; the closest match is mcp \(line 10, column 1\)\.$/,
+      ),
     ])
   })
 
@@ -226,9 +228,7 @@ mpc: {}
       [folder, 'EISDIR'],
     ] as const) {
       const error = await parseConfig({ PARLEY_CONFIG: path }).catch((thrown: unknown) => thrown)
-      expect((error as ConfigError).problems).toEqual([
-        `PARLEY_CONFIG names a file that cannot be read (${reason}).`,
-      ])
+      expect((error as ConfigError).problems).toEqual([`PARLEY_CONFIG: cannot read the file (${reason}).`])
     }
   })
 })

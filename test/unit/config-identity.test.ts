@@ -43,7 +43,7 @@ describe('forwarded identity', () => {
     'cannot be enabled without proxies and secret: %j',
     async (more) => {
       expect(await problemsOf({ ...enabled, ...more })).toEqual([
-        'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without them, any client could claim any identity.',
+        'PARLEY_TRUST_FORWARDED_AUTH requires PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; otherwise any client could claim any identity.',
       ])
     },
   )
@@ -60,7 +60,7 @@ describe('forwarded identity', () => {
     const { config } = await parseConfig(renamed)
     expect(config.forwardedAuth?.headers.email).toBe('x-auth-request-email')
     expect(await problemsOf({ ...renamed, PARLEY_HEADER_EMAIL: 'X-User' })).toEqual([
-      'Two of the PARLEY_HEADER_ settings name the same header, x-user.',
+      'Two PARLEY_HEADER_ settings name the same header, x-user; use a different header for each.',
     ])
   })
 
@@ -72,7 +72,7 @@ describe('forwarded identity', () => {
     }
     const { warnings } = await parseConfig(unused)
     expect(warnings).toEqual(
-      Object.keys(unused).map((name) => `${name} is not used: it needs PARLEY_TRUST_FORWARDED_AUTH=true.`),
+      Object.keys(unused).map((name) => `${name} is ignored: it requires PARLEY_TRUST_FORWARDED_AUTH=true.`),
     )
   })
 })

@@ -56,11 +56,11 @@ describe('the environment', () => {
   test('causes a warning for each unused setting', async () => {
     const warningsOf = async (env: Record<string, string>) => (await parseConfig(env)).warnings
     expect(await warningsOf({ PARLEY_LOCAL_URL: 'http://a.org' })).toEqual([
-      'PARLEY_LOCAL_URL is not used: it needs PARLEY_BACKEND=local.',
+      'PARLEY_LOCAL_URL is ignored: it requires PARLEY_BACKEND=local.',
     ])
     expect(await warningsOf({ ...LOCAL, PARLEY_LOCAL_THREADS: '2', PARLEY_LOCAL_CONTEXT: '512' })).toEqual([
-      'PARLEY_LOCAL_THREADS is not used: it needs PARLEY_LOCAL_MODEL.',
-      'PARLEY_LOCAL_CONTEXT is not used: it needs PARLEY_LOCAL_MODEL.',
+      'PARLEY_LOCAL_THREADS is ignored: it requires PARLEY_LOCAL_MODEL.',
+      'PARLEY_LOCAL_CONTEXT is ignored: it requires PARLEY_LOCAL_MODEL.',
     ])
   })
 })
@@ -87,7 +87,7 @@ describe('the file', () => {
   test("can set a runner in addition to the environment's, but not with the same name", async () => {
     const text = 'providers: { local: { kind: local } }'
     expect(await problemsOf(text, LOCAL)).toEqual([
-      '<file>: providers.local: is already the provider that PARLEY_BACKEND=local sets (line 1, column 14).',
+      '<file>: providers.local: is already taken by the provider that PARLEY_BACKEND=local configures (line 1, column 14).',
     ])
     expect(await providersOf(file('{ kind: local }'), LOCAL)).toHaveLength(2)
   })
@@ -99,7 +99,7 @@ describe('the file', () => {
       'model: cannot be combined with url; keep one of them (line 2, column 45)',
     ],
     ['{ kind: local, model: "" }', 'model: must not be empty (line 2, column 24)'],
-    ['{ kind: local, model: 5 }', 'model: must be text; put it in quotes (line 2, column 24)'],
+    ['{ kind: local, model: 5 }', 'model: must be a string; put it in quotes (line 2, column 24)'],
     ['{ kind: local, threads: 2 }', 'threads: needs model (line 2, column 24)'],
     [
       '{ kind: local, model: x, threads: 0 }',
@@ -109,7 +109,10 @@ describe('the file', () => {
       '{ kind: local, model: x, context: all }',
       'context: must be a whole number from 256 to 1048576 (line 2, column 34)',
     ],
-    ['{ kind: local, api_key: x }', 'api_key: is not a key here; the nearest is kind (line 2, column 24)'],
+    [
+      '{ kind: local, api_key: x }',
+      'api_key: is not a known key; the closest match is kind (line 2, column 24)',
+    ],
   ])('causes an error for %s', async (text, problem) => {
     expect(await problemsOf(file(text))).toEqual([`<file>: providers.near.${problem}.`])
   })

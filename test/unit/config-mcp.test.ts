@@ -53,8 +53,8 @@ describe('the MCP servers', () => {
 describe('the error for an invalid mcp section', () => {
   const URL_RULE = 'must be an http or https URL without credentials or fragment'
   const NAME_RULE =
-    'a name must be 1 to 32 lower-case letters, digits, - and _, and start with a letter or digit'
-  const TRANSPORT_RULE = 'must have either a url or a command'
+    'a name must be 1 to 32 lowercase letters, digits, - and _, and start with a letter or digit'
+  const TRANSPORT_RULE = 'must have either url or command, not both'
 
   test.each<[server: string, problem: string]>([
     ['text', 'mcp.a: must be a mapping'],
@@ -63,20 +63,20 @@ describe('the error for an invalid mcp section', () => {
     ['{ url: ftp://a.org }', `mcp.a.url: ${URL_RULE}`],
     ['{ url: "https://u:secret@a.org" }', `mcp.a.url: ${URL_RULE}`],
     ['{ url: "https://a.org#x" }', `mcp.a.url: ${URL_RULE}`],
-    ['{ url: https://a.org, args: [] }', 'mcp.a.args: is not a key here; the nearest is url'],
-    ['{ url: https://a.org, headers: [] }', 'mcp.a.headers: must be a mapping of names to texts'],
-    ['{ url: https://a.org, headers: { a b: c } }', 'mcp.a.headers["a b"]: is not the name of a header'],
+    ['{ url: https://a.org, args: [] }', 'mcp.a.args: is not a known key; the closest match is url'],
+    ['{ url: https://a.org, headers: [] }', 'mcp.a.headers: must be a mapping of names to strings'],
+    ['{ url: https://a.org, headers: { a b: c } }', 'mcp.a.headers["a b"]: is not a valid header name'],
     [
       '{ url: https://a.org, headers: { A: "secret\\n" } }',
       'mcp.a.headers.A: must be ASCII without control characters',
     ],
-    ['{ url: https://a.org, headers: { A: 7 } }', 'mcp.a.headers.A: must be text; put it in quotes'],
+    ['{ url: https://a.org, headers: { A: 7 } }', 'mcp.a.headers.A: must be a string; put it in quotes'],
     ['{ command: "" }', 'mcp.a.command: must not be empty'],
     ['{ command: "a\\0b" }', 'mcp.a.command: must not contain the character U+0000'],
-    ['{ command: x, args: y }', 'mcp.a.args: must be a list of texts'],
-    ['{ command: x, args: [1] }', 'mcp.a.args[0]: must be text; put it in quotes'],
-    ['{ command: x, env: { a-b: c } }', 'mcp.a.env.a-b: is not the name of a variable'],
-    ['{ command: x, env: { A: 7 } }', 'mcp.a.env.A: must be text; put it in quotes'],
+    ['{ command: x, args: y }', 'mcp.a.args: must be a list of strings'],
+    ['{ command: x, args: [1] }', 'mcp.a.args[0]: must be a string; put it in quotes'],
+    ['{ command: x, env: { a-b: c } }', 'mcp.a.env.a-b: is not a valid variable name'],
+    ['{ command: x, env: { A: 7 } }', 'mcp.a.env.A: must be a string; put it in quotes'],
     [`{ command: x, env: { A: "\${GONE}" } }`, 'mcp.a.env.A: refers to GONE, which is not set'],
     ['{ command: x, cwd: "" }', 'mcp.a.cwd: must not be empty'],
   ])('names the place in %s', async (server, problem) => {

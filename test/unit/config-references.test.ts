@@ -41,10 +41,10 @@ describe('a reference', () => {
     ['${NOT_SET}', 'refers to NOT_SET, which is not set'],
     ['${BLANK}', 'refers to BLANK, which is not set'],
     ['${constructor}', 'refers to constructor, which is not set'],
-    ['${KEY', 'has a ${ that names no variable; write $${ for the characters ${'],
-    ['"${}"', 'has a ${ that names no variable; write $${ for the characters ${'],
-    ['"${1}"', 'has a ${ that names no variable; write $${ for the characters ${'],
-    ['"${KEY:-x}"', 'has a ${ that names no variable; write $${ for the characters ${'],
+    ['${KEY', 'contains ${ without a variable name; write $${ for a literal ${'],
+    ['"${}"', 'contains ${ without a variable name; write $${ for a literal ${'],
+    ['"${1}"', 'contains ${ without a variable name; write $${ for a literal ${'],
+    ['"${KEY:-x}"', 'contains ${ without a variable name; write $${ for a literal ${'],
   ])('%s is rejected', async (written, problem) => {
     expect(await problemsOf(file(written), { KEY: 'secret', BLANK: ' ' })).toEqual([
       `<file>: providers.a.api_key: ${problem} (line 4, column 5).`,

@@ -67,7 +67,7 @@ describe('a bucket', () => {
   test('is unused when PARLEY_DATA_DIR is :memory:', async () => {
     const { config, warnings } = await parseConfig({ S3_BUCKET: 'parley', PARLEY_DATA_DIR: ':memory:' })
     expect(config.s3).toBeUndefined()
-    expect(warnings).toEqual(['S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.'])
+    expect(warnings).toEqual(['S3_BUCKET is ignored: PARLEY_DATA_DIR=:memory: does not keep any files.'])
   })
 })
 
@@ -75,15 +75,15 @@ describe('an incomplete S3 configuration', () => {
   test.each([
     [
       { AWS_ACCESS_KEY_ID: 'AKIATEST' },
-      'AWS_SECRET_ACCESS_KEY is missing; AWS_ACCESS_KEY_ID does not work without it.',
+      'AWS_SECRET_ACCESS_KEY is required because AWS_ACCESS_KEY_ID is set.',
     ],
     [
       { AWS_SECRET_ACCESS_KEY: 'secret' },
-      'AWS_ACCESS_KEY_ID is missing; AWS_SECRET_ACCESS_KEY does not work without it.',
+      'AWS_ACCESS_KEY_ID is required because AWS_SECRET_ACCESS_KEY is set.',
     ],
     [
       { S3_ENDPOINT: 'http://127.0.0.1:9000' },
-      expect.stringMatching(/^AWS_ACCESS_KEY_ID and .* S3_ENDPOINT needs them/),
+      expect.stringMatching(/^AWS_ACCESS_KEY_ID and .* are required because S3_ENDPOINT is set/),
     ],
   ])('is rejected: %j', async (variables, problem) => {
     expect(await problemsOf({ S3_BUCKET: 'parley', ...variables })).toEqual([problem])
@@ -100,6 +100,6 @@ describe('an incomplete S3 configuration', () => {
 
   test('causes a warning without a bucket', async () => {
     const { warnings } = await parseConfig({ S3_REGION: 'eu-central-1' })
-    expect(warnings).toEqual(['S3_REGION is not used: it needs S3_BUCKET.'])
+    expect(warnings).toEqual(['S3_REGION is ignored: it requires S3_BUCKET.'])
   })
 })

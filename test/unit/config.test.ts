@@ -207,11 +207,11 @@ describe('an invalid value', () => {
     }).catch((thrown: unknown) => thrown)
     expect((error as Error).message).toBe(
       [
-        '4 settings are wrong (.env.example explains them all):',
-        '  - PARLEY_PARENT_KEY_FILE names a file that cannot be read (ENOENT).',
+        '4 invalid settings (see .env.example):',
+        '  - PARLEY_PARENT_KEY_FILE: cannot read the file (ENOENT).',
         '  - PORT must be a whole number from 0 to 65535.',
         '  - PARLEY_SECRET must be at least 32 bytes long; `openssl rand -base64 48` generates one.',
-        '  - PARLEY_GATEWAY_URL is missing; PARLEY_BACKEND=gateway needs it.',
+        '  - PARLEY_GATEWAY_URL is required with PARLEY_BACKEND=gateway.',
       ].join('\n'),
     )
   })
@@ -343,7 +343,7 @@ describe('a secret', () => {
     const path = join(folder, 'empty')
     await writeFile(path, '\n')
     expect(await problemsOf({ PARLEY_SECRET_FILE: path })).toEqual([
-      'PARLEY_SECRET_FILE names an empty file.',
+      'PARLEY_SECRET_FILE names an empty file; write the secret to it.',
     ])
   })
 
@@ -364,13 +364,13 @@ describe('a warning', () => {
       OTHER: '1',
     })
     expect(warnings).toEqual([
-      'PARLEY_RATELIMIT_PARENTS is not a setting and is ignored; the nearest is PARLEY_RATE_LIMIT_PARENT.',
-      'PARLEY_SECRT is not a setting and is ignored; the nearest is PARLEY_SECRET.',
+      'PARLEY_RATELIMIT_PARENTS is not a setting and is ignored; did you mean PARLEY_RATE_LIMIT_PARENT?',
+      'PARLEY_SECRT is not a setting and is ignored; did you mean PARLEY_SECRET?',
     ])
   })
 
   test('names gateway settings that are not used', async () => {
     const { warnings } = await parseConfig({ PARLEY_GATEWAY_URL: 'https://a.org/v1' })
-    expect(warnings).toEqual(['PARLEY_GATEWAY_URL is not used: it needs PARLEY_BACKEND=gateway.'])
+    expect(warnings).toEqual(['PARLEY_GATEWAY_URL is ignored: it requires PARLEY_BACKEND=gateway.'])
   })
 })

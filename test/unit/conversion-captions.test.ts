@@ -64,15 +64,15 @@ describe('SubRip', () => {
   })
 
   test.each([
-    ['', /neither SubRip nor WebVTT: it holds no cue/],
-    ['Dear diary,\n\ntoday', /holds no cue/],
-    ['{"a":1}', /holds no cue/],
+    ['', /neither SubRip nor WebVTT: it contains no cues/],
+    ['Dear diary,\n\ntoday', /contains no cues/],
+    ['{"a":1}', /contains no cues/],
     ['Dear diary\n\n00:00:01,000 --> 00:00:02,000\na', /^unconvertible: Line 1: this is neither/],
-    ['1\n00:00:02,000 --> 00:00:01,000\na\n', /Line 2: the cue does not end after it begins/],
-    ['1\n00:00:01,000 --> 00:00:01,000\na\n', /Line 2: the cue does not end/],
-    ['1\n00:60:01,000 --> 00:61:01,000\na\n', /Line 2: these are no times/],
-    [`${one('a')}\n2\n00:00:03 --> 00:00:04\nb\n`, /Line 6: these are no times/],
-    ['1\n00:00:01,000 --> 00:00:02,000\n\n', /hold no text/],
+    ['1\n00:00:02,000 --> 00:00:01,000\na\n', /Line 2: the cue must end after it starts/],
+    ['1\n00:00:01,000 --> 00:00:01,000\na\n', /Line 2: the cue must end after it starts/],
+    ['1\n00:60:01,000 --> 00:61:01,000\na\n', /Line 2: the times are invalid/],
+    [`${one('a')}\n2\n00:00:03 --> 00:00:04\nb\n`, /Line 6: the times are invalid/],
+    ['1\n00:00:01,000 --> 00:00:02,000\n\n', /contain no text/],
   ])('is rejected with a reason: %j', (content, sentence) => {
     expect(convert(content)).toMatch(/^unconvertible: /)
     expect(convert(content)).toMatch(sentence)
@@ -133,9 +133,9 @@ describe('WebVTT', () => {
 
   test.each([
     [`WEBVTT\n${cue}\na`, /Line 2: an empty line is missing before the first cue/],
-    ['WEBVTT\n\n00:02.000 --> 00:01.000\na', /Line 3: the cue does not end after it begins/],
-    ['WEBVTT\n\na\nb\nc', /Line 4: a cue begins with its times/],
-    ['WEBVTT\n\n00:aa --> 00:bb\na', /Line 3: a cue begins with its times/],
+    ['WEBVTT\n\n00:02.000 --> 00:01.000\na', /Line 3: the cue must end after it starts/],
+    ['WEBVTT\n\na\nb\nc', /Line 4: a cue must start with its times/],
+    ['WEBVTT\n\n00:aa --> 00:bb\na', /Line 3: a cue must start with its times/],
   ])('is rejected with a reason: %j', (content, sentence) => {
     expect(convert(content)).toMatch(sentence)
   })
@@ -181,14 +181,14 @@ describe('the encoding', () => {
     [
       'is unknown',
       Buffer.from([...Buffer.from(srt), 0xcf, 0xf0, 0xe8, 0xe2, 0xe5, 0xf2, 0xef, 0xf0, 0xe8, 0xe2, 0xe5]),
-      /save it as UTF-8/,
+      /save the file as UTF-8/,
     ],
     [
       'has half a UTF-16 surrogate pair',
       Buffer.concat([Buffer.from(`\ufeff${srt}`, 'utf16le'), Buffer.from([0x00, 0xd8])]),
       /neither UTF-8 nor UTF-16/,
     ],
-    ['belongs to a file with a NUL', Buffer.from(`${srt}\0`), /holds no text/],
+    ['belongs to a file with a NUL', Buffer.from(`${srt}\0`), /is not a text file/],
   ])('is rejected if it %s', (_what, bytes, sentence) => {
     expect(convert(bytes)).toMatch(sentence)
   })

@@ -71,7 +71,9 @@ describe('a connection', () => {
   })
 
   test.each(['3.51.2', '3.9.0', '2.99.99'])('rejects SQLite %s', (version) => {
-    expect(() => assertSqliteVersion(version)).toThrow(`SQLite ${version} is too old: 3.51.3 is needed.`)
+    expect(() => assertSqliteVersion(version)).toThrow(
+      `SQLite ${version} is too old: version 3.51.3 or newer is required.`,
+    )
   })
 
   test.each(['3.51.3', '3.51.10', '3.100.0', '4.0.0'])('accepts SQLite %s', (version) => {

@@ -26,7 +26,7 @@ describe('the data directory lock', () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, '.lock'), 'not a database, '.repeat(100))
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
-      /\.lock cannot be used .*delete that file/,
+      /\.lock is not usable .*delete that file/,
     )
   })
 })

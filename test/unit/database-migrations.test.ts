@@ -27,7 +27,7 @@ describe('migrations', () => {
     raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
       expect(await refusal(openDatabase({ dataDir, role }))).toContain(
-        'written by another version of Parley (its migration 9999_from_the_future is not known here)',
+        'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
   })
@@ -37,7 +37,7 @@ describe('migrations', () => {
     await writeFile(join(dataDir, 'parley.db'), '')
     raw(dataDir).exec('create table unrelated (id text)')
     expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
-      'it lacks 0001_create_keys_and_agents',
+      'missing migrations: 0001_create_keys_and_agents',
     )
     expect(raw(dataDir).prepare('select name from sqlite_schema').all()).toEqual([{ name: 'unrelated' }])
     expect(await listIds(await opened('server', dataDir))).toEqual([])

@@ -37,7 +37,7 @@ describe('the first start', () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'holiday.jpg'), '')
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
-      `${dataDir} holds other files (such as holiday.jpg) but no Parley database`,
+      `${dataDir} contains other files (such as holiday.jpg) but no Parley database`,
     )
     expect(await readdir(dataDir)).toEqual(['holiday.jpg'])
   })
@@ -50,7 +50,7 @@ describe('the first start', () => {
 
   test('rejects a path that is a file', async () => {
     await writeFile(dataDir, '')
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(`${dataDir} cannot be used by`)
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(`${dataDir} is not usable by`)
   })
 
   test('must be that of a server: a command reports the directory and does not create it', async () => {

@@ -33,7 +33,7 @@ describe('the secret', () => {
   test('is rejected and kept if it has fewer than 32 bytes', async () => {
     await writeFile(join(dataDir, 'secret'), 'too short\n')
     const message = await refusal(loadOrCreateSecret(dataDir, randomBytes))
-    expect(message).toContain(`${join(dataDir, 'secret')} must hold at least 32 bytes`)
+    expect(message).toContain(`${join(dataDir, 'secret')} must contain at least 32 bytes`)
     expect(message).not.toContain('too short')
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe('too short\n')
   })
@@ -47,7 +47,7 @@ describe('the secret', () => {
   test('is rejected with its path if it cannot be read', async () => {
     await mkdir(join(dataDir, 'secret'))
     expect(await refusal(loadOrCreateSecret(dataDir, randomBytes))).toContain(
-      `The file ${join(dataDir, 'secret')} cannot be used by`,
+      `The file ${join(dataDir, 'secret')} is not usable by`,
     )
   })
 })

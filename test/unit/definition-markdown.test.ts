@@ -4,29 +4,32 @@ import { parseDefinition, renderMarkdown } from '../../src/agents/definition.ts'
 import { complete, expectRefusal, refusalOf } from '../support/definition.ts'
 
 const brokenMarkdown: [text: string, message: string][] = [
-  ['name: A\n', 'Must start with front matter: a line ---, the configuration, a line --- (line 1, column 1)'],
+  [
+    'name: A\n',
+    'Must start with front matter: a line with ---, the configuration, and another line with --- (line 1, column 1)',
+  ],
   [
     ' ---\nname: A\n---\n\na',
-    'Must start with front matter: a line ---, the configuration, a line --- (line 1, column 1)',
+    'Must start with front matter: a line with ---, the configuration, and another line with --- (line 1, column 1)',
   ],
-  ['---\nname: A\n--- \n\na', 'The front matter must be closed by a line --- (line 5, column 2)'],
+  ['---\nname: A\n--- \n\na', 'The front matter must end with a line --- (line 5, column 2)'],
   [
     '---\nname: A\n---\na',
-    'The line --- that closes the front matter must be followed by an empty line (line 4, column 1)',
+    'The line --- at the end of the front matter must be followed by an empty line (line 4, column 1)',
   ],
   [
     '---\nname: A\n---',
-    'The line --- that closes the front matter must be followed by an empty line (line 3, column 4)',
+    'The line --- at the end of the front matter must be followed by an empty line (line 3, column 4)',
   ],
   ['---\n---\n\na', 'Must be one YAML mapping of keys to values (line 1, column 4)'],
   ['---\nname: A\n---\n\n \n', 'instructions: must not be blank (line 5, column 1)'],
   [
     '---\nname: A\ninstructions: b\n---\n\na',
-    'instructions: belongs after the front matter, not into it (line 3, column 15)',
+    'instructions: must follow the front matter, not be part of it (line 3, column 15)',
   ],
   [
     '---\nname: A\ninstructions:\n---\n\na',
-    'instructions: belongs after the front matter, not into it (line 3, column 14)',
+    'instructions: must follow the front matter, not be part of it (line 3, column 14)',
   ],
   [
     '---\r\nname: A\r\ntemperature: 3\r\n---\r\n\r\na',

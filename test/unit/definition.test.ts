@@ -127,13 +127,13 @@ const invalidAdditions: [addition: string, message: string][] = [
   // Tools.
   ['tools: open_door', 'tools: must be a list (line 3, column 8)'],
   [`tools: [${names(129)}]`, 'tools: must be at most 128 tools (line 3, column 8)'],
-  ['tools: [a, 5]', 'tools[1]: must be the name of a tool, or a mapping with its name (line 3, column 12)'],
-  ['tools: [[a]]', 'tools[0]: must be the name of a tool, or a mapping with its name (line 3, column 9)'],
+  ['tools: [a, 5]', 'tools[1]: must be a tool name, or a mapping with a name (line 3, column 12)'],
+  ['tools: [[a]]', 'tools[0]: must be a tool name, or a mapping with a name (line 3, column 9)'],
   ['tools:\n- description: Opens', 'tools[0].name: is required (line 4, column 3)'],
   ['tools: [open door]', 'tools[0]: must be 1 to 64 letters, digits, _ or - (line 3, column 9)'],
   [
     'tools: [postMessage_a]',
-    'tools[0]: must not start with postMessage_, which marks the tools of a page (line 3, column 9)',
+    'tools[0]: must not start with postMessage_, which is reserved for the tools of a page (line 3, column 9)',
   ],
   ['tools: [{ name: "" }]', 'tools[0].name: must be 1 to 64 letters, digits, _ or - (line 3, column 17)'],
   [`tools: [${'x'.repeat(65)}]`, 'tools[0]: must be 1 to 64 letters, digits, _ or - (line 3, column 9)'],
@@ -144,22 +144,22 @@ const invalidAdditions: [addition: string, message: string][] = [
   // Page tools.
   [
     'pageTools: some',
-    'pageTools: must be all, or a mapping with either restricted or blocked (line 3, column 12)',
+    'pageTools: must be `all`, or a mapping with `restricted` or `blocked` (line 3, column 12)',
   ],
   [
     'pageTools: {}',
-    'pageTools: must be all, or a mapping with either restricted or blocked (line 3, column 12)',
+    'pageTools: must be `all`, or a mapping with `restricted` or `blocked` (line 3, column 12)',
   ],
   [
     'pageTools: { blocked: [a], restricted: [b] }',
-    'pageTools: must have only one of restricted and blocked (line 3, column 12)',
+    'pageTools: must not have both restricted and blocked (line 3, column 12)',
   ],
   ['pageTools: { restricted: a }', 'pageTools.restricted: must be a list (line 3, column 26)'],
   ['pageTools: { blocked: [a, 5] }', 'pageTools.blocked[1]: must be a string (line 3, column 27)'],
   ['pageTools: { blocked: [" "] }', 'pageTools.blocked[0]: must not be blank (line 3, column 24)'],
   [
     'pageTools: { blocked: [postMessage_a] }',
-    "pageTools.blocked[0]: must be the page's own name, without postMessage_ (line 3, column 24)",
+    'pageTools.blocked[0]: must be the name that the page uses, without postMessage_ (line 3, column 24)',
   ],
   // Behavior and embed.
   ['behavior: warm', 'behavior: must be a mapping (line 3, column 11)'],
@@ -187,7 +187,7 @@ const invalidAdditions: [addition: string, message: string][] = [
     'https://u@a.com',
   ].map((origin): [string, string] => [
     `embed: { origins: ["${origin}"] }`,
-    'embed.origins[0]: must be an origin: http:// or https://, a host and perhaps a port, without a path (line 3, column 20)',
+    'embed.origins[0]: must be an origin: http:// or https://, a host and an optional port, without a path (line 3, column 20)',
   ]),
 ]
 

@@ -57,8 +57,8 @@ const broken: [rule: string, tree: Record<string, string>, line: string][] = [
     { 'chat/a.ts': "import type { B } from './b.ts'", 'chat/b.ts': "import type { A } from './a.ts'" },
     'import cycle: chat/a.ts -> chat/b.ts -> chat/a.ts',
   ],
-  ['too many files in src', manyFiles('', 6), 'src/: holds 6 files'],
-  ['too many files in a folder', manyFiles('chat/', 17), 'src/chat: holds 17 files'],
+  ['too many files in src', manyFiles('', 6), 'src/: has 6 files, at most 5'],
+  ['too many files in a folder', manyFiles('chat/', 17), 'src/chat: has 17 files, at most 16'],
   [
     'a file that is too long',
     { 'chat/long.ts': 'const a = 1\n'.repeat(401) },
@@ -72,7 +72,7 @@ const broken: [rule: string, tree: Record<string, string>, line: string][] = [
   [
     'reading the clock outside lib/clock.ts',
     { 'chat/chat.ts': 'export const now = () => Date.now()' },
-    'src/chat/chat.ts: reads the clock, which src/lib/clock.ts does',
+    'src/chat/chat.ts: reads the clock; use src/lib/clock.ts instead',
   ],
   [
     'loading an upload parser outside the worker',
@@ -82,12 +82,12 @@ const broken: [rule: string, tree: Record<string, string>, line: string][] = [
   [
     'loading the optional package outside providers/create.ts',
     { 'chat/chat.ts': "await import('../../packages/in-process/src/index.ts')" },
-    'src/chat/chat.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may, and dynamically',
+    'src/chat/chat.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may do, with a dynamic import',
   ],
   [
     'loading the optional package statically',
     { 'providers/create.ts': "import { x } from '../../packages/in-process/src/index.ts'" },
-    'src/providers/create.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may, and dynamically',
+    'src/providers/create.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may do, with a dynamic import',
   ],
   [
     "a query on another module's table",

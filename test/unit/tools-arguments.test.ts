@@ -76,8 +76,8 @@ describe('invalid arguments', () => {
     ['{"a":NaN}', [], 'they are not valid JSON'],
     ['null', [], 'they must be a JSON object'],
     ['[]', [], 'they must be a JSON object'],
-    ['{"a":{"\\u005f_proto__":1}}', [], 'they have the key __proto__'],
-    [deep, [], 'they are nested deeper than 64'],
+    ['{"a":{"\\u005f_proto__":1}}', [], 'they contain the key __proto__'],
+    [deep, [], 'they are nested deeper than 64 levels'],
     [`{"a":"${'x'.repeat(262_144)}"}`, [], 'they are larger than 256 KiB'],
     [
       '{"list":[{"a b":1}]}',
@@ -93,13 +93,13 @@ describe('invalid arguments', () => {
       'a must match pattern "^[\\w-]\\-$"',
     ],
     ['{}', [host({}), foreign({ required: ['a'] })], "must have required property 'a'"],
-    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'they cannot be checked by their schema'],
-    ['{}', [host(exploding())], 'they cannot be checked in time'],
-    ['{}', [foreign(exploding())], 'they cannot be checked in time'],
+    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'their schema cannot be evaluated'],
+    ['{}', [host(exploding())], 'validating them against the schema timed out'],
+    ['{}', [foreign(exploding())], 'validating them against the schema timed out'],
     [
       `{"a":"${'a'.repeat(60)}!"}`,
       [host({ properties: { a: { pattern: '^(a+)+$' } } })],
-      'they cannot be checked in time',
+      'validating them against the schema timed out',
     ],
   ]
   const byProblem = cases.map(([text, rules, problem]) => [problem, text, rules] as const)
@@ -112,10 +112,10 @@ describe('invalid arguments', () => {
     const server: Rule = { schema: exploding(), origin: 'mcp' }
     for (const rule of [fromAgent, fromHost, server]) readArguments('{}', [rule])
     expect(readArguments('{}', [fromAgent])).toEqual({
-      problem: 'they cannot be checked: their schema takes too long',
+      problem: 'they cannot be checked, because their schema takes too long',
     })
     for (const rule of [fromHost, server]) {
-      expect(readArguments('{}', [rule])).toEqual({ problem: 'they cannot be checked in time' })
+      expect(readArguments('{}', [rule])).toEqual({ problem: 'validating them against the schema timed out' })
     }
   })
 })
@@ -130,9 +130,9 @@ describe('a tool result', () => {
     fc.assert(
       fc.property(fc.array(character, { minLength: 1, maxLength: 20 }), (characters) => {
         const text = characters.join('').repeat(65_537)
-        const [kept = '', note] = capText(text).split('\n[The result was cut off: ')
+        const [kept = '', note] = capText(text).split('\n[The result was truncated: ')
         expect(text.toWellFormed().startsWith(kept)).toBe(true)
-        expect(note).toBe(`it has ${Buffer.byteLength(text)} bytes, of which only the beginning is shown.]`)
+        expect(note).toBe(`it has ${Buffer.byteLength(text)} bytes, and only the beginning is shown.]`)
         const sizeBytes = Buffer.byteLength(capText(text))
         expect(sizeBytes).toBeLessThanOrEqual(65_536)
         expect(sizeBytes).toBeGreaterThan(65_536 - 4)

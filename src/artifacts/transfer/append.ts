@@ -29,9 +29,10 @@ export interface Progress {
 }
 
 /**
- * Receives bytes and completes the upload after its last one. After most failures the upload can be resumed.
- * @throws ServiceError `conflict` (another offset), `locked`, `too_large`, `invalid_value` (another length; the client disconnected),
- * `request_timeout`, `storage_full`, `checksum_mismatch` (then the upload is gone), `not_found`, the reason of `disconnected`.
+ * Receives bytes and completes the upload after the last one. After most failures the upload can be
+ * resumed. @throws ServiceError `conflict` (different offset), `locked`, `too_large`, `invalid_value`
+ * (different length; the client disconnected), `request_timeout`, `storage_full`, `checksum_mismatch` (the
+ * upload is then deleted), `not_found`, or the reason of `disconnected`.
  */
 export async function appendBytes(
   deps: AppendDeps,
@@ -44,7 +45,7 @@ export async function appendBytes(
   if (row.state !== 'uploading') return { receivedBytes: row.received_bytes, expiresAt: null }
   const lease = await acquireOrStealLease(deps, row)
   try {
-    // Another request may have appended bytes before the lease was acquired.
+    // Another request may have appended bytes before this one acquired the lease.
     assertFits(deps, lease.row, part)
     const { size_bytes: sizeBytes } = await declareLength(deps, lease.row, part)
     const receiving = { ...part, source, disconnected, stopped: lease.stopped, sizeBytes }
@@ -57,20 +58,26 @@ export async function appendBytes(
 function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, bodyBytes }: Part): void {
   const { size_bytes: sizeBytes, received_bytes: receivedBytes } = row
   if (offset !== receivedBytes)
-    throw new ServiceError('conflict', `Upload-Offset: is ${offset}, but the upload is at ${receivedBytes}`)
+    throw new ServiceError(
+      'conflict',
+      `Upload-Offset: must be the current offset ${receivedBytes} (got ${offset})`,
+    )
   if (declaredBytes !== undefined) {
     assertLength(deps, declaredBytes)
     if (sizeBytes !== null && declaredBytes !== sizeBytes)
-      throw new ServiceError('invalid_value', 'Upload-Length: was declared before, as another')
+      throw new ServiceError('invalid_value', 'Upload-Length: was already set to a different value')
     if (declaredBytes < receivedBytes)
-      throw new ServiceError('invalid_value', 'Upload-Length: is less than what has arrived')
+      throw new ServiceError(
+        'invalid_value',
+        'Upload-Length: must not be less than the bytes already received',
+      )
   }
   const length = sizeBytes ?? declaredBytes ?? deps.config.limits.maxUploadBytes
   if (offset + (bodyBytes ?? 0) > length) throw bodyTooLong(length)
 }
 
 function bodyTooLong(length: number): ServiceError {
-  return tooLarge(`The body goes beyond the upload's length of ${length} bytes.`)
+  return tooLarge(`The body exceeds the upload length of ${length} bytes.`)
 }
 
 async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }: Part): Promise<UploadRow> {
@@ -93,7 +100,7 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   await artifacts.store.resumable.assertSpace(bodyBytes ?? 0)
   const blob = await artifacts.store.resumable.extend(row.blob, offset, row.fence)
   if (blob === undefined) throw await rewindToStoredSize(deps, row)
-  // Earlier bytes are not read again, so only an upload in a single request is hashed on arrival.
+  // Hashes on arrival only an upload that is sent in a single request, because earlier bytes are not read again.
   const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
   let expiresAt = row.expires_at
   const commit = async (beforeBytes: number, afterBytes: number) => {
@@ -108,25 +115,34 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   const { bytes, failure } = await receive({ ...part, blob, limit, refuse, hash, idleMs, commit }).finally(
     () => blob.close(),
   )
-  // Also after a failure: a client that disconnected after the last byte sends no further request.
+  // Completes even after a failure: a client that disconnects after the last byte sends no further request.
   const isComplete = bytes === sizeBytes
   if (isComplete) await completeUpload(deps, { ...row, received_bytes: bytes }, hash?.digest('hex'))
   if (failure !== undefined) throw failure
   return { receivedBytes: bytes, expiresAt: isComplete ? null : expiresAt }
 }
 
-/** Acknowledged bytes are gone, for example deleted by the bucket; the client must send them again. */
+/**
+ * Handles the loss of acknowledged bytes, for example when the bucket deleted them; the client must send
+ * them again.
+ */
 async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
   const sizeBytes = (await deps.artifacts.store.resumable.findSize(row.blob)) ?? 0
   if (sizeBytes < row.received_bytes) {
     const { id: artifactId, received_bytes: receivedBytes } = row
-    deps.log.warn({ artifactId, sizeBytes, receivedBytes }, 'bytes were lost')
+    deps.log.warn(
+      { artifactId, sizeBytes, receivedBytes },
+      'stored upload is shorter than recorded; bytes were lost',
+    )
     if (!(await updateLeased(deps.db, row, { received_bytes: sizeBytes }))) return explainLostLease(deps, row)
   }
-  return new ServiceError('conflict', `Upload-Offset: the upload is at ${sizeBytes}`)
+  return new ServiceError('conflict', `Upload-Offset: must be the current offset ${sizeBytes}`)
 }
 
-/** The maximum size of the upload: its length or, while that is unknown, the limits and the free quota. */
+/**
+ * Returns the maximum size of the upload: its length or, while that is unknown, what the limits and the
+ * free quota allow.
+ */
 async function findLimit(
   deps: AppendDeps,
   row: UploadRow,
@@ -143,10 +159,10 @@ async function explainLostLease({ db }: Pick<Dependencies, 'db'>, upload: Upload
   return (await findUploadRow(db, upload)) === undefined ? uploadDeleted() : leaseStolen()
 }
 
-/** How often received bytes are synced and recorded during a request. */
+/** Received bytes are synced and recorded at this interval during a request. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
 const SYNC_EVERY_MS = 5_000
-/** Bytes that may wait in memory for a busy disk. */
+/** Maximum number of bytes that wait in memory for a busy disk. */
 const MAX_WAITING_BYTES = 1024 ** 2
 
 interface ReceivingOptions {
@@ -155,12 +171,12 @@ interface ReceivingOptions {
   readonly offset: number
   readonly limit: number
   refuse(): ServiceError
-  /** The longest pause of the client. */
+  /** The longest pause allowed between two chunks, in milliseconds. */
   readonly idleMs: number
   readonly hash: Hash | undefined
-  /** Aborts when the client disconnects or the service stops: received bytes are kept. */
+  /** Aborts when the client disconnects or the service stops; received bytes are kept. */
   readonly disconnected: AbortSignal
-  /** Aborts when the lease is stolen or the upload is deleted: unrecorded bytes are dropped. */
+  /** Aborts when the lease is stolen or the upload is deleted; unrecorded bytes are dropped. */
   readonly stopped: AbortSignal
   /** Records the number of durable bytes. @throws if the lease is lost. */
   commit(beforeBytes: number, afterBytes: number): Promise<void>
@@ -176,7 +192,10 @@ function receive(options: ReceivingOptions): Promise<Received> {
   return new Receiving(options).run()
 }
 
-/** The bytes to keep after a failure: `all` received ones, those `written`, or only the `safe` (recorded) ones. */
+/**
+ * Which bytes to keep after a failure: `all` that were received, those `written`, or only the `safe`
+ * (recorded) ones.
+ */
 type Retained = 'all' | 'written' | 'safe'
 
 class Receiving {
@@ -214,11 +233,11 @@ class Receiving {
   private attach(): () => void {
     const { source, idleMs, disconnected, stopped } = this.options
     const fail = (code: 'request_timeout' | 'invalid_value', problem: string) =>
-      this.end(new ServiceError(code, `${problem}; the upload can be resumed.`), 'all')
+      this.end(new ServiceError(code, `${problem}. You can resume the upload.`), 'all')
     const idle = setTimeout(() => {
-      // A busy disk is not a pause of the client.
+      // A busy disk does not count as a pause of the client.
       if (this.waitingBytes > 0) idle.refresh()
-      else fail('request_timeout', 'No bytes arrived for too long')
+      else fail('request_timeout', 'The client sent no data before the timeout')
     }, idleMs)
     const syncing = setInterval(() => this.syncInBackground(), SYNC_EVERY_MS)
     const onData = (chunk: Uint8Array) => {
@@ -254,7 +273,7 @@ class Receiving {
     const { limit, refuse, source } = this.options
     if (this.halt !== undefined) return
     this.arrivedBytes += chunk.length
-    // A client that sends more than it announced is wrong about the other bytes too.
+    // Keeps no unrecorded bytes of a client that sends more than it announced, because the others may be wrong too.
     if (this.arrivedBytes > limit) {
       this.end(refuse(), 'safe')
       return
@@ -293,7 +312,10 @@ class Receiving {
     if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncInBackground()
   }
 
-  /** Syncs while more bytes arrive. The last byte is synced only after the request ends, because the body may be too long. */
+  /**
+   * Syncs in the background. Leaves a complete upload unsynced until the request ends, because the client
+   * may still send more than it declared.
+   */
   private syncInBackground(): void {
     if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return
     this.syncing = this.sync()

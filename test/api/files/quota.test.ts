@@ -69,7 +69,7 @@ describe('a storage quota', () => {
       413,
       {
         error: {
-          message: 'This does not fit into the 10 bytes that the key may keep; delete files to make room.',
+          message: 'The storage quota of 10 bytes is exceeded; delete files to free up space.',
           type: 'invalid_request_error',
           param: null,
           code: 'storage_quota_exceeded',

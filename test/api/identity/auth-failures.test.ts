@@ -57,7 +57,7 @@ describe('failed authentications', () => {
   })
 
   test.each(['/v1/nothing', '/v1/agents/a/b/c', '/artifacts/a/b/c'])(
-    'are also counted at the unknown path %s, which does not tell good keys from bad ones otherwise',
+    'are also counted at the unknown path %s, so that it does not reveal valid keys without a limit',
     async (path) => {
       const { app } = await start(2)
       const call = (key: string | null) => app.call('GET', path, { key })
@@ -69,7 +69,7 @@ describe('failed authentications', () => {
     },
   )
 
-  test('cannot be told from good keys by an unknown procedure', async () => {
+  test('get the same response as valid keys from an unknown procedure', async () => {
     const { app } = await start(2)
     const body = { json: { text: 'a'.repeat(600 * 1024) } }
     const [good, bad] = await Promise.all(

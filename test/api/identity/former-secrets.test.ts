@@ -89,7 +89,7 @@ describe('after the secret has changed', () => {
     const key_sealed = createSealer(THIRD as string, randomBytes).seal('agnt_key-x', agent_id)
     await app.service.deps.db.updateTable('agents').set({ key_sealed }).where('id', '=', agent_id).execute()
     await app.close()
-    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/sealed with another secret/)
+    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/encrypted with a different secret/)
   })
 })
 
@@ -108,7 +108,7 @@ describe('former secrets', () => {
     const former = createSealer(FIRST as string, randomBytes)
     const sealer = createSealer(SECOND as string, randomBytes, [FIRST as string])
     expect(sealer.open(former.seal('text', 'agent'), 'agent')).toBe('text')
-    expect(() => sealer.open(former.seal('text', 'agent'), 'other')).toThrow('belongs to something else')
+    expect(() => sealer.open(former.seal('text', 'agent'), 'other')).toThrow('belongs to another record')
     expect(() => former.open(sealer.seal('text', 'agent'), 'agent')).toThrow('another master key')
   })
 })

@@ -22,7 +22,6 @@ const behindProxy = { PARLEY_TRUSTED_PROXIES: '127.0.0.1/32' }
 const list = (app: TestApp, address: string, key: string | null = app.key) =>
   app.call('GET', '/v1/models', { key, headers: from(address) })
 
-/** What requests leave of a limit of 600, by the number of requests that each counts as. */
 describe('a large body', () => {
   const yaml = 'name: A\ninstructions: B\n'
   const padded = (size: number) => `${yaml}#${'x'.repeat(size - yaml.length - 2)}\n`

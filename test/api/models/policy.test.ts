@@ -157,13 +157,13 @@ describe('an invalid policy', () => {
       'an unknown provider',
       { default_model: { provider: 'x', model: 'y' } },
       'default_model.provider',
-      /there is gateway/,
+      /must be one of gateway/,
     ],
     [
       'a model that its provider does not list',
       { fallback_models: [chat, { provider: 'gateway', model: 'y' }] },
       'fallback_models[1].model',
-      /lists no model 'y'/,
+      /must be a model that gateway lists \(got 'y'\)/,
     ],
     [
       'an unknown allowed model',
@@ -175,13 +175,13 @@ describe('an invalid policy', () => {
       'a default outside the allowed models',
       { default_model: small, allowed_models: [chat] },
       'default_model',
-      /not among/,
+      /must be one of the allowed models/,
     ],
     [
       'a fallback outside the allowed models',
       { fallback_models: [small], allowed_models: [chat] },
       'fallback_models[0]',
-      /not among/,
+      /must be one of the allowed models/,
     ],
     [
       'a default without a model',

@@ -144,7 +144,7 @@ describe('an invalid Responses API request', () => {
   ])('gets 400 when it relies on stored state: %j', async (change, param) => {
     const { status, body } = await respond(await startApp(), { input: 'hello', ...change })
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
-    expect(body.error.message).toMatch(/: this server keeps no \w+/)
+    expect(body.error.message).toMatch(/: .* because the server stores no \w+/)
   })
 
   const length = 2 * 1024 * 1024 + 1

@@ -186,7 +186,7 @@ describe('a download', () => {
     server.fail('GetObject', { cutAfterBytes: MIB }, 1)
     const stream = await blobs.open(name)
     server.objects.delete(`files/${name}`)
-    await expect(stream.toArray()).rejects.toThrow('is not there')
+    await expect(stream.toArray()).rejects.toThrow('does not exist')
   })
 
   test('ends the S3 request when its reader abandons it', async () => {

@@ -127,7 +127,7 @@ describe('parts that the bucket has lost', () => {
     await row.add(randomBytes(9 * MIB))
     server.uploads.clear()
     await expect(row.finish()).rejects.toMatchObject({ code: 'NoSuchUpload' })
-    await expect(row.store.resumable.commit(row.name, 5)).rejects.toThrow('does not hold 5 bytes')
+    await expect(row.store.resumable.commit(row.name, 5)).rejects.toThrow('does not have 5 bytes')
   })
 })
 

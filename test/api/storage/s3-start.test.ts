@@ -31,12 +31,12 @@ describe('startup fails with a clear message for', () => {
     [
       403,
       'AccessDenied',
-      /may not be used with these credentials \(AccessDenied\); they need s3:ListBucket,/,
+      /denies access with these credentials \(AccessDenied\); they need the permissions s3:ListBucket,/,
     ],
-    [403, 'SignatureDoesNotMatch', /does not accept the credentials .*AWS_SECRET_ACCESS_KEY/],
-    [301, 'PermanentRedirect', /lies in another region .*S3_REGION/],
-    [400, 'AuthorizationHeaderMalformed', /lies in another region .*S3_REGION/],
-    [500, 'InternalError', /cannot be used \(InternalError.*\); check S3_ENDPOINT/],
+    [403, 'SignatureDoesNotMatch', /rejects the credentials .*AWS_SECRET_ACCESS_KEY/],
+    [301, 'PermanentRedirect', /is in another region .*S3_REGION/],
+    [400, 'AuthorizationHeaderMalformed', /is in another region .*S3_REGION/],
+    [500, 'InternalError', /is not usable \(InternalError.*\); check S3_ENDPOINT/],
   ])('the response %i %s', async (status, code, sentence) => {
     const server = await S3Server.start()
     server.fail('GetObject', { status, code })
@@ -56,16 +56,16 @@ describe('startup fails with a clear message for', () => {
     const sentence = await startupError(server, {
       config: { credentials: { secretAccessKey: '', sessionToken: undefined, ...credentials } },
     })
-    expect(sentence).toMatch(/does not accept the credentials \(InvalidAccessKeyId\)/)
+    expect(sentence).toMatch(/rejects the credentials \(InvalidAccessKeyId\)/)
     expect(sentence).not.toContain('AKIA')
   })
 
   test('a server that is unreachable or does not answer', async () => {
     const server = await S3Server.start()
     server.fail('GetObject', 'hang')
-    expect(await startupError(server, { timings: shortTimings })).toMatch(/cannot be used \(TimeoutError/)
+    expect(await startupError(server, { timings: shortTimings })).toMatch(/is not usable \(TimeoutError/)
     server.stop()
-    expect(await startupError(server)).toMatch(/cannot be used \(ECONNREFUSED/)
+    expect(await startupError(server)).toMatch(/is not usable \(ECONNREFUSED/)
   })
 
   test.each([
@@ -92,7 +92,7 @@ describe('a prefix in a bucket', () => {
     const server = await S3Server.start()
     const { name } = await keepRandom(await openStore(server), 10)
     const sentence = await startupError(server, { installationId: 'foreign' })
-    expect(sentence).toMatch(/under files\/ .* belongs to another installation.*S3_PREFIX/)
+    expect(sentence).toMatch(/under files\/ .* belong to another installation.*S3_PREFIX/)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
     const foreign = await openStore(server, { installationId: 'foreign', config: { prefix: 'foreign/' } })
     expect(await listNames(foreign)).toEqual([])
@@ -126,7 +126,7 @@ describe('a prefix in a bucket', () => {
     const server = await S3Server.start()
     server.objects.set(`files/${randomUUID()}`, { bytes: Buffer.from('whose?'), modifiedMs: 0 })
     expect(await startupError(server)).toMatch(
-      /holds files under files\/ already.*files\/installation .* holds ours/,
+      /already contains files under files\/.*files\/installation with the content ours/,
     )
     server.objects.set(MARK, { bytes: Buffer.from('ours'), modifiedMs: 0 })
     expect(await listNames(await openStore(server))).toHaveLength(1)
@@ -157,7 +157,7 @@ describe('unfinished uploads of an earlier process', () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(line) })
     await openStore(server, { log })
-    expect(lines.join()).toMatch(/unfinished uploads could not be cleared/)
+    expect(lines.join()).toMatch(/failed to abort unfinished uploads/)
     expect(server.uploads.size).toBe(1)
   })
 })

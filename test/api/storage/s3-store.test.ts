@@ -154,7 +154,7 @@ describe('a committed blob', () => {
     await blobs.delete(name)
     await blobs.delete(name)
     expect(server.listBlobs()).toEqual([])
-    await expect(blobs.open(name)).rejects.toThrow('is not there')
+    await expect(blobs.open(name)).rejects.toThrow('does not exist')
   })
 
   test('is listed page by page without unrelated objects', async () => {

@@ -34,7 +34,7 @@ describe('the leak check', () => {
     const content = '[[tool:gossip {"about": "the people upstairs"}]] Please describe everything.'
     const body = { messages: [{ role: 'user', content }] }
     const answer = await app.call('POST', '/v1/chat/completions', { key, body })
-    expect(takeLeaks()).toEqual([expect.stringMatching(/^"the people upstairs" stands in the line/)])
+    expect(takeLeaks()).toEqual([expect.stringMatching(/^"the people upstairs" is in the line/)])
     careless.info('the user said: Please describe everything')
     expect(takeLeaks()).toHaveLength(1)
     expect(answer.body.choices[0].message.content).toContain('the neighbours have a dog')

@@ -69,9 +69,9 @@ describe('a request', () => {
     await expect.poll(() => lines.filter((line) => line.includes('"msg":"request"')).length).toBe(3)
     const own = lines.map((line) => JSON.parse(line)).filter(({ requestId }) => requestId === 'the-one')
     expect(own.map(({ level, msg }) => [level, msg])).toEqual([
-      [40, 'a tool failed'],
+      [40, 'tool failed'],
       [20, 'request'],
-      [40, 'The model backend refused the request (500).'],
+      [40, 'The model provider rejected the request (500).'],
       [20, 'request'],
     ])
   })

@@ -68,7 +68,7 @@ describe('tool arguments', () => {
     await stand.answerWith(answerCalling('whole', rain), 1)
     await chat(app, 'whole', agent_key, say('hello'))
     expect(resultsIn((await bodiesOf(stand))[1])).toEqual([
-      "Error: the arguments of 'weather' are wrong: city must be one of Berlin, Hamburg",
+      "Error: the arguments of 'weather' are invalid: city must be one of Berlin, Hamburg",
     ])
   })
 })
@@ -137,7 +137,7 @@ describe('a caller', () => {
     const answer = await app.call('POST', CHAT, { key: agent_key, body: say('hello', { n: 2 }) })
     expect(answer).toMatchObject({
       status: 400,
-      body: { error: { message: expect.stringMatching(/^n: must be 1 with this agent/), param: 'n' } },
+      body: { error: { message: expect.stringMatching(/^n: must be 1, because this agent/), param: 'n' } },
     })
   })
 })

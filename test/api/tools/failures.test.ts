@@ -43,7 +43,7 @@ describe.each(ways)('a failing tool call (%s)', (way) => {
   test('costs one round when the tool hangs', async () => {
     const hangs = tool(() => new Promise(() => {}))
     expect(await resultOf(way, hangs, '{}', { PARLEY_TOOL_SECONDS: '0.05' })).toBe(
-      "Error: the tool 'it' did not answer within 0.05 seconds",
+      "Error: the tool 'it' did not respond within 0.05 seconds",
     )
   })
 
@@ -82,7 +82,7 @@ describe.each(ways)('a failing tool call (%s)', (way) => {
         way,
         tool(() => value),
       ),
-    ).toBe("Error: the tool 'it' returned what JSON cannot hold")
+    ).toBe("Error: the tool 'it' returned a value that cannot be encoded as JSON")
   })
 
   test('costs one round when a result of 1 MiB is truncated to 64 KiB of whole characters', async () => {
@@ -92,7 +92,7 @@ describe.each(ways)('a failing tool call (%s)', (way) => {
     )
     expect(Buffer.byteLength(result)).toBeLessThanOrEqual(65_536)
     expect(Buffer.byteLength(result)).toBeGreaterThan(65_500)
-    expect(result).toMatch(/^a€+\n\[The result was cut off: it has 1050001 bytes, .*\]$/)
+    expect(result).toMatch(/^a€+\n\[The result was truncated: it has 1050001 bytes, .*\]$/)
   })
 
   test.each<[args: string, problem: string]>([
@@ -108,7 +108,7 @@ describe.each(ways)('a failing tool call (%s)', (way) => {
       tool(() => ++runs, { inputSchema: citySchema }),
       args,
     )
-    expect([result, runs]).toEqual([`Error: the arguments of 'it' are wrong: ${problem}`, 0])
+    expect([result, runs]).toEqual([`Error: the arguments of 'it' are invalid: ${problem}`, 0])
   })
 })
 

@@ -73,13 +73,13 @@ describe('the hooks module', () => {
 
 describe('an invalid hooks module', () => {
   test.each<[module: string, sentence: string | RegExp]>([
-    ['throw new Error("no database")', 'the file failed while it was loaded: Error: no database'],
-    ['export const tools = {', /^the file failed while it was loaded: .*$/],
-    ['import "./gone.mjs"', /^the file failed while it was loaded: .*gone\.mjs/],
-    ['', 'the file exports neither tools nor onUploadComplete.'],
-    ['export default { tools: {} }', 'the file exports neither tools nor onUploadComplete.'],
+    ['throw new Error("no database")', 'loading the file failed: Error: no database'],
+    ['export const tools = {', /^loading the file failed: .*$/],
+    ['import "./gone.mjs"', /^loading the file failed: .*gone\.mjs/],
+    ['', 'the file must export tools or onUploadComplete.'],
+    ['export default { tools: {} }', 'the file must export tools or onUploadComplete.'],
     ['export const onUploadComplete = {}', 'onUploadComplete must be a function.'],
-    ['export const tools = 7', 'tools must be an object of tools by name, or a list of them.'],
+    ['export const tools = 7', 'tools must be a list of tools, or an object of tools by name.'],
     ['export const tools = { a: 7 }', 'tools.a must be an object with a handler.'],
     ['export const tools = { a: {} }', 'tools.a.handler must be a function.'],
     ['export const tools = [{ handler() {} }]', 'tools[0].name is required.'],
@@ -89,7 +89,7 @@ describe('an invalid hooks module', () => {
     ],
     [
       'export const tools = { postMessage_a: { handler() {} } }',
-      'tools.postMessage_a must not start with postMessage_, which marks the tools of a page.',
+      'tools.postMessage_a must not start with postMessage_, which is reserved for the tools of a page.',
     ],
     [
       'const handler = () => {}\nexport const tools = [{ name: "a", handler }, { name: "a", handler }]',
@@ -98,7 +98,7 @@ describe('an invalid hooks module', () => {
     ['export const tools = { a: { description: 7, handler() {} } }', 'tools.a.description must be a string.'],
     [
       'export const tools = { a: { inputSchema: [], handler() {} } }',
-      'tools.a.inputSchema must be a JSON Schema, as an object.',
+      'tools.a.inputSchema must be a JSON Schema object.',
     ],
     [
       'export const tools = { a: { inputSchema: { properties: { b: { type: "text" } } }, handler() {} } }',
@@ -110,7 +110,7 @@ describe('an invalid hooks module', () => {
     ],
     [
       'export const tools = { a: { inputSchema: { $id: "urn:a", $defs: { b: { $id: "urn:a" } } }, handler() {} } }',
-      /^tools\.a\.inputSchema cannot be used: /,
+      /^tools\.a\.inputSchema is not usable: /,
     ],
   ])('fails startup and is explained: %j', async (module, sentence) => {
     const prefix = 'PARLEY_HOOKS (<file>): '

@@ -9,8 +9,6 @@ import {
   deleteAgent,
   entityTagOf,
   getAgent,
-  listAgents,
-  listVersions,
   replaceAgent,
   restoreVersion,
   rotateAgentKey,
@@ -18,6 +16,7 @@ import {
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
+import { listAgents, listVersions } from './list.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
@@ -31,6 +30,7 @@ import {
   AgentUpdated,
   AgentVersionList,
   AgentVersionReference,
+  AgentVersionsQuery,
   DefinitionBody,
   DefinitionReplacement,
   renderAgentCreated,
@@ -168,10 +168,10 @@ export const agentsOperations = {
   versions: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/versions' },
     docs: { summary: 'List the versions of an agent', failures: notFound },
-    input: AgentReference,
+    input: AgentVersionsQuery,
     output: AgentVersionList,
     run: async ({ context: { deps, caller }, input }) =>
-      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id)),
+      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id, input.before)),
   }),
 
   restore: mutation({

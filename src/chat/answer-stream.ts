@@ -5,6 +5,7 @@ import { BackendFailure } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { type AnswerOptions, type Ask, type ModelAnswer, noUsage } from './model-answer.ts'
 import { ChunkNormalizer } from './normalize-chunks.ts'
+import { parseEvent } from './parse-answer.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
 import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
 
@@ -143,7 +144,7 @@ class StreamedAnswer implements ModelAnswer {
     const data = dataOf(event)
     this.isDone = data === '[DONE]'
     if (data === undefined || this.isDone) return []
-    const chunk = parseChunk(data)
+    const chunk = parseEvent(data)
     const normalized = this.normalizer.take(chunk)
     return normalized[0] === chunk ? [event] : normalized.map(encodeEvent)
   }
@@ -152,20 +153,21 @@ class StreamedAnswer implements ModelAnswer {
 /** Text and lists grow from delta to delta; of any other field the last value counts. */
 function joinDeltas(deltas: readonly Readonly<Record<string, unknown>>[]): SaidMessage {
   const said: Record<string, unknown> & { content: string | null } = { content: null }
+  const lists = new Map<string, unknown[]>()
   for (const [field, piece] of deltas.flatMap((delta) => Object.entries(delta))) {
     const before = said[field]
     if (piece === null || field === 'role') continue
     if (typeof before === 'string' && typeof piece === 'string') said[field] = before + piece
-    else if (Array.isArray(before) && Array.isArray(piece)) said[field] = [...before, ...piece]
-    else said[field] = piece
+    else if (Array.isArray(piece)) {
+      // Copying the list for each piece would take quadratic time.
+      const list = lists.get(field) ?? []
+      for (const item of piece) list.push(item)
+      said[field] = list
+      lists.set(field, list)
+    } else {
+      said[field] = piece
+      lists.delete(field)
+    }
   }
   return said
-}
-
-function parseChunk(data: string): unknown {
-  try {
-    return JSON.parse(data)
-  } catch (cause) {
-    throw new BackendFailure('protocol', 'an event is not JSON', { cause })
-  }
 }

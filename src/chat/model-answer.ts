@@ -6,6 +6,7 @@ import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure, type BackendRequest, type ChatBackend } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import type { Dependencies } from './dependencies.ts'
+import { assertCallCount, assertChoiceCount, parseCompletion } from './parse-answer.ts'
 import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from './tool-loop.ts'
 
 export interface ModelAnswer {
@@ -150,16 +151,19 @@ interface Choice extends Fields {
 
 function readCompletion(
   bytes: Uint8Array,
-  { newNames, newCallId }: AnswerOptions,
+  { choices: requested, newNames, newCallId }: AnswerOptions,
 ): { completion: Completion; isNormalized: boolean } {
-  const sent = parse(bytes)
+  const sent = asFields(parseCompletion(bytes), 'answer')
+  const choices = listFields(sent.choices, 'choices')
+  assertChoiceCount(choices.length, requested)
   if (isComplete(sent)) return { completion: sent, isNormalized: false }
   const defaults = new Defaults()
   if (!hasNames(sent)) defaults.fill(sent, { ...newNames() })
   defaults.fill(sent, { object: 'chat.completion', usage: { ...noUsage } })
-  for (const [index, choice] of listFields(sent.choices, 'choices').entries()) {
+  for (const [index, choice] of choices.entries()) {
     const message = asFields(choice.message, 'message')
     const calls = listFields(message.tool_calls ?? [], 'tool_calls')
+    assertCallCount(calls.length)
     defaults.fill(choice, { index, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' })
     defaults.fill(message, { role: 'assistant', content: null })
     if (message.tool_calls === null) defaults.set(message, 'tool_calls', undefined)
@@ -218,16 +222,6 @@ class Defaults {
     fields[name] = value
     this.hasChanged = true
   }
-}
-
-function parse(bytes: Uint8Array): Fields {
-  let value: unknown
-  try {
-    value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8'))
-  } catch (cause) {
-    throw new BackendFailure('protocol', 'the answer is not JSON', { cause })
-  }
-  return asFields(value, 'answer')
 }
 
 function listFields(value: unknown, what: string): Fields[] {

@@ -4,6 +4,7 @@ import { isJsonObject } from '../lib/formats/json.ts'
 import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import { type AnswerOptions, hasNames, toUsage } from './model-answer.ts'
+import { assertCallCount, assertChoiceCount } from './parse-answer.ts'
 import { argumentsText, type ToolCall } from './tool-loop.ts'
 
 type Fields = Record<string, unknown>
@@ -58,6 +59,8 @@ export class ChunkNormalizer {
     if (isJsonObject(usage)) this.usage = toUsage(usage)
     else if (usage !== undefined) head.usage = usage
     if (choices.length === 0) return []
+    // Each choice becomes a chunk of its own, with a copy of the other fields.
+    assertChoiceCount(choices.length, this.options.choices)
     this.nameChunk(head)
     const normalized = choices
       .flatMap((choice) => this.takeChoice(choice))
@@ -105,6 +108,7 @@ export class ChunkNormalizer {
   private stateOf(index: number): ChoiceState {
     let state = this.states.get(index)
     if (state === undefined) {
+      assertChoiceCount(this.states.size + 1, this.options.choices)
       state = {
         hasRole: this.options.continued !== undefined,
         finish: undefined,
@@ -147,14 +151,13 @@ interface FirstDelta extends ToolCall {
 }
 
 interface PartialCall {
-  /** The provider's own index; not every provider counts from 0 or at all. */
-  readonly sentIndex: CallDelta['index']
   readonly first: FirstDelta
   arguments: string
 }
 
 class ToolCallAssembler {
   private readonly calls: PartialCall[] = []
+  private readonly callsByIndex = new Map<number, readonly PartialCall[]>()
   private readonly newId: () => string
 
   constructor(newId: () => string) {
@@ -189,6 +192,7 @@ class ToolCallAssembler {
   }
 
   private start(delta: CallDelta): FirstDelta {
+    assertCallCount(this.calls.length + 1)
     const { type, function: called, ...rest } = delta
     const text = argumentsText(called?.arguments)
     const first: FirstDelta = {
@@ -198,18 +202,26 @@ class ToolCallAssembler {
       type: type ?? 'function',
       ...(called ? { function: { ...called, name: called.name ?? '', arguments: text } } : {}),
     }
-    this.calls.push({ sentIndex: delta.index, first, arguments: text })
+    const call: PartialCall = { first, arguments: text }
+    this.calls.push(call)
+    if (typeof delta.index === 'number')
+      this.callsByIndex.set(delta.index, [...this.callsAt(delta.index), call])
     return first
   }
 
   /** Some providers repeat one index for every call, others send none: then a new id or another name starts a new call. */
   private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
     const isPlaced = typeof index === 'number'
-    const candidates = isPlaced ? this.calls.filter((call) => call.sentIndex === index) : this.calls
+    const candidates = isPlaced ? this.callsAt(index) : this.calls
     if (id) return candidates.find(({ first }) => first.id === id)
     const last = candidates.at(-1)
     const isRenamed = !isPlaced && called?.name && called.name !== last?.first.function?.name
     return isRenamed ? undefined : last
+  }
+
+  /** The calls with the provider's own index; not every provider counts from 0 or at all. */
+  private callsAt(index: number): readonly PartialCall[] {
+    return this.callsByIndex.get(index) ?? []
   }
 }
 

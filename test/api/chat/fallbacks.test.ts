@@ -95,6 +95,17 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
+  test('comes from the fallback when the first response is nested too deeply', async () => {
+    const { ask } = await startAgent({}, ONCE)
+    const extra = '['.repeat(200_000) + ']'.repeat(200_000)
+    const body = `{"choices":[{"message":{"content":"a"},"delta":{"content":"a"},"extra":${extra}}]}`
+    const script = stream
+      ? `{{up:type text/event-stream}}{{up:body data: ${body}\n\n}}`
+      : `{{up:body ${body}}}`
+    await stand.upstream.script(path, script, 1)
+    expect(told(await ask('hello', { stream }))).toEqual(['gateway', '2', 'true'])
+  })
+
   test('counts in the usage of the model that gave it', async () => {
     const { ask, app } = await startAgent({}, ONCE)
     await ask(`hello ${only('{{up:status 500}}')}`, { stream })

@@ -1,6 +1,6 @@
 /** Normalizes the chunks of any provider for every client, and keeps what the turn needs of them. */
 import { isDeepStrictEqual } from 'node:util'
-import { isJsonObject } from '../lib/formats/json.ts'
+import { isJsonObject, toCount } from '../lib/formats/json.ts'
 import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import { type AnswerOptions, hasNames, toUsage } from './model-answer.ts'
@@ -70,7 +70,7 @@ export class ChunkNormalizer {
 
   private takeChoice(sent: unknown): Fields[] {
     if (!isJsonObject(sent)) throw new BackendFailure('protocol', 'a choice is no object')
-    const index = typeof sent.index === 'number' ? sent.index : 0
+    const index = toCount(sent.index, 0) ?? 0
     const state = this.stateOf(index)
     const delta = this.takeDelta(state, isJsonObject(sent.delta) ? sent.delta : {})
     const added = { ...sent, index, delta, finish_reason: null }
@@ -97,7 +97,7 @@ export class ChunkNormalizer {
 
   private nameChunk(head: Fields): void {
     const { continued, newNames } = this.options
-    const isNamed = continued === undefined && head.object !== undefined && hasNames(head)
+    const isNamed = continued === undefined && head.object === 'chat.completion.chunk' && hasNames(head)
     this.names ??=
       continued ?? (isNamed ? { id: head.id, created: head.created, model: head.model } : newNames())
     if (isNamed) return

@@ -9,6 +9,8 @@ const MAX_ANSWER_VALUES = 1_000_000
 const MAX_EVENT_VALUES = 50_000
 /** The most tools that a request may have. */
 const MAX_TOOL_CALLS = 128
+/** Some providers send more choices than the request asks for. */
+const MAX_UNREQUESTED_CHOICES = 8
 
 /** @throws BackendFailure `protocol` for JSON that is invalid, too deep or has too many values. */
 export function parseCompletion(bytes: Uint8Array): unknown {
@@ -26,9 +28,9 @@ export function assertCallCount(count: number): void {
   assertAtMost(count, MAX_TOOL_CALLS, 'a choice', 'tool calls')
 }
 
-/** @throws BackendFailure `protocol` for more choices than the request asked for. */
+/** @throws BackendFailure `protocol` for many more choices than the request asks for. */
 export function assertChoiceCount(count: number, requested: number): void {
-  assertAtMost(count, requested, 'the answer', 'choices')
+  assertAtMost(count, Math.max(requested, MAX_UNREQUESTED_CHOICES), 'the answer', 'choices')
 }
 
 function parse(text: string, bytes: Uint8Array, what: string, mostValues: number): unknown {

@@ -7,7 +7,8 @@ import { answerOptions, readAnswer } from '../support/rounds.ts'
 type Fields = Record<string, unknown>
 
 const deep = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
-const toolCalls = (count: number) => Array.from({ length: count }, (_, index) => ({ id: `call_${index}` }))
+const listIndexes = (count: number) => Array.from({ length: count }, (_, index) => index)
+const toolCalls = (count: number) => listIndexes(count).map((index) => ({ id: `call_${index}` }))
 
 /** Returns the kind of the failure of a stream with these events. */
 async function streamEvents(...data: string[]): Promise<unknown> {
@@ -54,21 +55,28 @@ describe.each([
     expect(await answerText(`{"choices":[{"message":{"content":"a"},"extra":${extra}}]}`)).toBe('protocol')
   })
 
-  test('is rejected when it has more choices than the request asked for', async () => {
-    const choices = [0, 1].map((index) => ({ index, message: { content: 'a' }, delta: { content: 'a' } }))
+  test('is rejected when it has more than 8 choices for a request of one', async () => {
+    const choices = listIndexes(9).map((index) => ({
+      ...{ index, finish_reason: 'stop' },
+      message: { content: 'a' },
+      delta: { content: 'a' },
+    }))
+    expect(await answerText(JSON.stringify({ choices: choices.slice(1) }))).toBeUndefined()
     expect(await answerText(JSON.stringify({ choices }))).toBe('protocol')
   })
 })
 
 describe('a streamed answer', () => {
   test('is rejected when its events together have more than 128 tool calls', async () => {
-    const deltas = Array.from({ length: 129 }, (_, index) => ({ tool_calls: [{ index }] }))
+    const deltas = listIndexes(129).map((index) => ({ tool_calls: [{ index }] }))
     expect(await stream(...deltas.slice(1))).toBeUndefined()
     expect(await stream(...deltas)).toBe('protocol')
   })
 
-  test('is rejected when its events together have more choices than the request asked for', async () => {
-    const events = [0, 1].map((index) => JSON.stringify({ choices: [{ index, delta: { content: 'a' } }] }))
+  test('is rejected when its events together have more than 8 choices for a request of one', async () => {
+    const events = listIndexes(9).map((index) =>
+      JSON.stringify({ choices: [{ index, delta: { content: 'a' } }] }),
+    )
     expect(await streamEvents(...events)).toBe('protocol')
   })
 

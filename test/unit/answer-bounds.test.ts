@@ -1,6 +1,6 @@
 /** Tests the bounds of a provider's answer, beyond which reading it could block or fill the process. */
 import { describe, expect, test } from 'vitest'
-import { askForWhole } from '../../src/chat/model-answer.ts'
+import { askForCompletion } from '../../src/chat/model-answer.ts'
 import { BackendFailure, type ChatBackend } from '../../src/providers/provider.ts'
 import { answerOptions, readAnswer } from '../support/rounds.ts'
 
@@ -27,7 +27,7 @@ function stream(...deltas: Fields[]): Promise<unknown> {
 async function completeBody(text: string): Promise<unknown> {
   const backend = { complete: async () => Buffer.from(text) } as unknown as ChatBackend
   const request = { body: {}, signal: new AbortController().signal }
-  return askForWhole(backend, request, undefined, answerOptions()).then(() => undefined, kindOf)
+  return askForCompletion(backend, request, undefined, answerOptions()).then(() => undefined, kindOf)
 }
 
 function complete(message: Fields): Promise<unknown> {

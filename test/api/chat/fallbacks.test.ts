@@ -75,6 +75,11 @@ describe('a model named by the caller', () => {
   })
 })
 
+/** Settings that limit the time of a whole answer, and the time until the first event. */
+function withinSeconds(seconds: string) {
+  return { PARLEY_BACKEND_TOTAL_SECONDS: seconds, PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds }
+}
+
 describe.each([
   ['a complete answer', false],
   ['a streamed answer', true],
@@ -144,13 +149,20 @@ describe.each([
   })
 
   test('has one deadline for all models', async () => {
-    const { ask } = await startAgent(
-      {},
-      { PARLEY_BACKEND_TOTAL_SECONDS: '0.3', PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.3' },
-    )
-    const answer = await ask(`hello ${only('{{up:hang}}')}`, { stream })
+    const { ask } = await startAgent({}, withinSeconds('0.4'))
+    const answer = await ask('hello {{up:hang}}', { stream })
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
-    expect(await askedModels()).toEqual(['up-chat'])
+    expect(await askedModels()).toEqual(['up-chat', 'up-small'])
+  })
+
+  test('comes from the fallback when the first model hangs for half of the time', async () => {
+    const { ask } = await startAgent({}, withinSeconds('4'))
+    expect(told(await ask(`hello ${only('{{up:hang}}')}`, { stream }))).toEqual(['gateway', '2', 'true'])
+  })
+
+  test('comes from the fallback after the first attempt that gets no byte in time', async () => {
+    const { ask } = await startAgent({}, { PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.2' })
+    expect(told(await ask(`hello ${only('{{up:hang}}')}`, { stream }))).toEqual(['gateway', '2', 'true'])
   })
 
   test('comes from the fallback of a model the caller names', async () => {

@@ -1,4 +1,6 @@
 /** Reads a model's streamed answer, normalizes it, and forwards the original bytes wherever possible. */
+
+import { within } from '../lib/timeout.ts'
 import { failCall, toAnswerAttributes } from '../providers/call-span.ts'
 import type { AnswerNames } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
@@ -21,6 +23,10 @@ export const askForStream: Ask = async (backend, request, span, options) => {
     throw thrown
   }
 }
+
+/** The time that a provider has for its usage and `[DONE]` after the finish reasons. */
+const AFTER_FINISH_MS = 3_000
+const noMore = { done: true, value: undefined } as const
 
 class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
@@ -70,7 +76,7 @@ class StreamedAnswer implements ModelAnswer {
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
-      const read = await this.source.next()
+      const read = await this.read()
       if (read.done) return this.assertFinished(this.options.choices)
       const run = this.reader.push(read.value)
       const wanted = run === undefined ? undefined : this.take(run)
@@ -79,6 +85,18 @@ class StreamedAnswer implements ModelAnswer {
       return wanted
     }
     return this.assertFinished(1)
+  }
+
+  /** Reads from the provider. After the finish reasons only usage may follow: a connection that fails then ends the stream. */
+  private async read(): Promise<IteratorResult<Uint8Array, void>> {
+    const next = this.source.next()
+    if (!this.hasFinished) return next
+    try {
+      return await within(AFTER_FINISH_MS, next, () => noMore)
+    } catch (thrown) {
+      if (thrown instanceof BackendFailure) return noMore
+      throw thrown
+    }
   }
 
   *finish(loop: ToolLoop, names: AnswerNames | undefined): Generator<Uint8Array> {
@@ -113,6 +131,10 @@ class StreamedAnswer implements ModelAnswer {
     const leave = () => this.source.return?.()
     if (this.isDone) void this.source.next().then(leave, leave)
     else await leave()
+  }
+
+  private get hasFinished(): boolean {
+    return this.normalizer.finishedChoices >= this.options.choices
   }
 
   /** Accepts a stream that ends without `[DONE]`, but not one in which a choice has no finish reason. */

@@ -59,7 +59,7 @@ export class ChunkNormalizer {
     if (isJsonObject(usage)) this.usage = toUsage(usage)
     else if (usage !== undefined) head.usage = usage
     if (choices.length === 0) return []
-    // Each choice becomes a chunk of its own, with a copy of the other fields.
+    // Each choice becomes a separate chunk with a copy of the other fields.
     assertChoiceCount(choices.length, this.options.choices)
     this.nameChunk(head)
     const normalized = choices

@@ -185,8 +185,8 @@ class TurnRun {
 
   /** Releases the turn's resources; a usage record that is still open means that the client disconnected. */
   async release(failure: unknown, client: AbortSignal): Promise<void> {
-    this.releaseStreams?.()
     this.deadline?.release()
+    await this.releaseStreams?.()
     await this.answer?.close()
     if (failure === undefined) await this.usage?.end('left')
     else await this.usage?.fail(failure, client)

@@ -9,6 +9,7 @@ import type { Bus } from '../replicas/bus.ts'
 import { artifactNotFound, leaseStolen, locked, uploadDeleted } from './access.ts'
 import {
   acquireLease,
+  acquireReleasedLease,
   findUploadRow,
   stealLease,
   type Upload,
@@ -137,7 +138,7 @@ export async function acquireOrStealLease(
   // The writer's replica is gone or cut off; the fence rejects its writes if it returns.
   if (isGone) {
     const row = await stealLease(deps.db, seen, leaseEnd(deps))
-    if (row !== undefined) return startRenewing(deps, row)
+    if (row !== undefined) return startRenewing(deps, row, false)
   }
   return acquireUploadLease(deps, upload)
 }
@@ -153,15 +154,17 @@ export async function acquireUploadLease(
 }
 
 async function tryAcquireLease(deps: LeaseDeps, upload: Upload): Promise<UploadLease | undefined> {
-  const row = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
-  return row === undefined ? undefined : startRenewing(deps, row)
+  const released = await acquireReleasedLease(deps.db, upload, leaseEnd(deps))
+  if (released !== undefined) return startRenewing(deps, released, true)
+  const expired = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
+  return expired && startRenewing(deps, expired, false)
 }
 
 function leaseEnd({ clock }: LeaseDeps): number {
   return unixSeconds(clock) + LEASE_SECONDS
 }
 
-function startRenewing(deps: LeaseDeps, row: UploadRow) {
+function startRenewing(deps: LeaseDeps, row: UploadRow, isPreviousDone: boolean) {
   const { db, artifacts } = deps
   const registration = artifacts.activeUploads.register(row.id)
   const onFailure = (error: unknown) =>
@@ -172,6 +175,8 @@ function startRenewing(deps: LeaseDeps, row: UploadRow) {
   return {
     /** The upload when the lease was acquired, with the fence of the lease. */
     row,
+    /** Whether the previous holder released the lease. Otherwise it may still write, but record nothing. */
+    isPreviousDone,
     /** Aborts when another request wants the upload. */
     stopped: registration.stopped,
     async release(): Promise<void> {

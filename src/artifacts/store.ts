@@ -148,7 +148,17 @@ export async function deleteExpired(db: Database, id: string, now: number): Prom
 /** An upload, named by its blob: a new upload of the same artifact may have the same fence. */
 export type Upload = Pick<UploadRow, 'blob'>
 
-/** Acquires a free lease under a new fence and returns the updated row; undefined if the lease is held. */
+/** Acquires a lease that its holder released, under a new fence, and returns the updated row; undefined if the lease is held or expired. */
+export async function acquireReleasedLease(
+  db: Database,
+  upload: Upload,
+  until: number,
+): Promise<UploadRow | undefined> {
+  const row = await leasing(db, upload, until).where('lease_until', 'is', null).executeTakeFirst()
+  return row as UploadRow | undefined
+}
+
+/** As `acquireReleasedLease`, also when the lease has expired: then its holder may still run. */
 export async function acquireLease(
   db: Database,
   upload: Upload,

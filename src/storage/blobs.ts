@@ -64,14 +64,22 @@ export interface ResumableBlob {
 export interface ResumableBlobs {
   /** Whether recorded bytes survive every crash, so that a server need not check them at start. */
   readonly survivesCrashes: boolean
-  /** Opens a blob at `offset` (0 creates it) and cuts it there; undefined if it is shorter. `fence` exceeds that of all earlier writers. */
-  extend(name: string, offset: number, fence: number): Promise<ResumableBlob | undefined>
+  /**
+   * Opens a blob at `offset` (0 creates it) and cuts it there; undefined if it is shorter. `fence` exceeds that of all earlier writers.
+   * `isPreviousDone`: the writer of the fence before this one writes no more. Unless it is set, earlier writers may still run, and change nothing here.
+   */
+  extend(
+    name: string,
+    offset: number,
+    fence: number,
+    isPreviousDone?: boolean,
+  ): Promise<ResumableBlob | undefined>
   /** @throws ServiceError `storage_full` */
   assertSpace(plannedBytes: number): Promise<void>
-  /** The stored bytes of an active or committed blob; undefined if it does not exist. */
-  findSize(name: string): Promise<number | undefined>
+  /** The stored bytes of an active or committed blob; undefined if it does not exist. The fence of the last lease saves a search. */
+  findSize(name: string, lastFence?: number): Promise<number | undefined>
   /** Moves a fully recorded blob into the store under the same name, once. @throws ServiceError `storage_full` */
-  commit(name: string, sizeBytes: number): Promise<void>
+  commit(name: string, sizeBytes: number, lastFence?: number): Promise<void>
   delete(name: string): Promise<void>
   list(): AsyncIterable<BlobEntry>
 }

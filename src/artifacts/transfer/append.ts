@@ -42,13 +42,22 @@ export async function appendBytes(
 ): Promise<Progress> {
   assertFits(deps, row, part)
   if (row.state !== 'uploading') return { receivedBytes: row.received_bytes, expiresAt: null }
+  const { resumable } = deps.artifacts.store
   const lease = await acquireOrStealLease(deps, row)
   try {
-    // Another request may have appended bytes before the lease was acquired.
-    assertFits(deps, lease.row, part)
-    const { size_bytes: sizeBytes } = await declareLength(deps, lease.row, part)
-    const receiving = { ...part, source, disconnected, stopped: lease.stopped, sizeBytes }
-    return await appendLeased(deps, lease.row, receiving)
+    // Before anything that may reject the request, so that the next writer finds the file of this lease.
+    const { blob: name, received_bytes: offset, fence } = lease.row
+    const blob = await resumable.extend(name, offset, fence, lease.isPreviousDone)
+    if (blob === undefined) throw await rewindToStoredSize(deps, lease.row)
+    const receiveBody = async () => {
+      // Another request may have appended bytes before the lease was acquired.
+      assertFits(deps, lease.row, part)
+      const { size_bytes: sizeBytes } = await declareLength(deps, lease.row, part)
+      const receiving = { ...part, source, disconnected, stopped: lease.stopped, sizeBytes, blob }
+      return receiveLeased(deps, lease.row, receiving)
+    }
+    const received = await receiveBody().finally(() => blob.close())
+    return await finishRequest(deps, lease.row, received)
   } finally {
     await lease.release()
   }
@@ -84,15 +93,21 @@ async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }
 }
 
 type LeasedPart = Part &
-  Pick<ReceivingOptions, 'source' | 'disconnected' | 'stopped'> & { readonly sizeBytes: number | null }
+  Pick<ReceivingOptions, 'blob' | 'source' | 'disconnected' | 'stopped'> & {
+    readonly sizeBytes: number | null
+  }
 
-async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart): Promise<Progress> {
+interface LeasedResult extends Received {
+  readonly sizeBytes: number | null
+  readonly expiresAt: number | null
+  readonly digest: string | undefined
+}
+
+async function receiveLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart): Promise<LeasedResult> {
   const { config, artifacts, metrics } = deps
   const { offset, sizeBytes, bodyBytes } = part
   const { limit, refuse } = await findLimit(deps, row, sizeBytes)
   await artifacts.store.resumable.assertSpace(bodyBytes ?? 0)
-  const blob = await artifacts.store.resumable.extend(row.blob, offset, row.fence)
-  if (blob === undefined) throw await rewindToStoredSize(deps, row)
   // Earlier bytes are not read again, so only an upload in a single request is hashed on arrival.
   const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
   let expiresAt = row.expires_at
@@ -105,19 +120,22 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
     artifacts.changes.publish(row.id)
   }
   const idleMs = config.timings.uploadIdleMs
-  const { bytes, failure } = await receive({ ...part, blob, limit, refuse, hash, idleMs, commit }).finally(
-    () => blob.close(),
-  )
-  // Also after a failure: a client that disconnected after the last byte sends no further request.
+  const received = await receive({ ...part, limit, refuse, hash, idleMs, commit })
+  return { ...received, sizeBytes, expiresAt, digest: hash?.digest('hex') }
+}
+
+/** Completes the upload also after a failure: a client that disconnected after the last byte sends no further request. */
+async function finishRequest(deps: AppendDeps, row: UploadRow, received: LeasedResult): Promise<Progress> {
+  const { bytes, sizeBytes, failure, digest } = received
   const isComplete = bytes === sizeBytes
-  if (isComplete) await completeUpload(deps, { ...row, received_bytes: bytes }, hash?.digest('hex'))
+  if (isComplete) await completeUpload(deps, { ...row, received_bytes: bytes }, digest)
   if (failure !== undefined) throw failure
-  return { receivedBytes: bytes, expiresAt: isComplete ? null : expiresAt }
+  return { receivedBytes: bytes, expiresAt: isComplete ? null : received.expiresAt }
 }
 
 /** Acknowledged bytes are gone, for example deleted by the bucket; the client must send them again. */
 async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
-  const sizeBytes = (await deps.artifacts.store.resumable.findSize(row.blob)) ?? 0
+  const sizeBytes = (await deps.artifacts.store.resumable.findSize(row.blob, row.fence)) ?? 0
   if (sizeBytes < row.received_bytes) {
     const { id: artifactId, received_bytes: receivedBytes } = row
     deps.log.warn({ artifactId, sizeBytes, receivedBytes }, 'bytes were lost')

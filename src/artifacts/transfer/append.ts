@@ -106,21 +106,25 @@ interface LeasedResult extends Received {
 async function receiveLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart): Promise<LeasedResult> {
   const { config, artifacts, metrics } = deps
   const { offset, sizeBytes, bodyBytes } = part
-  const { limit, refuse } = await findLimit(deps, row, sizeBytes)
+  const limit = sizeBytes ?? config.limits.maxUploadBytes
+  const reservation = sizeBytes === null ? reserveBytes(deps, row) : undefined
+  await reservation?.grow(offset + (bodyBytes ?? 0))
   await artifacts.store.resumable.assertSpace(bodyBytes ?? 0)
   // Earlier bytes are not read again, so only an upload in a single request is hashed on arrival.
   const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
   let expiresAt = row.expires_at
   const commit = async (beforeBytes: number, afterBytes: number) => {
     expiresAt = unixSeconds(deps.clock) + config.uploads.expirySeconds
-    const keptBytes = Math.max(sizeBytes ?? 0, afterBytes)
-    const values = { received_bytes: afterBytes, kept_bytes: keptBytes, expires_at: expiresAt }
+    const values = { received_bytes: afterBytes, expires_at: expiresAt }
     if (!(await updateReceived(deps.db, row, beforeBytes, values))) throw await explainLostLease(deps, row)
     metrics.uploads.receivedBytes.inc(afterBytes - beforeBytes)
     artifacts.changes.publish(row.id)
   }
   const idleMs = config.timings.uploadIdleMs
-  const received = await receive({ ...part, limit, refuse, hash, idleMs, commit })
+  const refuse = () => bodyTooLong(limit)
+  const reserve = async (bytes: number) => reservation?.grow(bytes)
+  const received = await receive({ ...part, limit, refuse, reserve, hash, idleMs, commit })
+  await reservation?.shrink(received.writtenBytes)
   return { ...received, sizeBytes, expiresAt, digest: hash?.digest('hex') }
 }
 
@@ -144,17 +148,32 @@ async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<Ser
   return new ServiceError('conflict', `Upload-Offset: the upload is at ${sizeBytes}`)
 }
 
-/** The maximum size of the upload: its length or, while that is unknown, the limits and the free quota. */
-async function findLimit(
-  deps: AppendDeps,
-  row: UploadRow,
-  sizeBytes: number | null,
-): Promise<{ limit: number; refuse: () => ServiceError }> {
-  if (sizeBytes !== null) return { limit: sizeBytes, refuse: () => bodyTooLong(sizeBytes) }
-  const { maxUploadBytes } = deps.config.limits
-  const roomBytes = row.kept_bytes + (await deps.quota.countFreeBytes(deps.db, row.parent_key_id))
-  if (roomBytes < maxUploadBytes) return { limit: roomBytes, refuse: () => deps.quota.exceeded() }
-  return { limit: maxUploadBytes, refuse: () => bodyTooLong(maxUploadBytes) }
+const RESERVED_AHEAD_BYTES = 8 * 1024 ** 2
+
+/** Counts the bytes of an upload of unknown length against the quota before they are written. */
+function reserveBytes(deps: AppendDeps, row: UploadRow) {
+  let keptBytes = row.kept_bytes
+  return {
+    /** @throws ServiceError `too_large` (`storage_quota_exceeded`), `locked`, `not_found` */
+    async grow(bytes: number): Promise<void> {
+      if (bytes <= keptBytes) return
+      keptBytes = await deps.db.transaction().execute(async (trx) => {
+        const leastBytes = bytes - keptBytes
+        const tenantId = row.parent_key_id
+        const moreBytes = await deps.quota.countReservable(trx, tenantId, leastBytes, RESERVED_AHEAD_BYTES)
+        const values = { kept_bytes: keptBytes + moreBytes }
+        if (!(await updateLeased(trx, row, values))) throw await explainLostLease({ db: trx }, row)
+        return values.kept_bytes
+      })
+    },
+    /** Never fails, because the received bytes are recorded already. */
+    async shrink(bytes: number): Promise<void> {
+      if (bytes >= keptBytes) return
+      await updateLeased(deps.db, row, { kept_bytes: bytes }).catch((err) =>
+        deps.log.warn({ err, artifactId: row.id }, 'reserved bytes could not be released yet'),
+      )
+    },
+  }
 }
 
 async function explainLostLease({ db }: Pick<Dependencies, 'db'>, upload: Upload): Promise<ServiceError> {
@@ -173,6 +192,8 @@ interface ReceivingOptions {
   readonly offset: number
   readonly limit: number
   refuse(): ServiceError
+  /** Counts so many bytes of the upload against the quota. @throws if they do not fit. */
+  reserve(bytes: number): Promise<void>
   /** The longest pause of the client. */
   readonly idleMs: number
   readonly hash: Hash | undefined
@@ -185,7 +206,10 @@ interface ReceivingOptions {
 }
 
 interface Received {
+  /** The recorded bytes of the upload. */
   readonly bytes: number
+  /** With the bytes that are stored, but will be dropped. */
+  readonly writtenBytes: number
   readonly failure: unknown
 }
 
@@ -226,7 +250,7 @@ class Receiving {
     detach()
     await this.syncing
     if (this.halt?.retained !== 'safe') await this.sync().catch((error) => this.end(error, 'safe'))
-    return { bytes: this.safeBytes, failure: this.halt?.failure }
+    return { bytes: this.safeBytes, writtenBytes: this.writtenBytes, failure: this.halt?.failure }
   }
 
   private attach(): () => void {
@@ -298,10 +322,16 @@ class Receiving {
   }
 
   private async write(): Promise<void> {
-    const { blob, source, hash } = this.options
+    const { blob, source, hash, reserve } = this.options
     const [chunks, sizeBytes] = [this.waiting, this.waitingBytes]
     this.waiting = []
     this.waitingBytes = 0
+    try {
+      await reserve(this.writtenBytes + sizeBytes)
+    } catch (error) {
+      this.end(error, 'safe')
+      return
+    }
     if (source.isPaused()) source.resume()
     const appending = blob.append(chunks)
     for (const chunk of chunks) hash?.update(chunk)

@@ -18,7 +18,7 @@ const failures: Readonly<Record<number, string>> = {
   403: 'The token is for something else, or the key of the wrong kind.',
   404: 'There is no such upload, or not any more.',
   408: 'No bytes arrived for too long; what came before can be gone on from.',
-  409: 'The id is taken, or the upload is at another offset.',
+  409: 'The id is taken by another upload, or the upload is at another offset.',
   412: 'Another version of the protocol; `Tus-Version` names ours.',
   413: 'The upload or the address is too large, or the key may not keep so much.',
   415: `A body is sent as ${BODY_TYPE}.`,

@@ -1,19 +1,19 @@
-/** Everything the audit log can hold, in words. */
+/** Names the actions of the audit log and groups them for the filter. */
 
 export const actionNames = {
   'key.create': 'Parent key created',
   'key.register': 'Parent key registered',
-  'key.provision': 'Automatic key made',
+  'key.provision': 'Automatic key created',
   'key.claim': 'Parent key claimed',
-  'key.rotate': 'Parent key: new secret',
+  'key.rotate': 'Parent key rotated',
   'key.revoke': 'Parent key revoked',
-  'agent_key.rotate': 'Agent key: new key',
+  'agent_key.rotate': 'Agent key rotated',
   'policy.set': 'Model policy set',
   'budget.set': 'Budget set',
   'agent.delete': 'Agent deleted',
   'file.delete': 'File deleted',
-  'artifact.delete': 'Upload deleted',
-  'session.offer': 'Sign-in link made',
+  'artifact.delete': 'Artifact deleted',
+  'session.offer': 'Sign-in link created',
   'session.begin': 'Signed in',
 } as const
 
@@ -21,7 +21,6 @@ export type Action = keyof typeof actionNames
 
 export const actions = Object.keys(actionNames) as readonly Action[]
 
-/** As they are offered to choose from. */
 export const actionGroups = [
   {
     group: 'Keys',

@@ -30,7 +30,7 @@ export interface DefinitionText {
   readonly format: DefinitionFormat
 }
 
-/** Without any field, all agents, newest first. */
+/** Returns all agents, newest first, if no field is set. */
 export interface ListRequest {
   readonly limit?: number | undefined
   readonly after?: string | undefined
@@ -44,7 +44,10 @@ export interface AgentPage {
   readonly hasMore: boolean | undefined
 }
 
-/** Creates agent and key in a transaction. @throws ServiceError `invalid_value`, `too_large`; `invalid_api_key` if the parent key was just revoked */
+/**
+ * Creates an agent and its key in one transaction. @throws ServiceError `invalid_value`, `too_large`;
+ * `invalid_api_key` if the parent key was just revoked.
+ */
 export async function createAgent(
   deps: AgentDeps,
   tenantId: string,
@@ -79,7 +82,10 @@ export async function createAgent(
   return deps.agents.prepare(row)
 }
 
-/** The agents in the requested order. @throws ServiceError `invalid_value` when `after` or `before` is not one of them. */
+/**
+ * Lists agents in the requested order. @throws ServiceError `invalid_value` if `after` or `before` is not
+ * one of them.
+ */
 export async function listAgents(
   deps: Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory },
   tenantId: string,
@@ -125,7 +131,10 @@ export async function getAgent(
   return deps.agents.prepare(await getRow(deps, tenantId, id))
 }
 
-/** The earlier text becomes a version. @throws ServiceError `not_found`, `invalid_value`, `too_large`; `precondition_failed` for `ifMatch` */
+/**
+ * Keeps the previous text as a version. @throws ServiceError `not_found`, `invalid_value`, `too_large`;
+ * `precondition_failed` if `ifMatch` does not match.
+ */
 export async function replaceAgent(
   deps: AgentDeps,
   tenantId: string,
@@ -141,7 +150,7 @@ export async function replaceAgent(
     if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version))
       throw new ServiceError(
         'precondition_failed',
-        `The agent has changed meanwhile: its version is ${row.version} now. Read it again before writing.`,
+        `If-Match: the agent has changed and is now at version ${row.version}. Read it again before you write.`,
       )
     written = await writeVersion(deps, row, { name, source: text.yaml, format: text.format })
   }
@@ -157,7 +166,7 @@ export async function deleteAgent(
   id: string,
 ): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
-    // Foreign keys delete its credentials and versions with it.
+    // Foreign keys also delete its credentials and versions.
     const row = await trx
       .deleteFrom('agents')
       .where('id', '=', id)
@@ -173,14 +182,14 @@ export async function deleteAgent(
   deps.agents.invalidate()
 }
 
-/** All versions of an agent, newest first, starting with the current one. @throws ServiceError `not_found` */
+/** Lists all versions of an agent, newest first, starting with the current one. @throws ServiceError `not_found` */
 export async function listVersions(
   deps: Pick<Dependencies, 'db'>,
   tenantId: string,
   id: string,
 ): Promise<AgentVersionRow[]> {
   const row = await getRow(deps, tenantId, id)
-  // Only versions before the row: a concurrent write may have added a later one.
+  // Selects only versions before the row, because a concurrent write may have added a later one.
   const earlier = selectVersions(deps.db, tenantId, id).where('version', '<', row.version)
   return [toVersion(row), ...(await earlier.orderBy('version', 'desc').execute())]
 }
@@ -199,7 +208,10 @@ export async function restoreVersion(
   return replaceAgent(deps, tenantId, id, { yaml: earlier.source, format: earlier.format })
 }
 
-/** The new key keeps the public id; the previous key stays valid for the overlap. @throws ServiceError `not_found` */
+/**
+ * Creates a new key with the same public id. The previous key stays valid for the overlap (seconds).
+ * @throws ServiceError `not_found`
+ */
 export async function rotateAgentKey(
   deps: AgentDeps,
   actor: Actor,
@@ -237,7 +249,10 @@ async function getRow(deps: Pick<Dependencies, 'db'>, tenantId: string, id: stri
   return row
 }
 
-/** Writes the definition as the version after `row`, which is kept; undefined when `row` is not the current version. */
+/**
+ * Writes the definition as the version after `row`, and keeps `row` as an earlier version. Returns
+ * undefined if `row` is no longer current.
+ */
 async function writeVersion(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   row: AgentRow,
@@ -267,11 +282,11 @@ async function findPlace(
   if (id === undefined) return undefined
   const row = await findAgent(deps.db, tenantId, id)
   if (row === undefined)
-    throw new ServiceError('invalid_value', `${param}: names no agent of this key`, { param })
+    throw new ServiceError('invalid_value', `${param}: must be the id of an agent of this key`, { param })
   return row
 }
 
-/** RFC 9110, section 13.1.1: `*`, or a list of strong tags of which one matches. */
+/** Matches `*`, or any of a list of strong tags (RFC 9110, section 13.1.1). */
 function matchesVersion(ifMatch: string, version: number): boolean {
   return ifMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim() === `"${version}"`)
 }
@@ -280,7 +295,10 @@ function toVersion({ id, version, name, source, format, updated_at }: AgentRow):
   return { agent_id: id, version, name, source, format, created_at: updated_at }
 }
 
-/** Moves agents with their versions and keys, which stay valid; returns their number. Runs in the caller's transaction. */
+/**
+ * Moves agents with their versions and keys, which stay valid. Returns their number. Runs in the caller's
+ * transaction.
+ */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const moved = await trx
     .updateTable('agents')

@@ -1,4 +1,4 @@
-/** What this module needs from lower layers. */
+/** Declares the lower-layer services that the agents module needs. */
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'

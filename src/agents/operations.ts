@@ -1,4 +1,4 @@
-/** The operations on agents. */
+/** Defines the operations on agents. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
@@ -61,7 +61,7 @@ export const agentsOperations = {
 
   list: query({
     http: { method: 'GET', path: '/v1/agents' },
-    docs: { summary: "List the calling key's agents" },
+    docs: { summary: 'List your agents' },
     input: AgentListQuery,
     output: AgentList,
     run: async ({ context: { deps, caller }, input }) =>
@@ -71,7 +71,7 @@ export const agentsOperations = {
   me: query({
     http: { method: 'GET', path: '/v1/agents/me' },
     auth: { callers: ['agent'] },
-    docs: { summary: "Read the calling agent key's own agent" },
+    docs: { summary: 'Get the agent of the calling agent key' },
     input: z.object({}),
     output: AgentSelf,
     run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),
@@ -91,7 +91,7 @@ export const agentsOperations = {
 
   get: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}' },
-    docs: { summary: 'Read an agent', failures: notFound },
+    docs: { summary: 'Get an agent', failures: notFound },
     input: AgentReference,
     output: AgentDetail,
     run: async ({ context, input }) => {
@@ -105,8 +105,8 @@ export const agentsOperations = {
     http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
     request: { body: 'definition', bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
     docs: {
-      summary: "Replace an agent's definition",
-      failures: { ...notFound, 412: 'The agent has changed since the version named in `If-Match`.' },
+      summary: 'Replace the definition of an agent',
+      failures: { ...notFound, 412: 'The agent has changed since the version in `If-Match`.' },
     },
     input: DefinitionReplacement,
     output: AgentUpdated,
@@ -132,7 +132,7 @@ export const agentsOperations = {
   rotateKey: mutation({
     http: { method: 'POST', path: '/v1/agents/{agent_id}/rotate-key' },
     request: { bodySchema: KeyRotation },
-    docs: { summary: 'Give an agent a new key', failures: notFound },
+    docs: { summary: 'Rotate the key of an agent', failures: notFound },
     input: KeyRotation.extend(AgentReference.shape),
     output: AgentKeyRotated,
     run: async ({ context, input: { agent_id, overlap_seconds } }) => {
@@ -145,7 +145,7 @@ export const agentsOperations = {
 
   modelPolicy: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/model-policy' },
-    docs: { summary: 'Read which models an agent may use', failures: notFound },
+    docs: { summary: 'Get the model policy of an agent', failures: notFound },
     input: AgentReference,
     output: AgentModelPolicy,
     run: ({ context: { deps, caller }, input }) => getModelPolicy(deps, caller.tenantId, input.agent_id),
@@ -154,7 +154,7 @@ export const agentsOperations = {
   replaceModelPolicy: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}/model-policy' },
     request: { bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'] },
-    docs: { summary: 'Replace which models an agent may use', failures: notFound },
+    docs: { summary: 'Replace the model policy of an agent', failures: notFound },
     input: ModelPolicyReplacement,
     output: AgentModelPolicy,
     run: ({ context, input }) =>
@@ -163,7 +163,7 @@ export const agentsOperations = {
 
   versions: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/versions' },
-    docs: { summary: "List an agent's versions", failures: notFound },
+    docs: { summary: 'List the versions of an agent', failures: notFound },
     input: AgentReference,
     output: AgentVersionList,
     run: async ({ context: { deps, caller }, input }) =>
@@ -173,8 +173,8 @@ export const agentsOperations = {
   restore: mutation({
     http: { method: 'POST', path: '/v1/agents/{agent_id}/versions/{version}/restore' },
     docs: {
-      summary: 'Make an earlier version the one in force',
-      failures: { 404: 'Agent not found, or no such version of it.' },
+      summary: 'Restore an earlier version of an agent',
+      failures: { 404: 'The agent or the version does not exist.' },
     },
     input: AgentVersionReference,
     output: AgentUpdated,

@@ -1,4 +1,4 @@
-/** The source of a backup's blobs: a data directory, where they can be pinned, or a bucket, where they cannot. */
+/** Reads a backup's blobs from a data directory, where they can be pinned, or from a bucket, where they cannot. */
 import { join } from 'node:path'
 import { ServiceError } from '../lib/errors.ts'
 import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
@@ -57,7 +57,7 @@ function openBucketSource(stores: Readonly<Record<StoreName, ResumableStore>>): 
       }
     },
     open: ({ name }) => {
-      throw new Error(`${name} is not held`)
+      throw new Error(`the backup does not pin ${name}`)
     },
     async close() {
       await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))

@@ -1,4 +1,4 @@
-/** What this module needs of the rest of the service. */
+/** Declares the services that the console module needs. */
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

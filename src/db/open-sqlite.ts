@@ -18,7 +18,7 @@ import { applyMigrations, assertNonePending, listPendingMigrations } from './mig
 import { migrations } from './migrations/index.ts'
 import { assertSound, damaged, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
 
-/** `:memory:` opens a database that ends with the process. @throws StartupError when the database cannot be used. */
+/** `:memory:` opens a database that ends with the process. @throws StartupError if the database is not usable. */
 export async function openSqliteDatabase(dataDir: string, role: Role): Promise<OpenedDatabase> {
   if (dataDir === ':memory:') return openChecked(dataDir, 'server', () => {})
   if (role === 'command') {
@@ -51,7 +51,7 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
   }
 }
 
-/** SQLite opens a read-only file and fails only at the first write. */
+/** Checks up front, because SQLite opens a read-only file and fails only at the first write. */
 function assertUsable(path: string, role: Role): void {
   try {
     if (role === 'server') createPrivateFile(path)

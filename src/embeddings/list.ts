@@ -1,4 +1,4 @@
-/** Checks that a provider's embedding list is what the client asked for, and normalizes one that is not. */
+/** Checks that a provider's embedding list matches the request, and normalizes a list that does not. */
 import { isJsonObject, type JsonObject, parseJson } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import { encodeVector } from '../providers/render-answer.ts'
@@ -16,7 +16,10 @@ export interface EmbeddedList {
   readonly tokens: number | undefined
 }
 
-/** The same bytes where nothing changes. @throws BackendFailure `protocol` when it is not a list, or lacks a vector for an input. */
+/**
+ * Returns the same bytes if nothing changes. @throws BackendFailure `protocol` if it is not a list or lacks
+ * a vector for an input.
+ */
 export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList): EmbeddedList {
   const outline = readOutline(pieces, wanted.encoding)
   if (isWhole(outline, wanted)) return { pieces, tokens: outline.usage.prompt_tokens }
@@ -79,20 +82,21 @@ function countIn(usage: JsonObject, field: string): number | undefined {
 
 function toEncoding(sent: unknown, encoding: Encoding): number[] | string {
   const numbers = typeof sent === 'string' ? decodeVector(sent) : sent
-  if (!Array.isArray(numbers) || !numbers.every(Number.isFinite)) throw invalid('a vector is none')
+  if (!Array.isArray(numbers) || !numbers.every(Number.isFinite))
+    throw invalid('a vector is not a list of numbers')
   return encoding === 'float' ? numbers : encodeVector(numbers)
 }
 
 function decodeVector(text: string): number[] | undefined {
   const encoded = Buffer.from(text, 'base64')
-  // Decoding skips characters that are not base64.
+  // Decoding skips characters that are not Base64.
   if (encoded.length % 4 !== 0 || encoded.toString('base64') !== text) return undefined
   return Array.from({ length: encoded.length / 4 }, (_, place) => encoded.readFloatLE(4 * place))
 }
 
 function parseList(bytes: Buffer): JsonObject {
   const value = parseJson(bytes.toString('utf8'))
-  if (!isJsonObject(value)) throw invalid('the answer is not a JSON object')
+  if (!isJsonObject(value)) throw invalid('the response is not a JSON object')
   return value
 }
 

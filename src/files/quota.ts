@@ -22,7 +22,7 @@ export class StorageQuota {
     this.options = options
   }
 
-  /** The bytes a tenant may still store; infinite without a quota. */
+  /** Returns how many bytes a tenant may still store; infinite without a quota. */
   async countFreeBytes(db: Database, tenantId: string): Promise<number> {
     const { config, clock, sumArtifactBytes } = this.options
     const { storageQuotaBytes } = config.limits
@@ -32,7 +32,10 @@ export class StorageQuota {
     return Math.max(0, storageQuotaBytes - fileBytes - (await sumArtifactBytes(db, tenantId, now)))
   }
 
-  /** Runs in the transaction before it adds bytes; the tenant's lock orders uploads. @throws ServiceError `too_large` (`storage_quota_exceeded`) */
+  /**
+   * Checks the quota in the transaction that adds bytes; the tenant's lock serializes uploads. @throws
+   * ServiceError `too_large` (`storage_quota_exceeded`)
+   */
   async assertFits(trx: Database, tenantId: string, sizeBytes: number): Promise<void> {
     if (this.options.config.limits.storageQuotaBytes === 0) return
     await lockTenant({ db: trx }, tenantId)
@@ -58,7 +61,7 @@ export class StorageQuota {
 
   exceeded(): ServiceError {
     const { storageQuotaBytes } = this.options.config.limits
-    const message = `This does not fit into the ${storageQuotaBytes} bytes that the key may keep; delete files to make room.`
+    const message = `The storage quota of ${storageQuotaBytes} bytes is exceeded; delete files to free up space.`
     return new ServiceError('too_large', message, { code: 'storage_quota_exceeded' })
   }
 

@@ -1,4 +1,4 @@
-/** Stores the bytes of active uploads in files of a subfolder, one per writer, until they are moved into the store. */
+/** Stores the bytes of active uploads as files in a subfolder, one per writer, until they are moved into the store. */
 import { constants } from 'node:fs'
 import { copyFile, type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,9 +23,12 @@ import {
   toResumableName,
 } from './resumable-files.ts'
 
-/** A writer's file is named after its fence. A writer that may still run keeps its file: the next one copies the recorded bytes. See docs/adr/0045. */
+/**
+ * A writer's file is named after its fence. If the writer before may still run, the next one copies the
+ * recorded bytes to a new file. See docs/adr/0045.
+ */
 export class LocalResumableBlobs implements ResumableBlobs {
-  /** False because fsync can be turned off, and because a disk may be restored from a copy. */
+  /** False because fsync can be turned off and because a disk may be restored from a copy. */
   readonly survivesCrashes = false
   private readonly folder: StoreFolder
   private readonly isSynced: boolean
@@ -77,7 +80,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
     const [folder, root] = [await this.resumableFolder(), await this.folder.root()]
     try {
       const file = await findResumableFile(folder, name, lastFence)
-      // A crash may have come after the move and before its row was written.
+      // A crash may have happened after the move but before its row was written.
       const foundBytes = file?.sizeBytes ?? (await stat(join(root, name))).size
       if (foundBytes !== sizeBytes)
         throw new Error(`the blob ${name} holds ${foundBytes} bytes instead of ${sizeBytes}`)
@@ -101,7 +104,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
     yield* listFolder(await this.resumableFolder(), toBlobName)
   }
 
-  /** Gives this writer a file of its own with the recorded bytes; false if there are fewer. */
+  /** Provides this writer's file with the recorded bytes. Returns false if there are fewer. */
   private async claim(
     name: string,
     offset: number,
@@ -126,7 +129,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
     }
   }
 
-  /** False if the source is gone. Only the recorded bytes matter, and no writer changes those. */
+  /** Returns false if the source is gone. Only the recorded bytes matter, and no writer changes those. */
   private async copy(source: string, name: string, offset: number, fence: number): Promise<boolean> {
     const folder = await this.resumableFolder()
     const draft = join(folder, toCopyName(name, fence))
@@ -200,7 +203,7 @@ class LocalResumableBlob implements ResumableBlob {
     this.file = file
     this.options = options
     this.position = options.offset
-    // A folder that already holds the file needs no sync.
+    // A folder that already contains the file needs no sync.
     this.isFolderSynced = options.offset > 0
   }
 
@@ -231,7 +234,7 @@ class LocalResumableBlob implements ResumableBlob {
   }
 }
 
-/** Removes the written bytes from the chunks; `writev` may write only some of them. */
+/** Drops the bytes already written from the chunks, because `writev` may write only some of them. */
 function dropBytes(chunks: readonly Uint8Array[], sizeBytes: number): readonly Uint8Array[] {
   let dropped = 0
   for (const [index, chunk] of chunks.entries()) {

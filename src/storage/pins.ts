@@ -1,4 +1,4 @@
-/** Pins stored files with hard links, so that a backup can read them after the server has deleted them. */
+/** Pins stored files with hard links, so that a backup can still read them after the server has deleted them. */
 import { createReadStream } from 'node:fs'
 import { link, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,12 +14,12 @@ export class PinnedBlobs {
   private readonly root: string
   private making: Promise<void> | undefined
 
-  /** `root` is the store's folder, which need not exist. Only one process may pin at a time. */
+  /** `root` is the store's folder, which may not exist. Only one process may pin at a time. */
   constructor(root: string) {
     this.root = root
   }
 
-  /** Pins a committed or resumable blob; false unless it has at least that many bytes. */
+  /** Pins a committed or resumable blob. Returns false unless it has at least `sizeBytes` bytes. */
   async take(name: string, sizeBytes: number, uploadFence?: number): Promise<boolean> {
     this.making ??= makeFolder(join(this.root, PINS_FOLDER))
     await this.making
@@ -57,7 +57,7 @@ export class PinnedBlobs {
       await link(from, this.pathOf(name))
       return true
     } catch (error) {
-      // The blob is pinned already, perhaps when it was still resumable.
+      // The blob is already pinned, perhaps from when it was still resumable.
       if (hasCode(error, 'EEXIST')) return true
       ignoreMissing(error)
       return false

@@ -1,16 +1,16 @@
-/** Writes ZIP archives, good ones and such as no program would write. */
+/** Writes ZIP archives, including invalid ones that no program would write. */
 import { crc32, deflateRawSync } from 'node:zlib'
 
-/** One member. */
+/** A member of an archive. */
 export interface Member {
   readonly name: string | Buffer
   readonly data?: string | Uint8Array
   readonly isStored?: boolean
-  /** What the file system of a Unix would say of it, such as 0o120777 for a link. */
+  /** The Unix file mode, such as 0o120777 for a link. */
   readonly mode?: number
-  /** The name before the bytes, where it is to be another one. */
+  /** The name in the local header, if it differs from the directory. */
   readonly innerName?: string
-  /** What is said of the bytes, where that is to be a lie. */
+  /** False values for the headers. */
   readonly checksum?: number
   readonly sizeBytes?: number
   readonly method?: number
@@ -20,7 +20,7 @@ export interface Member {
 
 const UTF8 = 0x800
 
-/** An archive of these members. */
+/** Builds an archive of these members. */
 export function makeZip(members: readonly Member[]): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []
@@ -70,7 +70,7 @@ function renderMember(member: Member) {
     rest.writeUInt16LE(extra.length, 2)
     rest.writeUInt32LE((mode << 16) >>> 0, 10)
     rest.writeUInt32LE(offset, 14)
-    // Made on a Unix, which is what gives the mode its meaning.
+    // The host system is Unix, which gives the mode its meaning.
     return Buffer.concat([sign(0x02014b50), Buffer.from([20, 3]), common, rest, name, extra])
   }
   return { local: Buffer.concat([sign(0x04034b50), common, lengths, inner, packed]), toEntry }

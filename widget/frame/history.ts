@@ -4,19 +4,19 @@ import { isRecord } from '../values.ts'
 import type { Store } from './app-state.ts'
 import type { Entry, Reply, Round, ToolCall } from './conversation.ts'
 
-/** How long changes are gathered before they are written. */
+/** Delay in which changes are collected before they are written. */
 const PACE_MS = 500
 
 interface History {
   readonly load: () => readonly Entry[]
-  /** Writes the entries a moment later, the newest of several. */
+  /** Writes the entries after a delay; a later call replaces a pending one. */
   readonly save: (entries: readonly Entry[]) => void
-  /** Writes what waits, at once: the page goes away. */
+  /** Writes pending entries immediately; called when the page unloads. */
   readonly flush: () => void
   readonly remove: () => void
 }
 
-/** The history of one agent. `getStorage` may throw: a browser can forbid storage in frames. */
+/** Creates the history of one scope. `getStorage` may throw, because browsers can block storage in frames. */
 function createHistory(scope: string, getStorage: () => Storage): History {
   const key = `parley-history ${scope}`
   let waiting: readonly Entry[] | undefined
@@ -26,7 +26,7 @@ function createHistory(scope: string, getStorage: () => Storage): History {
     try {
       return use(getStorage())
     } catch {
-      // Forbidden or full: the conversation goes on in memory.
+      // If storage is blocked or full, the conversation stays in memory only.
       return undefined
     }
   }
@@ -57,12 +57,12 @@ function createHistory(scope: string, getStorage: () => Storage): History {
 }
 
 const MAX_ENTRIES = 200
-/** In UTF-16 code units of its JSON. */
+/** Longest history, in UTF-16 code units of its JSON. */
 const MAX_LENGTH = 1024 * 1024
-/** What was kept by another version of this form is not read. */
+/** Stored histories of another version are ignored. */
 const VERSION = 1
 
-/** The newest entries that fit, as JSON; undefined when there is nothing to keep. */
+/** Renders the newest entries that fit as JSON; returns undefined for an empty list. */
 export function renderHistory(entries: readonly Entry[]): string | undefined {
   const texts: string[] = []
   let length = 0
@@ -75,7 +75,7 @@ export function renderHistory(entries: readonly Entry[]): string | undefined {
   return texts.length === 0 ? undefined : `{"version":${VERSION},"entries":[${texts.join(',')}]}`
 }
 
-/** The entries of such a text; a reply that was being written then is marked as broken off. Nothing of what has another form. */
+/** Parses stored entries and marks a streaming reply as interrupted; returns an empty list for invalid text. */
 export function parseHistory(text: string): readonly Entry[] {
   try {
     const kept: unknown = JSON.parse(text)
@@ -119,13 +119,13 @@ function isRound(value: unknown): value is Round {
 }
 
 interface HistorySync {
-  /** From now on the conversation is that of `scope`; `isStored`: it outlives the frame, otherwise what was kept is deleted. */
+  /** Switches to the conversation of `scope`. Without `isStored` it is not stored, and a stored one is deleted. */
   readonly follow: (scope: string | undefined, isStored: boolean) => void
-  /** Writes what has not been written yet. */
+  /** Writes pending entries immediately. */
   readonly flush: () => void
 }
 
-/** Keeps the conversation in that store. */
+/** Synchronizes the conversation of `store` with the stored history. */
 export function createHistorySync(store: Store): HistorySync {
   let current: string | undefined
   let hasBegun = false

@@ -1,4 +1,4 @@
-/** The frame's session: connects the page, the server and the state. */
+/** Connects the page, the server and the frame's state. */
 import type { FrameMessage, PageMessage } from '../messages.ts'
 import type { FrameOptions } from '../options.ts'
 import { type AppState, createStore, type Store } from './app-state.ts'
@@ -15,7 +15,7 @@ import { createToolRunner } from './tools/tool-runner.ts'
 
 const AGENT_TIMEOUT_MS = 15_000
 
-/** What the page and the person can do. */
+/** The actions of the page and of the visitor. */
 export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNew'> {
   readonly store: Store
   readonly receive: (message: PageMessage, channel: Channel) => void
@@ -99,13 +99,13 @@ interface ConnectionParts {
   readonly onFailure: (failure: Failure) => void
 }
 
-/** The server that the options name, and the agent it describes. */
+/** Manages the connection to the server that the options name, and its agent. */
 function createConnection({ store, operator, chat, onFailure }: ConnectionParts) {
   const { dispatch } = store
   let server: Server | undefined
   let pending: Server | undefined
 
-  /** Does nothing if the agent is known. Called again when the network is back and when the window is opened. */
+  /** Reads the agent unless it is known; called again when the network returns and when the window opens. */
   async function readAgent(): Promise<void> {
     const { agent, options, blocked } = store.get()
     const asked = server
@@ -189,6 +189,6 @@ function afterRender(act: () => void): void {
 
 /** Logs names only, never keys or text. */
 function logName(direction: string, name: string): void {
-  // biome-ignore lint/suspicious/noConsole: the option `debug` asks for it
+  // biome-ignore lint/suspicious/noConsole: the `debug` option enables it
   console.debug(`parley: ${direction}: ${name}`)
 }

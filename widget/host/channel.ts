@@ -1,8 +1,8 @@
-/** The page's end of the channel to the frame: the handshake on the window, then one port. */
+/** Opens the page's end of the channel to the frame: a handshake on the window, then one port. */
 import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isRecord, isText, newId } from '../values.ts'
 
-/** How long the frame may take to answer after it has loaded. */
+/** Longest time between the frame's load event and its answer. */
 const HELLO_TIMEOUT_MS = 15_000
 
 interface Channel {
@@ -11,14 +11,14 @@ interface Channel {
 }
 
 interface ChannelEvents {
-  /** Also called again when the frame has reloaded. */
+  /** Called again each time the frame reloads. */
   readonly onConnect: () => void
   readonly onMessage: (message: FrameMessage) => void
-  /** The frame has loaded and does not answer. */
+  /** Called when the frame has loaded but does not answer. */
   readonly onSilence: () => void
 }
 
-/** Greets the frame each time it loads, until `ended`. Posts only to the origin of the frame's address. */
+/** Connects to the frame each time it loads, until `ended` aborts. Posts only to the origin of the frame's address. */
 export function openChannel(
   frame: HTMLIFrameElement,
   events: ChannelEvents,

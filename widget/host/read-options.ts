@@ -4,14 +4,14 @@ import { defaultOptions, type FrameOptions, type WidgetOptions } from '../option
 import { isRecord, isText, toPlain } from '../values.ts'
 import type { WidgetCallbacks } from './events.ts'
 
-/** What a page may pass; everything may be left out. */
+/** The options that a page may pass, all optional. */
 export type GivenOptions = {
   readonly [Name in keyof WidgetOptions]?: WidgetOptions[Name] | undefined
 } & WidgetCallbacks
 
 export type ReadOptions = WidgetOptions & WidgetCallbacks
 
-/** The value as it is used; undefined for one that cannot be. */
+/** Converts a value to the form that the widget uses; returns undefined for an invalid one. */
 type Read = (value: unknown) => unknown
 
 const accept =
@@ -25,7 +25,7 @@ const text = accept(isText)
 
 const callback = accept((value) => typeof value === 'function')
 
-/** As attributes have them too. */
+/** Accepts booleans, and their text form from attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
 const color = accept((value) => isText(value) && CSS.supports('color', value) && !value.includes('var('))
@@ -34,13 +34,13 @@ const webAddress = accept((value) => isText(value) && /^https?:/.test(toUrl(valu
 
 const tools = accept((value) => Array.isArray(value) && value.every(isTool))
 
-/** A number of pixels, or a length of CSS that is none of its keywords. */
+/** Accepts a number of pixels or a CSS length, but not a CSS keyword. */
 const length: Read = (value) => {
   const css = Number(value) > 0 ? `${value}px` : value
   return isText(css) && /\d/.test(css) && CSS.supports('width', css) ? css : undefined
 }
 
-/** An address as the page means it; undefined for none. */
+/** Resolves an address against the page; returns undefined for an invalid one. */
 function toUrl(address: string): URL | undefined {
   try {
     return new URL(address, document.baseURI)
@@ -53,7 +53,7 @@ function isTool(value: unknown): boolean {
   return isRecord(value) && isRecord(value.function) && isToolName(value.function.name)
 }
 
-/** Whether the chat API takes the name, with `postMessage_` in front. */
+/** Returns whether the chat API accepts the name with the prefix `postMessage_`. */
 export function isToolName(name: unknown): name is string {
   return isText(name) && /^[\w-]{1,52}$/.test(name)
 }
@@ -94,27 +94,27 @@ const readers: Readonly<Record<keyof ReadOptions, Read>> = {
   onError: callback,
 }
 
-/** The options over their defaults. `refuse` is called with the name of each one that cannot be used. */
-export function readOptions(given: GivenOptions, refuse: (name: string) => void): ReadOptions {
+/** Merges the options over the defaults, and calls `reject` with the name of each invalid one. */
+export function readOptions(given: GivenOptions, reject: (name: string) => void): ReadOptions {
   const read: Record<string, unknown> = { ...defaultOptions, width: '360px', height: '420px' }
   for (const name of Object.keys(readers) as (keyof ReadOptions)[]) {
-    // `null` is how React and JSON say that there is nothing.
+    // React and JSON use `null` for an absent value.
     const value = given[name] ?? undefined
     const usable = value === undefined ? undefined : readers[name](value)
     if (usable !== undefined) read[name] = usable
-    else if (value !== undefined) refuse(name)
+    else if (value !== undefined) reject(name)
   }
   return read as unknown as ReadOptions
 }
 
-/** What of it the frame is told; it passes over what concerns the page alone. */
+/** Returns the options for the frame, which ignores those that concern only the page. */
 export function toFrameOptions({ context: _context, tools: _tools, ...options }: ReadOptions): FrameOptions {
   return toPlain({ ...options, isInline: options.containerId !== undefined })
 }
 
 /**
- * The frame's address: of the key it holds the public part alone. Its server is the first of these that is given: `widgetUrl`,
- * `endpoint`, where the script came from; else the page's own.
+ * Returns the frame's address, which contains only the public part of the key. The server is that of `widgetUrl`, of `endpoint`, of
+ * the script, or of the page, whichever is given first.
  */
 export function frameAddressOf(
   { widgetUrl, endpoint, apiKey = '' }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,

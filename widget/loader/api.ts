@@ -1,17 +1,17 @@
-/** `ParleyChat`: what a page can do with the widget. */
+/** Creates `ParleyChat`, the page's API of the widget. */
 import { log } from '../host/events.ts'
 import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { mountWidget } from '../host/widget.ts'
 
-/** The page's object, and what the script does with it by itself. */
+/** The page's API, and the automatic mount. */
 export interface CreatedApi {
   readonly api: ParleyChat
-  /** Mounts when the page has loaded and is quiet, unless the page does it or says not to. */
+  /** Mounts when the page has loaded and is idle, unless the page mounts the widget itself or disables this. */
   readonly autoMount: () => void
 }
 
-/** Reads `ParleyChatConfig` anew for each mount. */
+/** Creates the API, which reads `ParleyChatConfig` again for each mount. */
 export function createApi(scriptUrl: string | undefined, attributes: GivenOptions): CreatedApi {
   const page = sharedPage()
   let configured: GivenOptions = {}
@@ -19,7 +19,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   let asked: GivenOptions | undefined
   const gather = (): GivenOptions => ({ ...attributes, ...window.ParleyChatConfig, ...configured })
 
-  /** What the page asks for is done as soon as it can be, not when the page is quiet. */
+  /** Mounts immediately if needed, instead of waiting until the page is idle. */
   function call(name: 'open' | 'close' | 'toggle'): void {
     mountIfWaiting()
     whenParsed(() => {
@@ -29,7 +29,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   }
 
   function mountIfWaiting(): void {
-    // An attribute says it in letters.
+    // An attribute has the text `false`.
     if (isWaiting && `${gather().autoMount}` !== 'false') api.mount()
   }
 
@@ -80,25 +80,25 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
 }
 
 export interface ParleyChat {
-  /** Over `ParleyChatConfig` and the attributes of the script's tag. */
+  /** Mounts the widget; `options` override `ParleyChatConfig` and the attributes of the script tag. */
   mount(options?: GivenOptions): void
-  /** Changes what is passed, at run time; also before `mount`. */
+  /** Changes the given options; may be called before `mount`. */
   configure(options: GivenOptions): void
   open(): void
   close(): void
   toggle(): void
-  /** Another object replaces the context; the same one changed does not. */
+  /** Replaces the context; needs a new object, because a changed one is not detected. */
   setContext(context: Readonly<Record<string, unknown>>): void
-  /** Takes the widget off the page; `mount` puts another one there. */
+  /** Removes the widget; `mount` can create another one. */
   destroy(): void
-  /** Resolves once the widget is there; after `destroy` it is that of the next one. */
+  /** Resolves when the widget is ready; after `destroy`, a new promise waits for the next widget. */
   readonly ready: Promise<ParleyChat>
   readonly isOpen: boolean
   readonly hasUnread: boolean
   readonly iframe: HTMLIFrameElement | null
 }
 
-/** Answers the readiness of the widget there is, or of the next one. */
+/** Returns a function that returns the `ready` promise of the current widget, or of the next one. */
 function createReadiness(api: ParleyChat): () => Promise<ParleyChat> {
   const page = sharedPage()
   let settle: (() => void) | undefined
@@ -121,15 +121,15 @@ function createReadiness(api: ParleyChat): () => Promise<ParleyChat> {
   }
 }
 
-/** Once the page's elements are there; at once if they are. */
+/** Runs when the document is parsed, or immediately if it is. */
 function whenParsed(run: () => void): void {
   if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', run)
   else run()
 }
 
-/** Once the page has loaded and has nothing to do: what it shows itself comes first. */
+/** Runs when the page has loaded and is idle, so that the page's own content comes first. */
 function whenQuiet(run: () => void): void {
-  // Safari has no such moments.
+  // Safari does not support `requestIdleCallback`.
   const wait = () => (window.requestIdleCallback ?? setTimeout)(run)
   if (document.readyState === 'complete') wait()
   else window.addEventListener('load', wait)

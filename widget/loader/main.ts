@@ -1,4 +1,4 @@
-/** The script of `/embed/parley.js`: `ParleyChat` for the page, and the widget on it. */
+/** Starts the script of `/embed/parley.js`: installs `ParleyChat` and mounts the widget. */
 
 import type { GivenOptions } from '../host/read-options.ts'
 import { recordWebMcp } from '../host/tools/webmcp.ts'
@@ -9,7 +9,7 @@ const script = findScript()
 recordWebMcp()
 installApi(createApi(script?.src, readAttributes(script)))
 
-/** A call that came before the script: a method's name and what it is called with. */
+/** A call made before the script loaded: the name of a method and its arguments. */
 type QueuedCall = readonly [name: string, ...given: never[]]
 
 declare global {
@@ -19,14 +19,14 @@ declare global {
   }
 }
 
-/** A second script on the page changes nothing. */
+/** Installs the API; does nothing if another script has installed it. */
 function installApi({ api, autoMount }: CreatedApi): void {
   const queue = window.ParleyChat?.q
-  // A list is the page's; what is none was put there by a first script.
+  // Before the script loads, `q` is an array of the page; an earlier script replaces it with another object.
   if (queue !== undefined && !Array.isArray(queue)) return
   const call = ([name, ...given]: QueuedCall) => {
     const methods = api as unknown as Readonly<Record<string, (...given: never[]) => unknown>>
-    // The promise is not called but waited for.
+    // `ready` is a promise, not a method.
     if (name === 'ready') void api.ready.then(...(given as unknown as [() => void]))
     else methods[name]?.(...given)
   }
@@ -35,13 +35,13 @@ function installApi({ api, autoMount }: CreatedApi): void {
   queue?.forEach(call)
 }
 
-/** The tag that is running; for a module there is none, so the one that looks like it. */
+/** Returns the running script tag; modules have no `currentScript`, so their tag is found by its address. */
 function findScript(): HTMLScriptElement | null {
   const { currentScript } = document
   return (currentScript ?? document.querySelector('script[src*="/embed/parley"]')) as HTMLScriptElement | null
 }
 
-/** Options by their names with hyphens: `data-primary-color` is `primaryColor`. Lists and records are not for attributes. */
+/** Reads options from attributes: `data-primary-color` sets `primaryColor`. Lists and objects are not supported. */
 function readAttributes(script: HTMLScriptElement | null): GivenOptions {
   const { defaultUi: defaultUI, ...options } = { ...script?.dataset }
   return { ...options, defaultUI } as unknown as GivenOptions

@@ -1,4 +1,4 @@
-/** The SQL of the table `jobs`: the work that complete uploads still need. */
+/** Reads and writes the table `jobs`, which holds the work that complete uploads still need. */
 import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import type { JobTable, Tables } from '../../db/tables.ts'
@@ -12,13 +12,13 @@ export async function insertJob(trx: Database, kind: JobKind, blob: string, now:
   await trx.insertInto('jobs').values({ kind, blob, next_at: now }).execute()
 }
 
-/** Leases the due job that has waited longest, until `until`, unless it is in `running`. */
+/** Leases the due job that has waited longest, until `until` (Unix seconds). Ignores jobs in `running`. */
 export async function takeJob(
   db: Database,
   kind: JobKind,
   { now, until, running }: { readonly now: number; readonly until: number; readonly running: string[] },
 ): Promise<JobRow | undefined> {
-  // Of several runners that choose the same job, one gets it; the others choose again.
+  // If several runners choose the same job, one gets it and the others choose again.
   for (;;) {
     const due = await waiting(db, kind, running)
       .select(['blob', 'fence', 'next_at', 'failures', 'is_taken'])
@@ -64,7 +64,7 @@ export async function returnJob(
     .execute()
 }
 
-/** Ends a job; false if the lease was lost or the job is gone. Runs in the transaction that records its result. */
+/** Ends a job in the transaction that records its result. Returns false if the lease was lost or the job is gone. */
 export async function deleteJob(trx: Database, job: TakenJob): Promise<boolean> {
   const result = await trx.deleteFrom('jobs').where(isTaken(job)).executeTakeFirst()
   return result.numDeletedRows > 0n
@@ -74,7 +74,10 @@ export async function deleteJobs(trx: Database, blob: string): Promise<void> {
   await trx.deleteFrom('jobs').where('blob', '=', blob).execute()
 }
 
-/** Returns all leased jobs to the queue, with one more failure, because each may have stopped its process. */
+/**
+ * Returns all leased jobs to the queue with one more failure each, because any of them may have crashed its
+ * process.
+ */
 export async function clearTakenJobs(db: Database, now: number): Promise<void> {
   await db
     .updateTable('jobs')

@@ -28,9 +28,10 @@ export interface Progress {
 }
 
 /**
- * Receives bytes and completes the upload after its last one. After most failures the upload can be resumed.
- * @throws ServiceError `conflict` (another offset), `locked`, `too_large`, `invalid_value` (another length; the client disconnected),
- * `request_timeout`, `storage_full`, `checksum_mismatch` (then the upload is gone), `not_found`, the reason of `disconnected`.
+ * Receives bytes and completes the upload after the last one. After most failures the upload can be
+ * resumed. @throws ServiceError `conflict` (different offset), `locked`, `too_large`, `invalid_value`
+ * (different length; the client disconnected), `request_timeout`, `storage_full`, `checksum_mismatch` (the
+ * upload is then deleted), `not_found`, or the reason of `disconnected`.
  */
 export async function appendBytes(
   deps: AppendDeps,
@@ -52,7 +53,7 @@ export async function appendBytes(
     const blob = await resumable.extend(name, offset, fence, lease.isPreviousDone)
     if (blob === undefined) throw await rewindToStoredSize(deps, lease.row)
     const receiveBody = async () => {
-      // Another request may have appended bytes before the lease was acquired.
+      // Another request may have appended bytes before this one acquired the lease.
       assertFits(deps, lease.row, part)
       const { size_bytes: sizeBytes } = await declareLength(deps, lease.row, part)
       const receiving = { ...part, source, disconnected, stopped: lease.stopped, sizeBytes, blob }
@@ -89,20 +90,26 @@ async function assertNoBytes(
 function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, bodyBytes }: Part): void {
   const { size_bytes: sizeBytes, received_bytes: receivedBytes } = row
   if (offset !== receivedBytes)
-    throw new ServiceError('conflict', `Upload-Offset: is ${offset}, but the upload is at ${receivedBytes}`)
+    throw new ServiceError(
+      'conflict',
+      `Upload-Offset: must be the current offset ${receivedBytes} (got ${offset})`,
+    )
   if (declaredBytes !== undefined) {
     assertLength(deps, declaredBytes)
     if (sizeBytes !== null && declaredBytes !== sizeBytes)
-      throw new ServiceError('invalid_value', 'Upload-Length: was declared before, as another')
+      throw new ServiceError('invalid_value', 'Upload-Length: was already set to a different value')
     if (declaredBytes < receivedBytes)
-      throw new ServiceError('invalid_value', 'Upload-Length: is less than what has arrived')
+      throw new ServiceError(
+        'invalid_value',
+        'Upload-Length: must not be less than the bytes already received',
+      )
   }
   const length = sizeBytes ?? declaredBytes ?? deps.config.limits.maxUploadBytes
   if (offset + (bodyBytes ?? 0) > length) throw bodyTooLong(length)
 }
 
 function bodyTooLong(length: number): ServiceError {
-  return tooLarge(`The body goes beyond the upload's length of ${length} bytes.`)
+  return tooLarge(`The body exceeds the upload length of ${length} bytes.`)
 }
 
 async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }: Part): Promise<UploadRow> {
@@ -133,7 +140,7 @@ async function receiveLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart)
   const reservation = sizeBytes === null ? reserveBytes(deps, row) : undefined
   await reservation?.grow(offset + (bodyBytes ?? 0))
   await artifacts.store.resumable.assertSpace(bodyBytes ?? 0)
-  // Earlier bytes are not read again, so only an upload in a single request is hashed on arrival.
+  // Hashes on arrival only an upload that is sent in a single request, because earlier bytes are not read again.
   const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
   let expiresAt = row.expires_at
   const commit = async (beforeBytes: number, afterBytes: number) => {
@@ -151,7 +158,7 @@ async function receiveLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart)
   return { ...received, sizeBytes, expiresAt, digest: hash?.digest('hex') }
 }
 
-/** Completes the upload also after a failure: a client that disconnected after the last byte sends no further request. */
+/** Completes even after a failure: a client that disconnects after the last byte sends no further request. */
 async function finishRequest(deps: AppendDeps, row: UploadRow, received: LeasedResult): Promise<Progress> {
   const { bytes, sizeBytes, failure, digest } = received
   const isComplete = bytes === sizeBytes
@@ -160,15 +167,21 @@ async function finishRequest(deps: AppendDeps, row: UploadRow, received: LeasedR
   return { receivedBytes: bytes, expiresAt: isComplete ? null : received.expiresAt }
 }
 
-/** Acknowledged bytes are gone, for example deleted by the bucket; the client must send them again. */
+/**
+ * Handles the loss of acknowledged bytes, for example when the bucket deleted them; the client must send
+ * them again.
+ */
 async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
   const sizeBytes = (await deps.artifacts.store.resumable.findSize(row.blob, row.fence)) ?? 0
   if (sizeBytes < row.received_bytes) {
     const { id: artifactId, received_bytes: receivedBytes } = row
-    deps.log.warn({ artifactId, sizeBytes, receivedBytes }, 'bytes were lost')
+    deps.log.warn(
+      { artifactId, sizeBytes, receivedBytes },
+      'stored upload is shorter than recorded; bytes were lost',
+    )
     if (!(await updateLeased(deps.db, row, { received_bytes: sizeBytes }))) return explainLostLease(deps, row)
   }
-  return new ServiceError('conflict', `Upload-Offset: the upload is at ${sizeBytes}`)
+  return new ServiceError('conflict', `Upload-Offset: must be the current offset ${sizeBytes}`)
 }
 
 const RESERVED_AHEAD_BYTES = 8 * 1024 ** 2

@@ -5,10 +5,10 @@ import { ServiceError } from '../../lib/errors.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { ResumableBlob } from '../../storage/blobs.ts'
 
-/** How often received bytes are synced and recorded during a request. */
+/** Received bytes are synced and recorded at this interval during a request. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
 const SYNC_EVERY_MS = 5_000
-/** Bytes that may wait in memory for a busy disk. */
+/** Maximum number of bytes that wait in memory for a busy disk. */
 const MAX_WAITING_BYTES = 1024 ** 2
 
 export interface ReceivingOptions {
@@ -17,14 +17,14 @@ export interface ReceivingOptions {
   readonly offset: number
   readonly limit: number
   refuse(): ServiceError
-  /** Counts so many bytes of the upload against the quota. @throws if they do not fit. */
+  /** Counts this many bytes of the upload against the quota. @throws if they do not fit. */
   reserve(bytes: number): Promise<void>
-  /** The longest pause of the client. */
+  /** The longest pause allowed between two chunks, in milliseconds. */
   readonly idleMs: number
   readonly hash: Hash | undefined
-  /** Aborts when the client disconnects or the service stops: received bytes are kept. */
+  /** Aborts when the client disconnects or the service stops; received bytes are kept. */
   readonly disconnected: AbortSignal
-  /** Aborts when the lease is stolen or the upload is deleted: unrecorded bytes are dropped. */
+  /** Aborts when the lease is stolen or the upload is deleted; unrecorded bytes are dropped. */
   readonly stopped: AbortSignal
   /** Records the number of durable bytes. @throws if the lease is lost. */
   commit(beforeBytes: number, afterBytes: number): Promise<void>
@@ -33,7 +33,7 @@ export interface ReceivingOptions {
 export interface Received {
   /** The recorded bytes of the upload. */
   readonly bytes: number
-  /** With the bytes that are stored, but will be dropped. */
+  /** Includes bytes that are stored but will be dropped. */
   readonly writtenBytes: number
   readonly failure: unknown
 }
@@ -43,7 +43,10 @@ export function receive(options: ReceivingOptions): Promise<Received> {
   return new Receiving(options).run()
 }
 
-/** The bytes to keep after a failure: `all` received ones, those `written`, or only the `safe` (recorded) ones. */
+/**
+ * Which bytes to keep after a failure: `all` that were received, those `written`, or only the `safe`
+ * (recorded) ones.
+ */
 type Retained = 'all' | 'written' | 'safe'
 
 class Receiving {
@@ -81,11 +84,11 @@ class Receiving {
   private attach(): () => void {
     const { source, idleMs, disconnected, stopped } = this.options
     const fail = (code: 'request_timeout' | 'invalid_value', problem: string) =>
-      this.end(new ServiceError(code, `${problem}; the upload can be resumed.`), 'all')
+      this.end(new ServiceError(code, `${problem}. You can resume the upload.`), 'all')
     const idle = setTimeout(() => {
-      // A busy disk is not a pause of the client.
+      // A busy disk does not count as a pause of the client.
       if (this.waitingBytes > 0) idle.refresh()
-      else fail('request_timeout', 'No bytes arrived for too long')
+      else fail('request_timeout', 'The client sent no data before the timeout')
     }, idleMs)
     const syncing = setInterval(() => this.syncInBackground(), SYNC_EVERY_MS)
     const onData = (chunk: Uint8Array) => {
@@ -121,7 +124,7 @@ class Receiving {
     const { limit, refuse, source } = this.options
     if (this.halt !== undefined) return
     this.arrivedBytes += chunk.length
-    // A client that sends more than it announced is wrong about the other bytes too.
+    // Keeps no unrecorded bytes of a client that sends more than it announced, because the others may be wrong too.
     if (this.arrivedBytes > limit) {
       this.end(refuse(), 'safe')
       return
@@ -166,7 +169,10 @@ class Receiving {
     if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncInBackground()
   }
 
-  /** Syncs while more bytes arrive. The last byte is synced only after the request ends, because the body may be too long. */
+  /**
+   * Syncs while more bytes arrive. Syncs the last byte only after the request ends, because the body may be
+   * too long.
+   */
   private syncInBackground(): void {
     if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return
     this.syncing = this.sync()

@@ -1,4 +1,4 @@
-/** Creates uploads, and finds them by their address. */
+/** Creates uploads and finds them by their URL. */
 import { randomUUID } from 'node:crypto'
 import { mapConstraintError } from '../../db/open.ts'
 import { assertTenantLives } from '../../identity/keys.ts'
@@ -7,7 +7,7 @@ import { ServiceError } from '../../lib/errors.ts'
 import { newId } from '../../lib/ids.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse, grantsAccess, wrongArtifact } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { refused, type UploadMetadata } from '../metadata.ts'
+import { invalidMetadata, type UploadMetadata } from '../metadata.ts'
 import {
   type ArtifactRow,
   beginReserved,
@@ -19,7 +19,7 @@ import {
   type UploadRow,
 } from '../store.ts'
 
-/** 190 bits, so that an address cannot be guessed. */
+/** 190 bits, so that the URL cannot be guessed. */
 const SEGMENT_LENGTH = 32
 
 export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'quota' | 'artifacts'>
@@ -30,12 +30,14 @@ interface NewUpload {
   readonly sizeBytes: number | undefined
 }
 
-/** How long a client may repeat the creation of an upload that is complete by now. */
+/** Limits how long after its completion an upload is returned to a repeated creation. */
 const REPEATABLE_SECONDS = 600
 
 /**
- * The same creation again returns the existing upload, because the client may not have received the response.
- * @throws ServiceError `conflict` (id taken), `insufficient_permissions`, `invalid_value`, `too_large`, `storage_full`, `invalid_api_key`.
+ * Creates an upload. Returns the existing upload if the same request was sent before, because the client may
+ * not have received the response.
+ * @throws ServiceError `conflict` (id taken), `insufficient_permissions`, `invalid_value`, `too_large`,
+ * `storage_full`, `invalid_api_key`.
  */
 export async function createUpload(
   deps: UploadDeps,
@@ -45,7 +47,7 @@ export async function createUpload(
   assertTokenUse(caller, 'upload')
   assertLength(deps, upload.sizeBytes ?? 0)
   const { artifactId, relatedTo } = upload.metadata
-  // The token's own id, unless the upload belongs to the token's artifact.
+  // Uses the token's own id, unless the upload is related to the token's artifact.
   const isOfToken = caller.kind === 'token' && relatedTo !== caller.artifactId
   const id = artifactId ?? (isOfToken ? caller.artifactId : randomUUID())
   await deps.artifacts.store.resumable.assertSpace(upload.sizeBytes ?? 0)
@@ -134,9 +136,9 @@ function assertAsReserved(
 ): void {
   if (reserved === undefined) return
   if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
-    throw refused('kind', `the id was reserved for '${reserved.kind}'`)
+    throw invalidMetadata('kind', `must be '${reserved.kind}', for which the id was reserved`)
   if (relatedTo !== undefined && reserved.related_to !== null && relatedTo !== reserved.related_to)
-    throw refused('relatedTo', 'the id was reserved for another one')
+    throw invalidMetadata('relatedTo', 'must be the artifact for which the id was reserved')
 }
 
 export async function getUpload(
@@ -146,11 +148,12 @@ export async function getUpload(
 ): Promise<UploadRow> {
   assertTokenUse(caller, 'upload')
   const row = await findUpload(db, caller.tenantId, segment, unixSeconds(clock))
-  if (row === undefined) throw new ServiceError('not_found', 'There is no such upload, or not any more.')
+  if (row === undefined)
+    throw new ServiceError('not_found', 'Upload not found; it may have been deleted or may have expired.')
   if (!grantsAccess(caller, row)) throw wrongArtifact()
   return row
 }
 
 function taken(): ServiceError {
-  return new ServiceError('conflict', 'artifactId: is taken', { param: 'artifactId' })
+  return new ServiceError('conflict', 'artifactId: is already in use', { param: 'artifactId' })
 }

@@ -1,4 +1,4 @@
-/** The `agents` commands but `apply`: list, get, export and delete the agents of one parent key. */
+/** The `agents` commands except `apply` list, print, export and delete the agents of one parent key. */
 import { deleteAgent, getAgent, listAgents } from '../../agents/agents.ts'
 import { type Agent, createAgentDirectory } from '../../agents/cache.ts'
 import { loadSealer } from '../../agents/sealed-keys.ts'
@@ -10,7 +10,7 @@ import { print, printExactly, printResult, renderTable, renderTime, toVisible } 
 import { writeAgentFiles } from './agent-files.ts'
 
 export interface AgentOptions {
-  /** The parent key or its id. */
+  /** The parent key, or its id. */
   readonly key?: string
   readonly json?: boolean
 }
@@ -62,7 +62,7 @@ export function remove(id: string, options: AgentOptions & { yes?: boolean }): P
     const { row } = await getAgent(access.deps, access.tenantId, id)
     if (!options.yes) {
       throw new StartupError(
-        `This deletes "${row.name}" (${id}) and its key, and cannot be undone; add --yes to do it.`,
+        `This deletes "${row.name}" (${id}) and its key and cannot be undone. Add --yes to confirm.`,
       )
     }
     await deleteAgent(await loadWriteDeps(access), commandActor(), access.tenantId, id)
@@ -70,7 +70,7 @@ export function remove(id: string, options: AgentOptions & { yes?: boolean }): P
   })
 }
 
-/** Runs on the agents of the given parent key, or of the only one. */
+/** Runs with the agents of the given parent key, or of the only parent key. */
 export function withAgents(
   key: string | undefined,
   run: (access: AgentAccess) => Promise<void>,
@@ -82,7 +82,7 @@ export function withAgents(
   })
 }
 
-/** Loads the secret only for changes: loading creates a missing one, which reading agents must not do. */
+/** Loads the secret only for changes: loading creates a missing secret, which read-only commands must not do. */
 export async function loadWriteDeps({ deps, config }: AgentAccess) {
   return { ...deps, sealer: await loadSealer(config, deps) }
 }

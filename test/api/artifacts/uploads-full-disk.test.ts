@@ -86,7 +86,7 @@ describe('the storage quota of a parent key', () => {
     const begun = await beginUpload(app, { size: 'deferred' })
     expect((await patchUpload(app, begun, 0, toPieces(Buffer.alloc(700)))).status).toBe(204)
     const more = await patchUpload(app, begun, 700, toPieces(Buffer.alloc(301)))
-    expect(more.body.error).toContain('1000 bytes that the key may keep')
+    expect(more.body.error).toContain('storage quota of 1000 bytes is exceeded')
     expect((await postUpload(app, { size: 301 })).status).toBe(413)
     const declared = { 'Upload-Length': '1001' }
     expect((await patchUpload(app, begun, 700, Buffer.alloc(0), declared)).status).toBe(413)

@@ -1,3 +1,4 @@
+/** Tests the request limits of parent keys and agent keys, with a fake clock. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
@@ -15,7 +16,7 @@ async function start(env: Readonly<Record<string, string>>) {
   return { app, clock, now: clock.now() / 1000 }
 }
 
-/** From behind a trusted proxy, a client of that address. */
+/** Headers of a client with this address behind a trusted proxy. */
 const from = (address: string) => ({ 'X-Forwarded-For': address })
 const behindProxy = { PARLEY_TRUSTED_PROXIES: '127.0.0.1/32' }
 const list = (app: TestApp, address: string, key: string | null = app.key) =>
@@ -37,7 +38,7 @@ describe('the limit of a parent key', () => {
     ['PATCH', '/v1/models', undefined, 405],
   ]
 
-  test('is counted down on every answer, whatever its status', async () => {
+  test('counts every response regardless of its status', async () => {
     const { app, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '50' })
     for (const [index, [method, path, body, status]] of requests.entries()) {
       const answer = await app.call(method, path, { body })
@@ -46,7 +47,7 @@ describe('the limit of a parent key', () => {
     }
   })
 
-  test('answers 429 before it looks at what was sent', async () => {
+  test('returns 429 before the request is parsed', async () => {
     const { app, clock, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '1' })
     clock.advance(0.25)
     await app.call('GET', '/v1/models')
@@ -69,7 +70,7 @@ describe('the limit of a parent key', () => {
     })
   })
 
-  test('is open again after exactly as long as Retry-After says, and not a second earlier', async () => {
+  test('lifts after exactly the seconds in Retry-After', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
     clock.advance(0.7)
     await app.call('GET', '/v1/models')
@@ -84,7 +85,7 @@ describe('the limit of a parent key', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('is each key’s own, and survives the key’s rotation', async () => {
+  test('applies per key and survives rotation', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
     const other = await createTenant(app)
     const { body } = await app.call('POST', '/v1/keys/rotate', { body: { overlap_seconds: 60 } })
@@ -94,7 +95,7 @@ describe('the limit of a parent key', () => {
     expect((await app.call('GET', '/v1/models', { key: other })).status).toBe(200)
   })
 
-  test('set to 0 there is none, and no headers tell of one', async () => {
+  test('is off and sends no headers when set to 0', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '0' })
     for (let count = 0; count < 5; count++) {
       const answer = await app.call('GET', '/v1/models')
@@ -102,7 +103,7 @@ describe('the limit of a parent key', () => {
     }
   })
 
-  test('is shared with the typed door, where each call of a batch counts', async () => {
+  test('is shared with the RPC API, where each call of a batch counts', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '5' })
     const single = await callProcedure(app, 'models.list')
     expect(limitsOf(single)).toEqual(['5', '4', expect.any(String)])
@@ -120,7 +121,7 @@ describe('the limit of a parent key', () => {
 })
 
 describe('the limits of an agent key', () => {
-  test('hold for the agent as a whole and for each address', async () => {
+  test('apply to the agent as a whole and to each address', async () => {
     const env = { ...behindProxy, PARLEY_RATE_LIMIT_AGENT: '5', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' }
     const { app } = await start(env)
     const { agent_key: key } = await app.createAgent()
@@ -132,14 +133,14 @@ describe('the limits of an agent key', () => {
     expect(await ask('192.0.2.1')).toEqual([200, '3', '1'])
     expect(await ask('192.0.2.1')).toEqual([200, '3', '0'])
     expect(await ask('192.0.2.1')).toEqual([429, '3', '0'])
-    // The call that was refused did not count for the agent.
+    // The rejected request did not count for the agent.
     expect(await ask('192.0.2.2')).toEqual([200, '5', '1'])
     expect(await ask('192.0.2.2')).toEqual([200, '5', '0'])
     expect(await ask('192.0.2.3')).toEqual([429, '5', '0'])
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('both admit a caller who waits as long as it is told, though others used up the agent’s', async () => {
+  test("both admit a client that waits for Retry-After, even if others used up the agent's limit", async () => {
     const env = { ...behindProxy, PARLEY_RATE_LIMIT_AGENT: '4', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '2' }
     const { app, clock } = await start(env)
     const { agent_key: key } = await app.createAgent()
@@ -153,13 +154,13 @@ describe('the limits of an agent key', () => {
     expect((await list(app, '192.0.2.9', key)).status).toBe(200)
   })
 
-  test('set to 0 leave the other one', async () => {
+  test('can be turned off separately', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_AGENT: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '7' })
     const { agent_key: key } = await app.createAgent()
     expect(limitsOf(await app.call('GET', '/v1/models', { key })).slice(0, 2)).toEqual(['7', '6'])
   })
 
-  test('are counted for a whole IPv6 network of 64 bits', async () => {
+  test('treat an IPv6 /64 network as one address', async () => {
     const { app } = await start({ ...behindProxy, PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' })
     const { agent_key: key } = await app.createAgent()
     const remaining = async (address: string) => limitsOf(await list(app, address, key))[1]

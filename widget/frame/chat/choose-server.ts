@@ -5,7 +5,7 @@ import { createRestTransport } from './rest.ts'
 import { createRpcTransport } from './rpc.ts'
 import type { Transport } from './transport.ts'
 
-/** What the operator of the frame's server has decided; it stands in the frame's document. */
+/** Settings of the server's operator, which the frame's document contains. */
 export interface Operator {
   /** The frame's own origin. */
   readonly origin: string
@@ -15,15 +15,15 @@ export interface Operator {
 
 export interface Server {
   readonly transport: Transport
-  /** Under which the conversation is kept: never a secret. Undefined where there is nothing to tell it by. */
+  /** Storage scope of the conversation, which contains no secret; undefined if nothing identifies the agent. */
   readonly historyScope: string | undefined
 }
 
-/** `agnt_key-` and the public part of an agent key. */
+/** Captures `agnt_key-` and the public part of an agent key. */
 const agentKey = /^(agnt_key-[0-9A-Za-z]{12})[0-9A-Za-z]/
 const CHAT_PATH = '/v1/chat/completions'
 
-/** The server for these options, or why there is none. */
+/** Returns the server for these options, or the reason why none can be used. */
 export function chooseServer(options: FrameOptions, operator: Operator): Server | Failure {
   const { apiKey, endpoint, headers, providerApiKey } = options
   if (providerApiKey !== undefined && !operator.isProviderKeyAllowed)
@@ -44,7 +44,7 @@ export function chooseServer(options: FrameOptions, operator: Operator): Server 
   return { transport, historyScope: `${address.origin}${address.pathname} ${scope ?? ''}`.trim() }
 }
 
-/** The operator's decisions, read from the root of the document. */
+/** Reads the operator's settings from the root element of the document. */
 export function readOperator(root: HTMLElement): Operator {
   const { connectOrigins = '', allowProviderKey } = root.dataset
   return {

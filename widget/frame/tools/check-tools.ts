@@ -2,39 +2,39 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 
-/** the page puts it before the names of its tools. */
+/** Prefix that the page adds to the names of its tools. */
 const PAGE_TOOL_PREFIX = 'postMessage_'
 const MAX_TOOLS = 128
 const MAX_SCHEMAS_LENGTH = 64 * 1024
 const MAX_DESCRIPTION_LENGTH = 4096
 const name = /^postMessage_[A-Za-z0-9_.-]{1,100}$/
 
-/** Those that have the form they must have, each name once; within the limits the first ones. */
-export function listGoodTools(offered: readonly unknown[]): readonly Tool[] {
-  const good = new Map<string, Tool>()
+/** Returns the valid tools with unique names, up to the limits. */
+export function listValidTools(offered: readonly unknown[]): readonly Tool[] {
+  const valid = new Map<string, Tool>()
   let schemasLength = 0
   for (const tool of offered) {
-    if (!isTool(tool) || good.has(tool.name) || good.size === MAX_TOOLS) continue
+    if (!isTool(tool) || valid.has(tool.name) || valid.size === MAX_TOOLS) continue
     schemasLength += JSON.stringify(tool.inputSchema).length
     if (schemasLength > MAX_SCHEMAS_LENGTH) break
-    good.set(tool.name, tool)
+    valid.set(tool.name, tool)
   }
-  return [...good.values()]
+  return [...valid.values()]
 }
 
-/** As the chat API describes functions. */
+/** Renders a tool in the chat API's format. */
 export function renderTool({ name, description, inputSchema }: Tool): object {
   const described = description === undefined ? {} : { description }
   return { type: 'function', function: { name, ...described, parameters: inputSchema } }
 }
 
-/** Whether the person is asked before the tool is called. */
+/** Returns whether the visitor must approve each call. */
 export function needsApproval({ annotations }: Tool): boolean {
   const { destructiveHint, requiresApproval } = (annotations ?? {}) as Record<string, unknown>
   return destructiveHint === true || requiresApproval === true
 }
 
-/** What people are shown of it. */
+/** Returns the name that the visitor sees. */
 export function titleOf(tool: Tool | undefined, called: string): string {
   const title = tool?.annotations?.title ?? tool?.title
   if (typeof title === 'string' && title.trim() !== '') return title.slice(0, 80)

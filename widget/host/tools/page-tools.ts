@@ -1,8 +1,8 @@
-/** The tools of the `tools` option. A call runs the page's listeners and its `onToolCall`. */
+/** Hosts the tools of the `tools` option; a call runs the page's listeners and its `onToolCall`. */
 import type { PageTool } from '../../options.ts'
 import type { WidgetEvents } from '../events.ts'
 
-/** A tool under the page's own name for it. */
+/** A tool with its handler. */
 export interface HostedTool {
   readonly tool: {
     readonly description?: unknown
@@ -24,7 +24,7 @@ export function hostPageTools(
     name,
     {
       tool: { description, inputSchema: parameters, annotations },
-      // The first of these wins: what the page sends, or what its callback throws.
+      // The first outcome counts: the result that the page sends, or the error that its callback throws.
       call: (args) =>
         new Promise((sendResult, reject) => {
           new Promise((settle) => settle(publishCall({ tool: name, args, sendResult }))).catch(reject)

@@ -1,9 +1,9 @@
-/** The page's MCP server: lists and calls the page's tools. See MCP 2025-11-25, Tools. */
+/** Implements the page's MCP server, which lists and calls the page's tools (MCP 2025-11-25, Tools). */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord, isWithinLimit, toPlain } from '../../values.ts'
 import type { HostedTool } from './page-tools.ts'
 
-/** What the frame knows page tools by; the page itself never sees it. */
+/** Prefix of page tools in the frame; the page never sees it. */
 const PREFIX = 'postMessage_'
 
 const CALL_TIMEOUT_MS = 29_000
@@ -13,15 +13,15 @@ const METHOD_NOT_FOUND = -32601
 const INVALID_PARAMS = -32602
 
 interface ToolServer {
-  /** Takes what the client sent. */
+  /** Handles a message of the client. */
   readonly receive: (message: Readonly<Record<string, unknown>>) => void
-  /** Tells the client that there are other tools now. */
+  /** Notifies the client that the list of tools has changed. */
   readonly publishTools: () => void
-  /** The client is gone: nobody waits for what is running. */
+  /** Forgets the client and its running calls. */
   readonly reset: () => void
 }
 
-/** A server of whatever tools there are when it is asked. */
+/** Creates a server; `listTools` returns the tools at the time of each request. */
 export function createToolServer(
   listTools: () => ReadonlyMap<string, HostedTool>,
   post: (message: Readonly<Record<string, unknown>>) => void,
@@ -66,14 +66,14 @@ export function createToolServer(
   }
 }
 
-/** See MCP, Lifecycle. */
+/** The response to `initialize` (MCP, Lifecycle). */
 const description = {
   protocolVersion: '2025-11-25',
   capabilities: { tools: { listChanged: true } },
   serverInfo: { name: 'parley', version: '1' },
 }
 
-/** The tool as MCP lists it. */
+/** Renders a tool for `tools/list`. */
 function renderTool([name, { tool }]: [name: string, HostedTool]) {
   const { description, inputSchema, annotations } = tool
   return toPlain({
@@ -84,7 +84,7 @@ function renderTool([name, { tool }]: [name: string, HostedTool]) {
   })
 }
 
-/** Runs the tool; the model reads a failure as a result. */
+/** Runs the tool; a failure becomes a result, which the model can read. */
 function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promise<CallToolResult> {
   return new Promise((resolve, reject) => {
     setTimeout(reject, CALL_TIMEOUT_MS, 'Timed out')
@@ -92,7 +92,7 @@ function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promi
   }).then(toResult, toErrorResult)
 }
 
-/** A value as a result: a string as it is, MCP's own form as it is, everything else as JSON. */
+/** Converts a value to a result: strings and MCP results unchanged, everything else as JSON. */
 function toResult(value: unknown): CallToolResult {
   try {
     const isMcp = isRecord(value) && Array.isArray(value.content)
@@ -106,7 +106,7 @@ function toResult(value: unknown): CallToolResult {
   }
 }
 
-/** A failure as a result the model reads. */
+/** Converts an error to a result. */
 function toErrorResult(error: unknown): CallToolResult {
   const text = error instanceof Error ? error.message : String(error)
   return { content: [{ type: 'text', text: text.slice(0, 2_000) }], isError: true }

@@ -16,7 +16,7 @@ import type { Database, OpenedDatabase, Role } from './database.ts'
 import { acquireLock } from './lock.ts'
 import { applyMigrations, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
-import { assertSound, damaged, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
+import { assertSound, damaged, disableBlockingWaits, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
 
 /** `:memory:` opens a database that ends with the process. @throws StartupError if the database is not usable. */
 export async function openSqliteDatabase(dataDir: string, role: Role): Promise<OpenedDatabase> {
@@ -43,6 +43,7 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
     if (wasLeftOpen) assertSound(connection, path)
     const db = toKysely(connection)
     await bringUpToDate(connection, db, path, role)
+    disableBlockingWaits(connection)
     return { db, isOnlyServer: true, postgres: undefined, close: closeOnce(connection, db, release) }
   } catch (error) {
     connection?.close()

@@ -2,6 +2,7 @@
 import { accessSync, constants } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
+import { systemClock } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { createPrivateFile } from '../lib/files.ts'
 import {
@@ -44,7 +45,13 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
     const db = toKysely(connection)
     await bringUpToDate(connection, db, path, role)
     disableBlockingWaits(connection)
-    return { db, isOnlyServer: true, postgres: undefined, close: closeOnce(connection, db, release) }
+    return {
+      db,
+      isOnlyServer: true,
+      postgres: undefined,
+      clock: systemClock,
+      close: closeOnce(connection, db, release),
+    }
   } catch (error) {
     connection?.close()
     release()

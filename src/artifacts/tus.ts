@@ -150,7 +150,7 @@ function findUploadPath(path: string): { routes: UploadRoutes; segment: string }
   const [, segment] = /^\/upload(?:\/([0-9A-Za-z]{0,64}))?$/.exec(path) ?? []
   if (segment) return { routes: uploadRoutes, segment }
   if (path === '/upload' || path === '/upload/') return { routes: creationRoutes, segment: '' }
-  throw new ServiceError('not_found', `Not found: ${path}.`)
+  throw new ServiceError('not_found', `Path not found: ${path}`)
 }
 
 /** "The actual method of the request MUST be ignored" when the header names another one. */
@@ -173,9 +173,13 @@ function assertVersion({ request, context }: UploadCall): void {
 
 function rejectMethod(name: string, routes: UploadRoutes): ServiceError {
   const allow = [...Object.keys(routes), 'OPTIONS']
-  return new ServiceError('method_not_allowed', `Method ${name} is not allowed; use ${allow.join(', ')}.`, {
-    allow,
-  })
+  return new ServiceError(
+    'method_not_allowed',
+    `${name} is not allowed for this path; use ${allow.join(', ')}.`,
+    {
+      allow,
+    },
+  )
 }
 
 type UploadCall = HttpCall<ArtifactCaller, Dependencies>

@@ -1,4 +1,4 @@
-/** A streamed answer of a model: read, normalized, and forwarded as the bytes it came in wherever that is possible. */
+/** Reads a model's streamed answer, normalizes it, and forwards the original bytes wherever possible. */
 import { failCall, toAnswerAttributes } from '../providers/call-span.ts'
 import type { AnswerNames } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
@@ -23,7 +23,7 @@ export const askForStream: Ask = async (backend, request, span, options) => {
 
 class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
-  /** The events that came with the first one; undefined when none of them is for the client. */
+  /** The first run of events for the client; undefined when the answer contains none. */
   first: Uint8Array | undefined
   private readonly source: AsyncIterator<Uint8Array, void, void>
   private readonly options: AnswerOptions
@@ -58,14 +58,14 @@ class StreamedAnswer implements ModelAnswer {
     return this.normalizer.callsOf(choice)
   }
 
-  /** Read back from the forwarded events, only when the model is asked again. */
+  /** Rebuilds the message from the forwarded events; needed only when the model is called again. */
   message(): SaidMessage {
     const events = this.forwarded.flatMap((run) => [...splitRun(Buffer.from(run))])
     const deltas = events.map((event) => JSON.parse(dataOf(event) as string).choices?.[0]?.delta ?? {})
     return joinDeltas(deltas)
   }
 
-  /** The next run of whole events for the client; undefined at the end. @throws BackendFailure for an unfinished answer. */
+  /** Returns the next run of complete events for the client; undefined at the end. @throws BackendFailure if the answer is incomplete. */
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
@@ -100,7 +100,7 @@ class StreamedAnswer implements ModelAnswer {
     failCall(this.span, thrown)
   }
 
-  /** After `[DONE]` only the end of the body is left: reading it too keeps the connection for the next call. */
+  /** Reads to the end of the body after `[DONE]`, so that the connection can be reused. */
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
@@ -114,10 +114,10 @@ class StreamedAnswer implements ModelAnswer {
     else await leave()
   }
 
-  /** A provider may hang up after its last finish; `[DONE]` before any finish is a failure. */
+  /** Accepts a stream that ends without `[DONE]`, but not one in which a choice has no finish reason. */
   private assertFinished(choices: number): undefined {
     if (this.normalizer.finishedChoices >= choices) return undefined
-    throw new BackendFailure('protocol', 'the stream ended before the answer did')
+    throw new BackendFailure('protocol', 'the stream ended before the answer was complete')
   }
 
   private take(run: Buffer): Uint8Array | undefined {
@@ -133,7 +133,7 @@ class StreamedAnswer implements ModelAnswer {
         at = end
       }
     } catch (thrown) {
-      // What came before the failure is still sent, wherever the network cut it.
+      // Events received before the failure are still sent to the client.
       this.failure = { thrown }
     }
     return wanted.length <= 1 ? wanted[0] : Buffer.concat(wanted)
@@ -149,7 +149,7 @@ class StreamedAnswer implements ModelAnswer {
   }
 }
 
-/** Text and lists grow from delta to delta; of any other field the last value counts. */
+/** Concatenates strings and lists across deltas; for any other field the last value wins. */
 function joinDeltas(deltas: readonly Readonly<Record<string, unknown>>[]): SaidMessage {
   const said: Record<string, unknown> & { content: string | null } = { content: null }
   for (const [field, piece] of deltas.flatMap((delta) => Object.entries(delta))) {

@@ -1,4 +1,4 @@
-/** An answer of a model as the turn reads it, and the whole answer: one completion, with defaults for what its provider left out. */
+/** Defines how a turn reads a model's answer, and reads complete answers, adding defaults for missing fields. */
 import { unixSeconds } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { toAnswerAttributes } from '../providers/call-span.ts'
@@ -9,14 +9,14 @@ import type { Dependencies } from './dependencies.ts'
 import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from './tool-loop.ts'
 
 export interface ModelAnswer {
-  /** What the client gets of the answer's beginning; undefined for nothing. */
+  /** The first bytes for the client; undefined if the answer has no bytes. */
   readonly first: Uint8Array | undefined
-  /** What the client gets next while the model is writing; undefined at the end. */
+  /** Returns the next bytes for the client; undefined at the end. */
   next(): Promise<Uint8Array | undefined>
   finish(loop: ToolLoop, names: AnswerNames | undefined): Iterable<Uint8Array>
   readonly names: AnswerNames | undefined
   readonly usage: Usage | undefined
-  /** The text for an estimate of its tokens; undefined where the events sent are counted instead. */
+  /** The text from which tokens are estimated; undefined for a stream, whose events are counted instead. */
   readonly text: string | null | undefined
   callsOf(choice: number): readonly ToolCall[]
   message(): SaidMessage
@@ -26,9 +26,9 @@ export interface ModelAnswer {
 
 export interface AnswerOptions {
   readonly choices: number
-  /** Keeps tool calls and finish reasons from the client: the turn decides about them. */
+  /** Withholds tool calls and finish reasons from the client, because the turn decides which to send. */
   readonly withholdsCalls: boolean
-  /** Names of the answer that an earlier stream of the turn has begun, role included. */
+  /** The names of the answer when an earlier stream of this turn began it and sent the role. */
   readonly continued: AnswerNames | undefined
   readonly newNames: () => AnswerNames
   readonly newCallId: () => string
@@ -64,8 +64,8 @@ export function toUsage(sent: Readonly<Fields>): Usage {
   return { ...sent, prompt_tokens, completion_tokens, total_tokens }
 }
 
-/** Asks for a whole completion; its own bytes are forwarded where nothing changes. @throws BackendFailure */
-export const askForWhole: Ask = async (backend, request, span, options) => {
+/** Requests a complete answer; forwards the provider's bytes when nothing changes. @throws BackendFailure */
+export const askForCompletion: Ask = async (backend, request, span, options) => {
   const answer = new WholeAnswer(await backend.complete({ ...request, trace: span?.headers }), options)
   span?.set(answer.attributes())
   span?.end()
@@ -172,7 +172,7 @@ function readCompletion(
   return { completion, isNormalized: defaults.hasChanged }
 }
 
-/** Whether an answer of text alone lacks nothing, as most do: cheaper to see than to normalize. */
+/** Returns true for a text answer that has all fields; this check is cheaper than normalizing. */
 function isComplete(sent: Fields): sent is Completion {
   const { choices } = sent
   const usage = sent.usage as Partial<Usage> | null | undefined

@@ -8,16 +8,16 @@ import { ServiceError } from '../lib/errors.ts'
 import { outlineOf } from '../lib/formats/json.ts'
 import { type AddressBlock, isWithin } from '../lib/net.ts'
 
-/** What identifies the user of a request without a key: a cookie, or the headers of a proxy. */
+/** The credentials of a request without a key: a cookie, or the headers of a proxy. */
 export interface ImplicitCredentials {
   readonly method: string
-  /** The address of the socket, not one of the headers. */
+  /** The address of the socket, not of a header. */
   readonly peerAddress: string
   readonly headers: IncomingHttpHeaders
   readonly rawHeaders: readonly string[]
 }
 
-/** Makes an absolute target relative; its host then replaces `Host` (RFC 9112, 3.2.2). */
+/** Makes an absolute target relative; its host then replaces `Host` (RFC 9112, section 3.2.2). */
 export function toOriginForm(request: IncomingMessage): void {
   const [, authority, target] = /^[a-z][\w+.-]*:\/\/([^/?#]*)(.*)$/i.exec(request.url ?? '') ?? []
   if (authority === undefined) return
@@ -30,21 +30,21 @@ export function requestIdOf(request: IncomingMessage): string {
   return typeof sent === 'string' && /^[\w.:-]{1,128}$/.test(sent) ? sent : randomUUID()
 }
 
-/** The token of `Authorization: Bearer`, the only place a key is read from. */
+/** Reads the token in `Authorization: Bearer`; keys are accepted nowhere else. */
 export function bearerOf(request: IncomingMessage): string | undefined {
   const header = request.headers.authorization
   if (header === undefined || !/^bearer /i.test(header)) return undefined
   return header.slice(7).trim()
 }
 
-/** The token in the query of an artifact's URL, for reads where a client cannot set a header, such as `<video>`. */
+/** Reads the token in the query of an artifact's URL, for clients that cannot set a header, such as `<video>`. */
 export function tokenOf({ method, url = '' }: IncomingMessage): string | undefined {
   if (method !== 'GET' && method !== 'HEAD') return undefined
   if (!/^\/artifacts\/[^?]*\?/.test(url)) return undefined
   return new URLSearchParams(url.slice(url.indexOf('?'))).get('token') ?? undefined
 }
 
-/** The client's address: the peer's, or the last untrusted address of `X-Forwarded-For` while the peer is a trusted proxy. */
+/** Returns the peer's address or, if the peer is a trusted proxy, the last untrusted address in `X-Forwarded-For`. */
 export function clientAddressOf(request: IncomingMessage, trusted: readonly AddressBlock[]): string {
   let client = plainAddress(request.socket.remoteAddress ?? '')
   if (trusted.length === 0) return client
@@ -61,12 +61,12 @@ function plainAddress(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address
 }
 
-/** Sends `100 Continue` to a client that waits for it; called once the caller is authenticated. */
+/** Sends `100 Continue` to a client that waits for it; must be called after authentication. */
 export function askForBody({ headers, httpVersion }: IncomingMessage, response: ServerResponse): void {
   if (headers.expect?.toLowerCase() === '100-continue' && httpVersion === '1.1') response.writeContinue()
 }
 
-/** The implicit credentials of a request; undefined where only a key is accepted. */
+/** Returns the implicit credentials of a request; undefined where only keys are accepted. */
 export function implicitCredentialsOf(request: IncomingMessage): ImplicitCredentials | undefined {
   const { method = '', url = '', headers, rawHeaders, socket } = request
   if (!/^\/(v1\/manager|trpc|artifacts|upload)(\/|\?|$)/.test(url)) return undefined
@@ -79,13 +79,13 @@ const MAX_TARGET_LENGTH = 8_192
 
 export function assertShortTarget({ url = '' }: IncomingMessage): void {
   if (url.length > MAX_TARGET_LENGTH)
-    throw new ServiceError('too_large', `The address is longer than ${MAX_TARGET_LENGTH} characters.`)
+    throw new ServiceError('too_large', `The URL is longer than ${MAX_TARGET_LENGTH} characters.`)
 }
 
-/** The maximum nesting of a JSON body: code that handles it may recurse. */
+/** The maximum nesting depth of a JSON body, because code that handles it may recurse. */
 const MAX_JSON_DEPTH = 64
 
-/** The most values of a JSON body: parsing and validating that many costs at most about 100 ms. */
+/** The maximum number of values in a JSON body, which take at most about 100 ms to parse and validate. */
 export const MAX_JSON_VALUES = 50_000
 
 const EMPTY = Buffer.alloc(0)
@@ -104,12 +104,12 @@ export function readBody(
   const encoding = request.headers['content-encoding'] ?? 'identity'
   if (encoding.toLowerCase() !== 'identity') {
     return Promise.reject(
-      new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`),
+      new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported`),
     )
   }
   if (Number(request.headers['content-length'] ?? 0) > limits.maxBytes)
     return Promise.reject(tooLarge(limits))
-  // Most bodies arrive with their head, before the caller is authenticated: those need no timers.
+  // Most bodies arrive with the head, before authentication, and need no timers.
   if (request.complete) return Promise.resolve((request.read() as Buffer | null) ?? EMPTY)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -160,7 +160,7 @@ export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown 
       code: 'invalid_json',
     })
   }
-  // An own key of this name would become the prototype of whatever copies the object; it can be spelled with escapes.
+  // Copying an object with this key would set the copy's prototype; the key can also be written with escapes.
   if ((text.includes('__proto__') || text.includes('\\u00')) && hasOwnProto(value))
     throw new ServiceError('invalid_value', "The key '__proto__' is not allowed.")
   return value
@@ -176,16 +176,16 @@ function assertUtf8(bytes: Buffer): void {
 }
 
 function assertOutline(bytes: Buffer, mostValues: number): void {
-  // A body with few brackets is not deep, and a short body does not hold many values.
+  // A body with few brackets is not deep, and a short body does not contain many values.
   if (bytes.length <= mostValues && !hasManyBrackets(bytes)) return
   const { depth, values } = outlineOf(bytes, mostValues)
   if (depth > MAX_JSON_DEPTH)
-    throw new ServiceError('invalid_value', `The JSON is nested deeper than ${MAX_JSON_DEPTH}.`)
+    throw new ServiceError('invalid_value', `The JSON body is nested deeper than ${MAX_JSON_DEPTH} levels.`)
   if (values > mostValues)
-    throw new ServiceError('invalid_value', `The JSON holds more than ${mostValues} values.`)
+    throw new ServiceError('invalid_value', `The JSON body contains more than ${mostValues} values.`)
 }
 
-/** Searching a short body for brackets is much cheaper than walking it. */
+/** Counts brackets, which is much cheaper than walking the values of a short body. */
 function hasManyBrackets(bytes: Buffer): boolean {
   let openers = 0
   for (const opener of ['{', '[']) {

@@ -1,4 +1,4 @@
-/** The HTTP server of the app: its limits, where it listens, and how it shuts down gracefully. */
+/** Creates the HTTP server, sets its limits, and shuts it down gracefully. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { StartupError } from '../lib/errors.ts'
@@ -7,7 +7,7 @@ import { within } from '../lib/timeout.ts'
 const ABORTED_CALLS_MS = 2_000
 const CLOSE_IDLE_EVERY_MS = 50
 
-/** A whole request has no timeout, because uploads and streams may take long; readers of bodies have their own. */
+/** Sets no timeout for a whole request, because uploads and streams may take long; body readers have their own. */
 function createHttpServer(listener: RequestListener): Server {
   const server = createServer(
     {
@@ -44,7 +44,7 @@ export function urlOf(server: Server): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-/** The returned function stops accepting, waits up to `graceMs` for active responses, then aborts them and closes what is left. */
+/** The returned function stops accepting connections, waits up to `graceMs` for active responses, then aborts the rest. */
 export function createDrain(server: Server): (graceMs: number, abortCalls: () => void) => Promise<void> {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
@@ -52,7 +52,7 @@ export function createDrain(server: Server): (graceMs: number, abortCalls: () =>
     socket.once('close', () => open.delete(socket))
   })
 
-  /** Idle connections would delay the exit: after `close` Node no longer checks them. */
+  /** Closes idle connections, which would delay the exit because Node does not check them after `close`. */
   function closeIdle(): void {
     server.closeIdleConnections()
     // Node does not count a connection without a first request as idle; browsers open those in advance.
@@ -75,10 +75,10 @@ export function createDrain(server: Server): (graceMs: number, abortCalls: () =>
 
 function toStartupError(error: NodeJS.ErrnoException, host: string, port: number): unknown {
   const reasons: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is taken by another program; choose another with PORT.`,
-    EACCES: `Port ${port} may not be used by this user; choose one above 1023 with PORT.`,
-    EADDRNOTAVAIL: `This machine has no address ${host}; choose another with HOST.`,
-    ENOTFOUND: `The host name ${host} is not known; choose another with HOST.`,
+    EADDRINUSE: `Port ${port} on ${host} is used by another program; set PORT to a free port.`,
+    EACCES: `Port ${port} requires more privileges; set PORT to a port above 1023.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}; set HOST to one of its addresses.`,
+    ENOTFOUND: `The host name ${host} is unknown; set HOST to an address of this machine.`,
   }
   const message = reasons[error.code ?? '']
   return message === undefined ? error : new StartupError(message, { cause: error })

@@ -1,4 +1,4 @@
-/** The clock; passed as a parameter so that tests can replace it. */
+/** Defines the clock, which is passed as a parameter so that tests can replace it. */
 import { performance } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
 
@@ -15,7 +15,7 @@ export function unixSeconds(clock: Pick<Clock, 'now'>): number {
   return Math.floor(clock.now() / 1000)
 }
 
-/** Numbers that lists are ordered by: they grow with time and are unique within a process. */
+/** Creates numbers to order lists by, which grow with time and are unique within a process. */
 export function createPositions(clock: Pick<Clock, 'now'>): () => number {
   let last = 0
   return () => {

@@ -1,4 +1,4 @@
-/** Files that survive a power failure, and the codes of file system errors. */
+/** Writes files that survive a power failure, and recognizes file system errors. */
 import { closeSync, openSync } from 'node:fs'
 import { link, open, readFile, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'

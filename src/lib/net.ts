@@ -1,4 +1,4 @@
-/** Network addresses: blocks of them, and connections that cannot reach cloud metadata services. */
+/** Checks network addresses, and prevents connections to cloud metadata services. */
 import { lookup as lookupName } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'

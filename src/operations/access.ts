@@ -1,4 +1,4 @@
-/** The access steps: who is calling, how often, from which pages, what they may call, and how large their bodies may be. */
+/** Implements the access steps: authentication, permissions, rate limits, the same-origin check and body size limits. */
 
 import type { IncomingHttpHeaders } from 'node:http'
 import ipaddr from 'ipaddr.js'
@@ -9,7 +9,7 @@ import type { Hit, Quota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
 
-/** A call and the policy it has to meet; a preflight has none. */
+/** A call and its access policy; a preflight has no policy. */
 export interface GuardedCall {
   readonly context: CallContext<AnyCaller, Dependencies>
   readonly auth: AuthPolicy | undefined
@@ -45,15 +45,18 @@ export async function rejectCredentials(
 }
 
 const keyMessages = {
-  missing: 'No API key was sent: use the header `Authorization: Bearer <key>`.',
-  invalid: 'The API key is not valid.',
+  missing: 'API key is missing; send it in the header `Authorization: Bearer <key>`.',
+  invalid: 'The API key is invalid.',
 }
 
 function rejectKind({ callers, wrongKind }: AuthPolicy): ServiceError {
   if (wrongKind !== undefined)
-    return new ServiceError(wrongKind, 'This call needs a parent key; an agent key was sent.')
+    return new ServiceError(
+      wrongKind,
+      'This operation requires a parent key, but the request contains an agent key.',
+    )
   const needed = callers.map((caller) => credentials[caller]).join(' or ')
-  return new ServiceError('insufficient_permissions', `This call needs ${needed}.`)
+  return new ServiceError('insufficient_permissions', `This operation requires ${needed}.`)
 }
 
 const credentials: Readonly<Record<CallerKind, string>> = {
@@ -67,11 +70,11 @@ function assertUser(caller: AnyCaller, needs: 'user' | 'administrator'): void {
   if (user === undefined) {
     throw new ServiceError(
       'insufficient_permissions',
-      'This call is for users who are signed in, not for keys.',
+      'This operation requires a signed-in user; API keys are not accepted.',
     )
   }
   if (needs === 'administrator' && !user.isAdministrator) {
-    throw new ServiceError('insufficient_permissions', 'This call is for administrators only.')
+    throw new ServiceError('insufficient_permissions', 'This operation requires an administrator.')
   }
 }
 
@@ -79,7 +82,7 @@ export function checkSameOrigin({ context, auth }: GuardedCall): void {
   if (auth !== undefined) assertSameOrigin(context.metadata, context.deps.config, auth.implicitBodyType)
 }
 
-/** The media type of a body must be one that a form cannot send. */
+/** Protects calls with implicit credentials against CSRF; the required media type must be one that a form cannot send. */
 export function assertSameOrigin(
   { implicit }: RequestMetadata,
   { server, forwardedAuth }: Pick<Config, 'server' | 'forwardedAuth'>,
@@ -87,26 +90,26 @@ export function assertSameOrigin(
 ): void {
   if (implicit === undefined || changesNothing(implicit)) return
   const { headers } = implicit
-  // A browser sends a cookie only to the host that set it, so `Host` is trustworthy there. A proxy may forward any host.
+  // With a cookie, `Host` is trustworthy, because browsers send cookies only to their host; a proxy may forward any host.
   const isOwn = isOwnOrigin(headers, server.publicUrl) || (forwardedAuth === undefined && isOwnHost(headers))
   if (!isOwn) {
-    throw new ServiceError(
-      'insufficient_permissions',
-      'Without a key this can only be called from a page of this service.',
-    )
+    throw new ServiceError('insufficient_permissions', 'Cross-site requests require an API key.')
   }
   if (headers['x-requested-with'] === undefined) {
     throw new ServiceError(
       'insufficient_permissions',
-      'Without a key this call needs the header `X-Requested-With`.',
+      'X-Requested-With: header is required when no API key is sent.',
     )
   }
   if (!hasNoBody(implicit) && mediaTypeOf(implicit) !== mediaType) {
-    throw new ServiceError('unsupported_media_type', `Without a key a body is sent as ${mediaType}.`)
+    throw new ServiceError(
+      'unsupported_media_type',
+      `Content-Type: must be ${mediaType} when no API key is sent.`,
+    )
   }
 }
 
-/** In the upload protocol a header can name another method than the request's own. */
+/** Returns true for a read; in the upload protocol a header can override the method. */
 function changesNothing({ method, headers }: ImplicitCredentials): boolean {
   return (method === 'GET' || method === 'HEAD') && headers['x-http-method-override'] === undefined
 }
@@ -116,7 +119,7 @@ function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined
   return publicUrl !== undefined && headers.origin === new URL(publicUrl).origin
 }
 
-/** Browsers send `Sec-Fetch-Site` to secure origins and to localhost only. */
+/** Compares `Origin` with `Host`, because browsers send `Sec-Fetch-Site` only to secure origins and localhost. */
 function isOwnHost({ origin, host }: IncomingHttpHeaders): boolean {
   return origin !== undefined && host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host
 }
@@ -146,7 +149,7 @@ export async function countRequest(
   context.deps.metrics.callLimited('requests')
   throw new ServiceError(
     'rate_limit_exceeded',
-    `Too many requests: at most ${hit.limit} a minute. Try again in ${hit.retryAfterSeconds} s.`,
+    `Too many requests: the limit is ${hit.limit} per minute. Try again in ${hit.retryAfterSeconds} s.`,
     { retryAfterSeconds: hit.retryAfterSeconds },
   )
 }
@@ -162,7 +165,7 @@ function listQuotas({ deps, metadata }: CallContext<AnyCaller, Dependencies>, ca
   ]
 }
 
-/** Counts a call without valid credentials against its address; valid keys from that address are not limited by it. */
+/** Counts a call without valid credentials against its address; calls with valid keys are not affected. */
 export async function limitAuthFailures(context: CallContext<AnyCaller, Dependencies>): Promise<void> {
   const { deps, metadata } = context
   const limit = deps.config.limits.authFailures
@@ -171,9 +174,13 @@ export async function limitAuthFailures(context: CallContext<AnyCaller, Dependen
   if (!hit.isLimited) return
   deps.metrics.callLimited('authentication')
   setLimitHeaders(context, hit)
-  throw new ServiceError('rate_limit_exceeded', 'Too many calls without a valid key from this address.', {
-    retryAfterSeconds: hit.retryAfterSeconds,
-  })
+  throw new ServiceError(
+    'rate_limit_exceeded',
+    'Too many requests without a valid API key from this address.',
+    {
+      retryAfterSeconds: hit.retryAfterSeconds,
+    },
+  )
 }
 
 function setLimitHeaders(context: CallContext<AnyCaller>, hit: Hit): void {

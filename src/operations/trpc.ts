@@ -1,4 +1,4 @@
-/** The tRPC API: how an operation runs as a procedure, and how its failures look there. */
+/** Serves operations as tRPC procedures, and renders their failures for tRPC. */
 
 import {
   type AnyTRPCRouter,
@@ -28,10 +28,10 @@ import {
 import type { Endpoint, HttpCall, Route } from './pipeline.ts'
 import { readTypedInput } from './typed-input.ts'
 
-/** tRPC copies the fields of its context, so the call is one field. */
+/** Holds the call in a single field, because tRPC copies the fields of its context. */
 export interface RpcContext {
   readonly call: CallContext<AnyCaller, Dependencies>
-  /** Why the request's body cannot be used; reported to callers that may call. */
+  /** The error in the request body; reported only to authorized callers. */
   readonly badBody: ServiceError | undefined
   readonly accessSteps: readonly AccessStep[]
 }
@@ -55,14 +55,14 @@ const t = initTRPC.context<RpcContext>().create({
         reason: failure.reason,
         code: failure.code,
         param: failure.details.param ?? null,
-        // A stream's head is sent before it fails: it cannot carry `Retry-After`.
+        // Part of the error, because a failed stream has already sent its headers.
         retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
       },
     }
   },
 })
 
-/** The input is optional where no field is required. */
+/** Makes the input optional when it has no required fields. */
 type InputOf<I extends z.ZodType> =
   Record<never, never> extends z.input<I> ? z.input<I> | undefined : z.input<I>
 
@@ -100,7 +100,7 @@ function createProcedure(operation: Operation) {
       if (ctx.badBody !== undefined) rethrowForRpc(ctx.badBody)
       return next()
     })
-    // A call without an input is one without fields, as in REST.
+    // A missing input counts as an empty object, as in REST.
     .input(z.preprocess((input) => (input === undefined ? {} : input), operation.input))
     .output(operation.output)
   const resolve = async (given: { ctx: RpcContext; input: unknown; signal: AbortSignal | undefined }) => {
@@ -124,7 +124,7 @@ function rethrowForRpc(thrown: unknown): never {
   throw new TRPCError({ code: reasons[failure.reason].rpc, message: failure.message, cause: failure })
 }
 
-/** A tRPC error as our own; tRPC throws its own for bad input and unknown paths. */
+/** Converts a tRPC error, which tRPC throws for invalid input and unknown paths. */
 function toRpcFailure(error: TRPCError): ServiceError {
   if (error.cause instanceof ServiceError) return error.cause
   if (error.code === 'BAD_REQUEST' && error.cause instanceof ZodError) return toInvalidValue(error.cause)
@@ -132,22 +132,25 @@ function toRpcFailure(error: TRPCError): ServiceError {
     case 'INTERNAL_SERVER_ERROR':
       return toServiceError(error.cause)
     case 'NOT_FOUND':
-      return new ServiceError('not_found', 'There is no such procedure.')
+      return new ServiceError('not_found', 'Procedure not found.')
     case 'METHOD_NOT_SUPPORTED':
-      return new ServiceError('method_not_allowed', 'This procedure is called with the other method.')
+      return new ServiceError(
+        'method_not_allowed',
+        'Wrong HTTP method for this procedure: use GET for queries and POST for mutations.',
+      )
     case 'UNSUPPORTED_MEDIA_TYPE':
-      return new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
+      return new ServiceError('unsupported_media_type', 'Content-Type: must be application/json')
     default:
-      return new ServiceError('invalid_value', 'The request is not a valid call.')
+      return new ServiceError('invalid_value', 'The request is not a valid tRPC call.')
   }
 }
 
 const MAX_CALLS_OF_BATCH = 10
 
-/** Bodies up to this size are accepted even if the operator allows less for a chat. */
+/** The minimum body limit, even if the operator sets a lower limit for chats. */
 const MIN_BODY_LIMIT_BYTES = 1024 * 1024
 
-/** Everything under `/trpc`; each procedure of a batch passes the access steps itself. */
+/** Serves all paths under `/trpc`; each procedure of a batch runs the access steps. */
 export function createTrpcEndpoint(
   router: AnyTRPCRouter,
   operations: readonly NamedOperation[],
@@ -186,7 +189,7 @@ export function createTrpcEndpoint(
 function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
   const { request, response, context, path, deps } = call
   for (const [name, value] of toPairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
-  call.handOver()
+  call.delegateResponse()
   return nodeHTTPRequestHandler({
     router,
     req: request,
@@ -201,7 +204,7 @@ function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
           'Vary',
           'Authorization, Origin, trpc-accept, accept',
           ...context.headers,
-          // tRPC sets no content type where it fails before it knows the procedure.
+          // tRPC sets no content type when it fails before it finds the procedure.
           ...(error === undefined
             ? []
             : ['Content-Type', 'application/json', ...errorHeaders(toRpcFailure(error))]),
@@ -221,7 +224,7 @@ function listNames(path: string): string[] {
   return path.slice('/trpc/'.length).split(',')
 }
 
-/** The body as the text that tRPC parses; empty for an unknown caller, whom the procedures reject without reading it. */
+/** Reads the body as text; returns an empty string for an unknown caller, whom the procedures reject anyway. */
 async function readCallBody(
   { context, request, response, deps }: HttpCall,
   isPublic: boolean,
@@ -233,7 +236,7 @@ async function readCallBody(
   const { clock, config } = deps
   assertSameOrigin(context.metadata, config)
   if (mediaTypeOf(request) !== 'application/json') {
-    throw new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
+    throw new ServiceError('unsupported_media_type', 'Content-Type: must be application/json')
   }
   askForBody(request, response)
   const { limits, timings } = config

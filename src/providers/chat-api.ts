@@ -1,11 +1,11 @@
-/** Schemas of the chat API: requests, completions and chunks. */
+/** Defines the chat API schemas: requests, completions and chunks. */
 import { z } from 'zod'
 import { foreignId, jsonObject, label, modelId } from '../lib/schema-bounds.ts'
 
 export const MAX_MESSAGES = 2048
 const MAX_TEXT_LENGTH = 2 * 1024 * 1024
 export const MAX_TOOLS = 128
-/** The most parts of a message, calls of tools in it, or tools to choose from. */
+/** The maximum number of content parts or tool calls in a message, and of tools in `allowed_tools`. */
 export const MAX_PARTS = 2048
 const MAX_STOPS = 64
 
@@ -72,7 +72,7 @@ export type ChatTool = z.infer<typeof ChatTool>
 
 const named = z.looseObject({ name: label() }).optional()
 
-/** The four forms of `tool_choice`, and those that other providers add. */
+/** Accepts the four standard forms of `tool_choice`, and those that other providers add. */
 const ToolChoice = z.union([
   label(),
   z.looseObject({
@@ -88,7 +88,7 @@ const ToolChoice = z.union([
 const positiveInteger = z.int().positive().nullish()
 const flag = z.boolean().nullish()
 
-/** Checks what the service uses or must limit. Other fields of the chat API, and with a parent key any field, pass through. */
+/** Validates the fields that the service uses or limits. Other chat API fields pass through; with a parent key, any field does. */
 export const ChatRequest = z
   .looseObject({
     model: modelId().nullish(),
@@ -134,7 +134,7 @@ const uncheckedFields = [
   'web_search_options',
 ] as const
 
-/** The only fields an agent key may send: it is public, and others might control the provider. */
+/** The only fields that a request with an agent key may contain: the key is public, and other fields might control the provider. */
 export const chatApiFields: ReadonlySet<string> = new Set([
   ...Object.keys(ChatRequest.shape),
   ...uncheckedFields,

@@ -1,4 +1,4 @@
-/** The one retry policy: attempts, back-off, fallbacks, circuit breakers and the deadline of a call. */
+/** Implements the retry policy: attempts, back-off, fallbacks, circuit breakers and deadlines. */
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -11,7 +11,7 @@ import { BackendFailure, type ModelRoute } from './provider.ts'
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 4_000
-/** A provider that asks for a longer pause is not asked again. */
+/** A call is not retried when the provider's `Retry-After` is longer. */
 const LONGEST_RETRY_AFTER_MS = 20_000
 
 interface AttemptDeps {
@@ -26,7 +26,7 @@ export type Routes = readonly [ModelRoute, ...ModelRoute[]]
 
 type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined) => Promise<T>
 
-/** The attempts of one call; all model calls of a turn share its retries. */
+/** Makes the attempts of a turn; all its model calls share one retry limit. */
 export class Attempts {
   count = 0
   private readonly deps: AttemptDeps
@@ -51,7 +51,7 @@ export class Attempts {
     return this.position > 0
   }
 
-  /** Asks until a model answers. @throws BackendFailure of the last attempt; any other error of `ask` at once. */
+  /** Retries until a model answers. @throws BackendFailure of the last attempt; rethrows any other error of `ask` immediately. */
   async run<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     for (;;) {
       const breaker = this.deps.breakers.of(this.route)
@@ -76,9 +76,9 @@ export class Attempts {
     this.isCommitted = true
   }
 
-  breakOff(thrown: unknown): void {
+  recordInterruption(thrown: unknown): void {
     this.countFailure(thrown)
-    if (outcomeOf(thrown) === 'failed') this.deps.breakers.of(this.route).breakOff()
+    if (outcomeOf(thrown) === 'failed') this.deps.breakers.of(this.route).recordInterruption()
   }
 
   private get meter() {
@@ -136,7 +136,7 @@ export class Attempts {
   }
 }
 
-/** Follows the client's signal and adds two time-outs; `release` must be called at the end. */
+/** Combines the client's signal with two timeouts; callers must call `release` at the end. */
 export class Deadline {
   private readonly controller = new AbortController()
   private readonly client: AbortSignal
@@ -144,7 +144,7 @@ export class Deadline {
   private timer: NodeJS.Timeout
   private readonly onDisconnect = () => this.controller.abort(this.client.reason)
 
-  /** `firstEventMs` covers all attempts; `totalMs` counts from the first event. */
+  /** `firstEventMs` covers all attempts; `totalMs` starts at the first event. */
   constructor(client: AbortSignal, firstEventMs: number, totalMs: number) {
     this.client = client
     this.totalMs = totalMs
@@ -169,15 +169,15 @@ export class Deadline {
 
   private startTimer(afterMs: number): NodeJS.Timeout {
     const expire = () =>
-      this.controller.abort(new BackendFailure('timeout', `no answer within ${afterMs} ms`))
+      this.controller.abort(new BackendFailure('timeout', `no response within ${afterMs} ms`))
     return setTimeout(expire, afterMs)
   }
 }
 
-/** Half-open lets one call through; open lets none through where another model can answer. */
+/** Half-open allows one call; open allows none if another model can answer. */
 type BreakerState = 'closed' | 'half-open' | 'open'
 
-/** Client mistakes, 429s and disconnected clients are inconclusive. */
+/** Invalid requests, 429s and client disconnects are inconclusive. */
 type Outcome = 'answered' | 'failed' | 'inconclusive'
 
 function outcomeOf(thrown: unknown): Outcome {
@@ -185,10 +185,10 @@ function outcomeOf(thrown: unknown): Outcome {
   return isCallersMistake(thrown) || thrown.status === 429 ? 'inconclusive' : 'failed'
 }
 
-/** Bounds the breakers: unlisted model ids pass through, and there is no limit to them. */
+/** Limits the number of breakers, because clients may send any model id. */
 const MOST_MODELS = 1_000
 
-/** One breaker for each provider and model; each opens when at least half of the model's recent calls have failed. */
+/** Keeps one breaker per provider and model, which opens when at least half of the recent calls have failed. */
 export class Breakers {
   private readonly known = new LRUCache<string, Breaker>({ max: MOST_MODELS })
   private readonly limits: Config['breaker']
@@ -236,7 +236,7 @@ class Breaker {
     return this.halfOpensAtMs !== undefined
   }
 
-  /** The state for the next call, whose outcome must be passed to `settle`. */
+  /** Returns the state for the next call; callers must pass its outcome to `settle`. */
   enter(): BreakerState {
     if (this.halfOpensAtMs === undefined) return 'closed'
     if (this.isProbing || this.clock.monotonic() < this.halfOpensAtMs) return 'open'
@@ -244,7 +244,7 @@ class Breaker {
     return 'half-open'
   }
 
-  /** Counts a call once its answer has begun or it has failed; once for each `enter`. */
+  /** Counts a call whose answer has begun or failed; call it once for each `enter`. */
   settle(state: BreakerState, outcome: Outcome): void {
     if (state === 'closed' && outcome !== 'inconclusive') this.count(1, outcome === 'failed' ? 1 : 0)
     if (state !== 'half-open') return
@@ -253,8 +253,8 @@ class Breaker {
     else if (outcome === 'answered') this.halfOpensAtMs = undefined
   }
 
-  /** A call that was counted as answered has failed after all. */
-  breakOff(): void {
+  /** Counts a failure for a call that was already counted as answered. */
+  recordInterruption(): void {
     if (!this.isOpen) this.count(0, 1)
   }
 
@@ -274,7 +274,7 @@ class Breaker {
     return this.limits.calls > 0 && calls >= this.limits.calls && failures * 2 >= calls
   }
 
-  /** What was counted before says nothing about the model after the break. */
+  /** Resets the window, because earlier calls say nothing about the model after the break. */
   private open(): void {
     this.halfOpensAtMs = this.clock.monotonic() + this.limits.restMs
     for (const each of this.window) each.step = -1

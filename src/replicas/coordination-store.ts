@@ -1,11 +1,11 @@
-/** The interface of a store through which replicas coordinate, and its limits; implemented by Redis and PostgreSQL. */
+/** Defines the interface of the coordination store, which Redis and PostgreSQL implement. */
 import type { Quota, StreamQuota, WindowCount } from './limits.ts'
 
-/** A replica without a heartbeat for this long is dead, and its streams no longer count. */
+/** A replica without a heartbeat for this long counts as dead, and its streams are no longer counted. */
 export const LIVE_FOR_MS = 10_000
 
 export interface Registration {
-  /** A name that was never used before. */
+  /** A new, unique name of the replica. */
   readonly replica: string
   /** The previous name of the replica; everything counted for it is deleted. */
   readonly former: string

@@ -1,5 +1,5 @@
 /**
- * Limits of requests, in fixed windows of a minute, and of streams that are open at once. They are counted in memory for a single
+ * Limits requests per minute, in fixed windows, and the number of open streams. Counts are in memory for a single
  * replica, and while the coordination store is unavailable.
  */
 import type { Clock } from '../lib/clock.ts'
@@ -7,7 +7,7 @@ import { ServiceError } from '../lib/errors.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 export const WINDOW_MS = 60_000
-/** Half of the maximum number of windows, which bounds the memory that requests from many addresses can take. */
+/** Half of the maximum number of windows, which limits the memory used by requests from many addresses. */
 const GENERATION = 50_000
 
 /** The number of requests that a key may make in a minute. */
@@ -33,7 +33,7 @@ export interface RateLimiter {
 
 export interface Window {
   readonly count: number
-  /** On the monotonic clock. */
+  /** Milliseconds on the monotonic clock. */
   readonly endsAtMs: number
 }
 
@@ -43,7 +43,7 @@ export function advanceWindow(window: Window | undefined, nowMs: number): Window
 }
 
 export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>): RateLimiter {
-  // Windows in use are in the newer map. When it is full, windows that were not used since the last change are dropped.
+  // When the newer map is full, it replaces the older one; windows that were not used since are dropped.
   let newer = new Map<string, Window>()
   let older = new Map<string, Window>()
 
@@ -75,7 +75,7 @@ export interface WindowCount {
   readonly leftMs: number
 }
 
-/** The tightest window after a hit; `counts` are in the order of `quotas`, `nowMs` is on the wall clock. */
+/** Returns the tightest window after a hit; `counts` has the order of `quotas`, `nowMs` is wall-clock time. */
 export function toHit(quotas: readonly Quota[], counts: readonly WindowCount[], nowMs: number): Hit {
   const hits = quotas.map(({ limit }, index): Hit => {
     const { count, leftMs } = counts[index] as WindowCount
@@ -148,7 +148,7 @@ export function once(release: Release): Release {
 }
 
 export function tooManyStreams({ limit }: StreamQuota): ServiceError {
-  return new ServiceError('rate_limit_exceeded', `At most ${limit} streams may be open at once here.`, {
+  return new ServiceError('rate_limit_exceeded', `Too many open streams: the limit is ${limit}.`, {
     retryAfterSeconds: 1,
   })
 }

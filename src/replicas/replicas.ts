@@ -1,4 +1,4 @@
-/** What the replicas of an installation share: rate limits, stream limits and the message bus. */
+/** Shares rate limits, stream limits and the message bus between the replicas of an installation. */
 
 import type { Config } from '../config/config.ts'
 import type { PostgresAccess } from '../db/database.ts'
@@ -31,7 +31,7 @@ export interface Replicas {
 
 const NAME_LENGTH = 16
 
-/** Uses Redis if configured, else PostgreSQL if that is the database, else no store. Starts without the store too, with a share of the limits. */
+/** Uses Redis if configured, else PostgreSQL if that is the database, else no store. Starts even if the store is unavailable, with a share of the limits. */
 export async function openReplicas(
   config: Pick<Config, 'redisUrl' | 'timings'>,
   postgres: PostgresAccess | undefined,

@@ -1,4 +1,4 @@
-/** The app: the pipeline that every request passes, and the routes that are not operations, such as health and pages. */
+/** Builds the app: the steps that every request passes through, and the routes that are not operations, such as pages. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
@@ -49,7 +49,7 @@ export interface AppOptions {
 
 export interface App {
   readonly listener: RequestListener
-  /** Responses close their connections from now on, and `/readyz` reports it. */
+  /** Makes responses close their connections, and `/readyz` report that the server is draining. */
   beginDraining(): void
   abortCalls(): void
 }
@@ -65,7 +65,7 @@ export function createApp(options: AppOptions): App {
     uploadEndpoint,
     createTrpcEndpoint(appRouter, listOperations(), access),
   ]
-  /** What happens to every request after `identifyRequest`, in this order. */
+  /** The steps of every request after `identifyRequest`, in order. */
   const steps: readonly Step<Deps>[] = [
     checkHost,
     routeTo(endpoints),
@@ -79,7 +79,7 @@ export function createApp(options: AppOptions): App {
   return {
     listener(request, response) {
       if (isDraining) response.shouldKeepAlive = false
-      // An error of a request's own streams ends this request, never the process.
+      // An error of the request stream must not end the process.
       request.on('error', () => {})
       response.on('error', () => response.destroy())
       const metadata = identifyRequest(deps, request, response)
@@ -89,7 +89,7 @@ export function createApp(options: AppOptions): App {
       isDraining = true
     },
     abortCalls() {
-      const reason = new ServiceError('service_unavailable', 'The service is shutting down.')
+      const reason = new ServiceError('service_unavailable', 'The server is shutting down.')
       for (const controller of active) controller.abort(reason)
     },
   }
@@ -109,11 +109,11 @@ function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerR
   }
 }
 
-/** Step: rejects a host that the operator does not serve, which protects against DNS rebinding. */
+/** Rejects unknown hosts, which protects against DNS rebinding. */
 function checkHost({ request, deps }: HttpCall): void {
   const { allowedHosts } = deps.config.server
   if (allowedHosts.length === 0 || allowedHosts.includes((request.headers.host ?? '').toLowerCase())) return
-  throw new ServiceError('invalid_value', 'This Host is not served here.', { param: 'Host' })
+  throw new ServiceError('invalid_value', 'Unknown Host header.', { param: 'Host' })
 }
 
 type PageCall = HttpCall<AnyCaller, Deps>
@@ -137,7 +137,9 @@ function createPageEndpoint(options: AppOptions, isDraining: () => boolean): End
       const { method = '' } = call.request
       if (route === undefined || method === 'GET' || method === 'HEAD') return route
       const allow = ['GET', 'HEAD']
-      throw new ServiceError('method_not_allowed', `${method} is not possible here, only GET.`, { allow })
+      throw new ServiceError('method_not_allowed', `${method} is not allowed for this path; use GET.`, {
+        allow,
+      })
     },
   }
 }
@@ -179,15 +181,15 @@ function writeJson(call: PageCall, status: number, body: object): void {
   call.writeJson(status, [Buffer.from(JSON.stringify(body))])
 }
 
-/** A page writes its own headers. */
+/** Converts a page, which writes its own headers, to a route. */
 function toRoute(page: Page): PageRoute {
   return publicRoute((call) => {
-    call.handOver()
+    call.delegateResponse()
     return page(call.request, call.response)
   })
 }
 
-/** Every path below `/console` is a page of it for clients that accept HTML; its script shows what does not exist. */
+/** Serves the console for every path below `/console` if the client accepts HTML; its script handles unknown paths. */
 function isConsolePage({ path, request: { headers } }: PageCall): boolean {
   if (!/^\/console(\/(?!assets\/)|$)/.test(path)) return false
   const { accept } = headers

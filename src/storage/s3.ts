@@ -176,7 +176,7 @@ class S3Blobs implements Blobs {
 
   async close(): Promise<void> {
     await within(LAST_ABORTS_MS, Promise.all(this.aborting), () => {})
-    this.closing.abort(new ServiceError('service_unavailable', 'The service is shutting down.'))
+    this.closing.abort(new ServiceError('service_unavailable', 'The server is shutting down.'))
     this.bucket.close()
   }
 

@@ -1,4 +1,4 @@
-/** The log: JSON lines without secrets and without the content of conversations. */
+/** Writes the log as JSON lines, without secrets or the content of conversations. */
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Config } from '../config/config.ts'
 import { withoutKeys } from '../lib/api-key.ts'
@@ -34,7 +34,7 @@ export function createRedactedLog(
   )
 }
 
-/** The fields of an error in the log. Other fields could contain the content of a conversation. */
+/** Picks the fields of an error for the log; other fields could contain the content of a conversation. */
 export function describeError(error: unknown, depth = 0): object | string | undefined {
   if (error === undefined || error === null) return undefined
   if (!(error instanceof Error)) return `thrown: ${typeof error}`
@@ -43,7 +43,7 @@ export function describeError(error: unknown, depth = 0): object | string | unde
     type: name,
     message: messageOf(error),
     code: codeOf(error),
-    // Without its first lines, which repeat the message.
+    // Drops the first lines, which repeat the message.
     stack: stack
       .split('\n')
       .filter((line) => /^\s+at /.test(line))
@@ -52,7 +52,7 @@ export function describeError(error: unknown, depth = 0): object | string | unde
   }
 }
 
-/** Messages of parsers quote their input. */
+/** Hides messages of parsers, which quote their input. */
 function messageOf({ name, message }: Error): string {
   return name === 'SyntaxError' ? 'the text could not be read' : message
 }
@@ -70,7 +70,7 @@ const shapes: readonly RegExp[] = [
   /(\bBearer\s+)[^\s"',;\\]{6,}/gi,
   /(\bBasic\s+)[A-Za-z0-9+/=]{12,}/g,
   /(\bsk-)[\w*.-]{6,}/g,
-  // The password in an address.
+  // The password in a URL.
   /(:\/\/[^\s:@/"\\]*:)[^\s@/"\\]+(?=@)/g,
   /([?&](?:token|key|signature)=)[^&\s"\\]+/gi,
   /(X-Amz-(?:Signature|Credential|Security-Token)=)[^&\s"\\]+/gi,
@@ -78,7 +78,7 @@ const shapes: readonly RegExp[] = [
   /(parley_session=)[\w-]+/g,
 ]
 
-/** Redacts secrets in a line of the log: these, and everything that looks like a secret. */
+/** Redacts the given secrets, and everything that looks like a secret, in a log line. */
 export function createRedaction(secrets: readonly string[]): (line: string) => string {
   // Escaped as in JSON; the longest first, because one may be the prefix of another.
   const known = secrets

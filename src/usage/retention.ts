@@ -1,4 +1,4 @@
-/** Deletes calls after the retention time, and releases tokens reserved by calls that never ended. */
+/** Deletes calls after the retention time, and releases the reservations of calls that never ended. */
 
 import { sweepReservations } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -8,10 +8,10 @@ import { firstCallIdAt } from './tracker.ts'
 const MAINTAIN_EVERY_MS = 600_000
 const DAY_MS = 86_400_000
 const PRUNE_BATCH = 500
-/** Between batches, so that other statements can run. */
+/** The pause between batches, so that other statements can run. */
 const PAUSE_MS = 20
 
-/** Runs now and every ten minutes; the returned function stops it, and resolves when no run is in progress. */
+/** Runs now and every ten minutes; the returned function stops it and waits for a run in progress. */
 export function startUsageMaintenance(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'log'>,
 ): () => Promise<void> {
@@ -24,7 +24,7 @@ export function startUsageMaintenance(
       await pruneCalls(deps, stopping.signal)
       await sweepReservations(deps)
     } catch (error) {
-      if (!stopping.signal.aborted) deps.log.warn({ err: error }, 'old usage could not be pruned')
+      if (!stopping.signal.aborted) deps.log.warn({ err: error }, 'could not delete old usage')
     }
   }
   function runNext(): void {

@@ -66,7 +66,7 @@ describe('while the database is unavailable', () => {
     ]
     for (const { status, headers, body } of inOneShape) {
       expect([status, headers.get('retry-after')]).toEqual([503, '1'])
-      expect(JSON.stringify(body)).toContain('The data store is busy or away; try again.')
+      expect(JSON.stringify(body)).toContain('The data store is busy or unavailable; try again.')
     }
     const asked = await app.call('POST', '/v1/chat/completions', { key, body: chat })
     expect([asked.status, asked.headers.get('retry-after'), asked.body.error.code]).toEqual([

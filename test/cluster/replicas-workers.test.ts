@@ -89,7 +89,7 @@ describe('workers are rejected', () => {
     })
     expect([code, stdout]).toEqual([1, ''])
     expect(count(stderr, /^parley: /m)).toBe(1)
-    expect(stderr).toContain(`Port ${port} on 127.0.0.1 is taken by another program`)
+    expect(stderr).toContain(`Port ${port} on 127.0.0.1 is used by another program`)
   })
 })
 

@@ -132,11 +132,15 @@ describe('keys rotate and revoke', () => {
       expect(text).toContain('is not the id of a parent key')
       expect(text).not.toContain(name)
     }
-    expect(await failureOf({ folder }, 'revoke', 'zzzzzzzzzzzz')).toContain("no parent key 'zzzzzzzzzzzz'")
+    expect(await failureOf({ folder }, 'revoke', 'zzzzzzzzzzzz')).toContain(
+      "Parent key 'zzzzzzzzzzzz' does not exist",
+    )
     expect(await listKeys(folder)).toMatchObject([{ revoked_at: null }])
     expect(await keys(folder, 'revoke', id)).toBe(`revoked ${id}\n`)
     for (const verb of ['revoke', 'rotate']) {
-      expect(await failureOf({ folder }, verb, id)).toContain(`no parent key '${id}' that could be used`)
+      expect(await failureOf({ folder }, verb, id)).toContain(
+        `Parent key '${id}' does not exist or was revoked`,
+      )
     }
   })
 })

@@ -125,7 +125,7 @@ describe('a failed check says what to do about', () => {
     const { ok, found } = await runDoctor(await makeFolder(), { PORT: String(port) })
     expect(ok).toBe(false)
     expect(found.port).toBe(
-      `fail: Port ${port} on 127.0.0.1 is taken by another program; choose another with PORT.`,
+      `fail: Port ${port} on 127.0.0.1 is used by another program; set PORT to a free port.`,
     )
   })
 
@@ -234,7 +234,7 @@ test('doctor checks a local model server and names the command that starts it', 
   expect(await look(upstream.origin)).toBe(`fail: ${upstream.url} returned 500; check ${setting}`)
   await upstream.stop()
   expect(await look(upstream.origin)).toBe(
-    `fail: Nothing listens at ${upstream.origin}; start Ollama (\`ollama serve\`) or llama-server there; check ${setting}`,
+    `fail: No model server is listening at ${upstream.origin}; start Ollama (\`ollama serve\`) or llama-server there; check ${setting}`,
   )
 })
 

@@ -71,7 +71,7 @@ describe('a port that is in use', () => {
       code: 1,
       signal: null,
       stdout: '',
-      stderr: `parley: Port ${port} on 127.0.0.1 is taken by another program; choose another with PORT.\n`,
+      stderr: `parley: Port ${port} on 127.0.0.1 is used by another program; set PORT to a free port.\n`,
     })
     const { url, key } = await startServer({ folder })
     expect(await validate(url, key as string)).toBe(200)

@@ -34,7 +34,7 @@ describe('the module in PARLEY_HOOKS', () => {
     const { code, stderr } = await runParley(['serve'], { folder, env: { PARLEY_HOOKS: 'gone.mjs' } })
     expect([code, stderr]).toEqual([
       1,
-      `parley: PARLEY_HOOKS (${join(folder, 'gone.mjs')}): the file is not there.\n`,
+      `parley: PARLEY_HOOKS (${join(folder, 'gone.mjs')}): the file does not exist.\n`,
     ])
   })
 })

@@ -59,7 +59,7 @@ describe('an invalid setting', () => {
 
   test('for an address that this machine does not have is reported by address', async () => {
     expect(await errorLineOf({ folder: await makeFolder(), env: { HOST: '192.0.2.1' } })).toBe(
-      'parley: This machine has no address 192.0.2.1; choose another with HOST.',
+      'parley: This machine has no address 192.0.2.1; set HOST to one of its addresses.',
     )
   })
 

@@ -307,21 +307,62 @@ describe('the check of documented paths', () => {
     const folder = await makeFolder({
       'README.md': readme,
       'src/here.ts': '',
-      'docs/guide.md': '[home](../README.md)',
+      'docs/guide.md': '# A part\n[home](../README.md)',
     })
     return runNode(folder, [join(repository, 'scripts/check-doc-paths.ts')])
   }
 
   test('accepts existing paths, patterns, placeholders, URLs and code blocks', async () => {
     const readme =
-      'See `src/here.ts`, `src/*.ts`, `src/<module>/store.ts`, `/v1/agents`, [a](docs/guide.md#part), [b](https://a.test/b).'
+      'See `src/here.ts`, `src/*.ts`, `src/<module>/store.ts`, `/v1/agents`, [a](docs/guide.md#a-part), [b](https://a.test/b).'
     expect(await check(`${readme}\n\`\`\`\n\`src/gone.ts\`\n\`\`\`\n`)).toEqual({ code: 0, output: '' })
   })
 
-  test('fails for a path and for a link that do not exist', async () => {
-    const { code, output } = await check('See `src/gone.ts` and [this](docs/gone.md).')
+  test('fails for a path, a link and a heading that do not exist', async () => {
+    const { code, output } = await check(
+      'See `src/gone.ts`, [this](docs/gone.md) and [that](docs/guide.md#gone).',
+    )
     expect(code).toBe(1)
     expect(output).toContain('README.md names src/gone.ts')
     expect(output).toContain('README.md names docs/gone.md')
+    expect(output).toContain('README.md names docs/guide.md#gone')
+  })
+})
+
+describe('the check of wording', () => {
+  const check = async (source: string) => {
+    const folder = await makeFolder({ 'README.md': '# Parley', 'src/file.ts': source })
+    return runNode(folder, [join(repository, 'scripts/check-prose.ts')])
+  }
+
+  test('accepts plain comments and references that exist', async () => {
+    const source = "/** Reads the file (docs/a.md). */\nexport const message = 'The file is too large.'\n"
+    const folder = await makeFolder({ 'README.md': '# Parley', 'docs/a.md': 'Hello.', 'src/file.ts': source })
+    expect(await runNode(folder, [join(repository, 'scripts/check-prose.ts')])).toEqual({
+      code: 0,
+      output: '',
+    })
+  })
+
+  test.each([
+    [
+      'a word to avoid in a comment',
+      `/** Reads the file. */\n// It ${'lies'} in a folder.\n`,
+      'src/file.ts:2',
+    ],
+    [
+      'a word to avoid in a message',
+      `/** Reads. */\nthrow new Error('The file ${'is'} away now.')\n`,
+      'unavailable',
+    ],
+    ['a clause as the subject', '/** Reads. */\n// What was read is kept.\n', '"What"'],
+    ['a file header without a verb', '/** The file of the list. */\n', 'no verb'],
+    ['a tag of another document', '/** Reads. */\n// Decision: 7\n', '"Decision: 7"'],
+    ['an ADR that does not exist', '/** Reads, see ADR 9999. */\n', 'ADR 9999, which does not exist'],
+    ['a page that does not exist', '/** Reads, see docs/gone.md. */\n', 'docs/gone.md, which does not exist'],
+  ])('fails for %s', async (_name, source, fault) => {
+    const { code, output } = await check(source)
+    expect(code).toBe(1)
+    expect(output).toContain(fault)
   })
 })

@@ -1,4 +1,4 @@
-/** Builds the mock provider's answer to a chat request: a text, an instance of a schema, or tool calls. */
+/** Builds the mock provider's answer to a chat request: text, an instance of a schema, or tool calls. */
 import { hash } from 'node:crypto'
 import {
   isJsonObject,
@@ -22,7 +22,7 @@ export interface Answer {
   readonly pieces: readonly string[]
   readonly toolCalls: readonly ToolCall[]
   readonly finishReason: 'stop' | 'length' | 'tool_calls'
-  /** Alternatives for each piece; undefined without log probabilities. */
+  /** The number of alternatives per token; undefined without log probabilities. */
   readonly alternativeCount: number | undefined
   readonly usage: Usage
 }
@@ -36,7 +36,7 @@ export function readDirectives(body: JsonObject): Directives {
   return parseDirectives(toText(message?.content))
 }
 
-/** Counts tokens as words. @throws BackendFailure status 400 for a `response_format` without a valid instance. */
+/** Builds an answer; each word counts as a token. @throws BackendFailure status 400 for a `response_format` without a valid instance. */
 export function makeAnswer(body: JsonObject, directives: Directives, newId: () => string): Answer {
   const { seed, model, messages } = body
   const toolCalls = chooseToolCalls(body, directives)
@@ -91,7 +91,7 @@ function makeJson(format: unknown, text: string): string | undefined {
   const schema = isJsonObject(format.json_schema) ? format.json_schema.schema : undefined
   const instance = sampleSchema(schema ?? { type: 'object' })
   if (instance !== undefined) return JSON.stringify(instance)
-  const message = 'The mock backend found no instance of this schema.'
+  const message = 'response_format: the mock provider could not generate an instance of this schema'
   const said = { message, code: 'invalid_json_schema', param: 'response_format' }
   throw new BackendFailure('status', message, { status: 400, said })
 }
@@ -109,7 +109,7 @@ function countPrompt(body: JsonObject): number {
   }, 0)
 }
 
-/** Calls the tools of directives, else the offered tools that the text names, else the first one if a call is required. */
+/** Calls the tools in directives, else the offered tools that the text names, else the first tool if a call is required. */
 function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {
   const { mode, names } = parseToolChoice(body.tool_choice) ?? { mode: 'auto' }
   if (mode === 'none' || listObjects(body.messages).at(-1)?.role === 'tool') return []
@@ -160,7 +160,7 @@ function findName(text: string, name: string): number {
   return at
 }
 
-/** The `key=value` words of a text; values with spaces are quoted, and punctuation after a value is not part of it. */
+/** Reads the `key=value` words of a text; values with spaces are quoted, and trailing punctuation is dropped. */
 function parseHints(text: string): ReadonlyMap<string, string> {
   const words = text.matchAll(/(?<![\p{L}\p{N}_.-])([\p{L}_][\p{L}\p{N}_.-]{0,63})=("[^"]*"|'[^']*'|\S+)/gu)
   const hints = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Renders the mock provider's answers, whole and as a stream. */
+/** Renders the mock provider's answers as completions and as streams. */
 import { type AnswerHead, eventEnd, openEvent, renderCompletion, renderUsageEvent } from '../render-answer.ts'
 import type { Answer } from './answer.ts'
 import { splitJson, wordAt } from './words.ts'

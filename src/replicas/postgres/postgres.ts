@@ -1,4 +1,4 @@
-/** The coordination store on PostgreSQL, for installations without Redis. */
+/** Implements the coordination store on PostgreSQL, for installations without Redis. */
 import type { Database, PostgresAccess } from '../../db/database.ts'
 import { within } from '../../lib/timeout.ts'
 import type { CoordinationStore } from '../coordination-store.ts'
@@ -23,10 +23,10 @@ import {
 const QUERY_TIMEOUT_MS = 2_000
 const CHANNEL = 'parley'
 const SWEEP_EVERY_BEATS = 60
-/** A sweep may delete inserted rows before they are used. */
+/** Retries are needed because a sweep may delete inserted rows before they are used. */
 const MAX_ATTEMPTS = 5
 
-/** The counts are rows in `db`; messages need a separate connection. */
+/** Stores counts in `db`; messages need a separate connection. */
 export function openPostgresStore(db: Database, postgres: PostgresAccess): CoordinationStore {
   const listener = new Listener(postgres, CHANNEL)
   const hit = coalesceHits((quotas, hits) => {
@@ -84,7 +84,7 @@ async function withRows<K extends { readonly key: string }, R extends { readonly
     if (missing.length === 0) return keys.map(({ key }) => rows.get(key) as R)
     await insert(missing)
   }
-  throw new Error('the rows were deleted again before they could be used')
+  throw new Error('coordination rows were deleted before they could be used')
 }
 
 type Waiting = PromiseWithResolvers<readonly WindowCount[]>
@@ -102,7 +102,7 @@ function coalesceHits(
         const windows = await count(quotas, batch.length)
         const counted = windows[0]?.counted ?? 0
         for (const [position, { resolve }] of batch.entries()) {
-          // A hit that was not counted gets the count that the window would have with it.
+          // A rejected hit gets the count that the window would have with it.
           const hits = Math.min(position, counted) + 1
           resolve(windows.map(({ before, leftMs }) => ({ count: before + hits, leftMs })))
         }

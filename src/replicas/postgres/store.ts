@@ -1,4 +1,4 @@
-/** Rows of rate windows, streams and replicas. Each check-and-update locks rows in key order, then reads them again. Uses the database's clock. */
+/** Stores rate windows, streams and replicas. Each check-and-update locks rows in key order, then reads them again. */
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { LIVE_FOR_MS } from '../coordination-store.ts'

@@ -1,4 +1,4 @@
-/** Lua scripts, which Redis runs atomically. Times are by the clock of Redis, which is the same for all replicas. */
+/** Contains the Lua scripts, which Redis runs atomically, with its own clock for all replicas. */
 
 /** Keys: the windows. Arguments: their length in ms, then the limits. Returns count and ms left of each, including this hit. */
 export const HIT = `

@@ -29,7 +29,7 @@ describe('a failing stream', () => {
     expect(words).toEqual([{ content: 'Upstream' }, { content: ' heard:' }])
     expect(errorsIn(events)).toEqual([events.at(-1)])
     expect(events.at(-1).error).toEqual({
-      message: expect.stringMatching(/^The model backend/),
+      message: expect.stringMatching(/^The model provider/),
       type: 'upstream_error',
       param: null,
       code,

@@ -67,7 +67,7 @@ describe('a one-time sign-in link', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401])
     expect(answers.find(({ status }) => status === 401)?.body.error).toMatchObject({
       code: 'invalid_api_key',
-      message: 'This sign-in link was used already, or is too old.',
+      message: 'This sign-in link has expired or was already used.',
     })
   })
 

@@ -204,11 +204,9 @@ test('an internal error has the same message in every API, and the log has the c
   await app.service.deps.db.destroy()
   const requestId = 'the-one-that-failed'
   const answer = await app.call('GET', '/v1/models', { headers: { 'X-Request-Id': requestId } })
-  expect(answer.body.error.message).toBe('Something went wrong on our side.')
-  expect((await app.call('GET', '/v1/agents')).body.error).toBe('Something went wrong on our side.')
-  expect((await callProcedure(app, 'models.list')).body.error.json.message).toBe(
-    'Something went wrong on our side.',
-  )
+  expect(answer.body.error.message).toBe('Internal server error.')
+  expect((await app.call('GET', '/v1/agents')).body.error).toBe('Internal server error.')
+  expect((await callProcedure(app, 'models.list')).body.error.json.message).toBe('Internal server error.')
   const line = JSON.parse(lines.find((text) => text.includes(requestId)) ?? '{}')
   expect(line).toMatchObject({ requestId, path: '/v1/models', reason: 'internal_error' })
   expect(line.err.message).toMatch(/destroyed/)

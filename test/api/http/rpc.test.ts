@@ -84,13 +84,13 @@ test('every operation except the REST-only ones has a procedure', async () => {
     const { status, body } = await callProcedure(app, name)
     if (operation.rpc !== false) {
       expect(status).not.toBe(405)
-      if (status === 404) expect(body.error.json.message).not.toBe('There is no such procedure.')
+      if (status === 404) expect(body.error.json.message).not.toBe('Procedure not found.')
       continue
     }
     const { message, data } = body.error.json
     expect({ status, message, reason: data.reason }).toEqual({
       status: 404,
-      message: 'There is no such procedure.',
+      message: 'Procedure not found.',
       reason: 'not_found',
     })
   }
@@ -233,7 +233,7 @@ test('a response that violates its schema becomes an internal error without deta
   const answer = await callProcedure(app, 'models.get', { model_id: `agent/${id}` })
   expect(answer.status).toBe(500)
   expect(answer.body.error.json).toMatchObject({
-    message: 'Something went wrong on our side.',
+    message: 'Internal server error.',
     data: { reason: 'internal_error', param: null },
   })
   expect(lines.filter((line) => JSON.parse(line).level >= 50)).toHaveLength(1)

@@ -247,7 +247,7 @@ describe('a runner that is not running', () => {
     const app = await startApp(settings, { clock: createFakeClock(), log })
     const warning = lines.map((line) => JSON.parse(line)).find(({ level }) => level === 40)
     expect(warning.msg).toContain(
-      `Nothing listens at ${url}; start Ollama (\`ollama serve\`) or llama-server`,
+      `No model server is listening at ${url}; start Ollama (\`ollama serve\`) or llama-server`,
     )
     for (const stream of [false, true]) {
       const { status, body } = await app.call('POST', CHAT, { body: say({ model: 'llama3.2', stream }) })
@@ -256,7 +256,7 @@ describe('a runner that is not running', () => {
         error: {
           type: 'upstream_error',
           code: 'backend_unavailable',
-          message: 'Nothing listens where the local model runner should be.',
+          message: 'The local model server is not running.',
         },
       })
     }

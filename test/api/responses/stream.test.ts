@@ -144,7 +144,7 @@ describe('a stream that fails', () => {
     expect(outline(types)).toEqual([...started, ...text.slice(0, 3), 'failed'])
     expect(last.response).toMatchObject({
       status: 'failed',
-      error: { code, message: expect.stringMatching(/^The model backend/) },
+      error: { code, message: expect.stringMatching(/^The model provider/) },
       output: [{ status: 'incomplete', content: [{ text: 'Upstream heard:' }] }],
       completed_at: null,
       usage: null,

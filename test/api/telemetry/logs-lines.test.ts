@@ -71,7 +71,7 @@ describe('a request', () => {
     expect(own.map(({ level, msg }) => [level, msg])).toEqual([
       [40, 'tool failed'],
       [20, 'request'],
-      [40, 'The model backend refused the request (500).'],
+      [40, 'The model provider rejected the request (500).'],
       [20, 'request'],
     ])
   })

@@ -137,7 +137,7 @@ describe('a caller', () => {
     const answer = await app.call('POST', CHAT, { key: agent_key, body: say('hello', { n: 2 }) })
     expect(answer).toMatchObject({
       status: 400,
-      body: { error: { message: expect.stringMatching(/^n: must be 1 with this agent/), param: 'n' } },
+      body: { error: { message: expect.stringMatching(/^n: must be 1, because this agent/), param: 'n' } },
     })
   })
 })

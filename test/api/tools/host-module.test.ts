@@ -73,11 +73,11 @@ describe('the hooks module', () => {
 
 describe('an invalid hooks module', () => {
   test.each<[module: string, sentence: string | RegExp]>([
-    ['throw new Error("no database")', 'the file failed while it was loaded: Error: no database'],
-    ['export const tools = {', /^the file failed while it was loaded: .*$/],
-    ['import "./gone.mjs"', /^the file failed while it was loaded: .*gone\.mjs/],
-    ['', 'the file exports neither tools nor onUploadComplete.'],
-    ['export default { tools: {} }', 'the file exports neither tools nor onUploadComplete.'],
+    ['throw new Error("no database")', 'loading the file failed: Error: no database'],
+    ['export const tools = {', /^loading the file failed: .*$/],
+    ['import "./gone.mjs"', /^loading the file failed: .*gone\.mjs/],
+    ['', 'the file must export tools or onUploadComplete.'],
+    ['export default { tools: {} }', 'the file must export tools or onUploadComplete.'],
     ['export const onUploadComplete = {}', 'onUploadComplete must be a function.'],
     ['export const tools = 7', 'tools must be a list of tools, or an object of tools by name.'],
     ['export const tools = { a: 7 }', 'tools.a must be an object with a handler.'],

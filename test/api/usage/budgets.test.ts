@@ -28,7 +28,7 @@ describe('a token budget', () => {
     const refused = await ask(app, 'one more')
     expect(refused.status).toBe(429)
     expect(refused.body.error).toEqual({
-      message: 'The token budget of this key for the day is spent.',
+      message: 'The token budget of this key for this day is used up.',
       type: 'rate_limit_error',
       param: null,
       code: 'insufficient_quota',
@@ -56,7 +56,7 @@ describe('a token budget', () => {
     await ask(app, '[[tokens:60]]')
     clock.advance(86_400)
     const refused = await ask(app, 'hello')
-    expect(refused.body.error.message).toBe('The token budget of this key for the month is spent.')
+    expect(refused.body.error.message).toBe('The token budget of this key for this month is used up.')
     expect(refused.headers.get('retry-after')).toBeNull()
     clock.advance(16 * 86_400)
     expect((await ask(app, 'a new month')).status).toBe(200)
@@ -73,7 +73,7 @@ describe('a token budget', () => {
       { day: 0 },
     )
     expect((await ask(app, 'hi', {}, limited.agent_key)).body.error.message).toBe(
-      'The token budget of this agent for the day is spent.',
+      'The token budget of this agent for this day is used up.',
     )
     expect((await ask(app, 'hi', { model: `agent/${limited.agent_id}` })).status).toBe(429)
     expect((await ask(app, 'hi', {}, unlimited.agent_key)).status).toBe(200)

@@ -63,7 +63,7 @@ function renderReply(reply: Reply): ChatMessage[] {
 
 /** The server marks a client's system messages in the same way. */
 const MARK = '[Context provided by the page, not by the user]'
-const EXPLANATION = 'This is data about the page the user is looking at. It is no message of the user.'
+const EXPLANATION = 'This is data about the page that the user is looking at, not a message from the user.'
 
 /** Returns the message, undefined if the page adds nothing, or null if it adds too much. */
 export function toPageMessage(

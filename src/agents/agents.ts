@@ -1,7 +1,7 @@
 /** Creates, lists, reads, replaces, restores and deletes the agents of a tenant, and rotates their keys. */
 
 import type { Database } from '../db/database.ts'
-import { type Actor, recordAudit } from '../identity/audit.ts'
+import { type Actor, type AuditDeps, listVersionAuthors, recordAudit } from '../identity/audit.ts'
 import { moveAgentKeys } from '../identity/key-claims.ts'
 import { assertTenantLives, insertSecret, type Rotation, replaceSecret } from '../identity/keys.ts'
 import { mintKey } from '../lib/api-key.ts'
@@ -50,6 +50,7 @@ export interface AgentPage {
  */
 export async function createAgent(
   deps: AgentDeps,
+  actor: Actor,
   tenantId: string,
   { yaml, format }: DefinitionText,
 ): Promise<Agent> {
@@ -77,6 +78,7 @@ export async function createAgent(
     await assertTenantLives({ db: trx }, tenantId)
     await trx.insertInto('agents').values(row).execute()
     await insertSecret(trx, { tenantId, agentId: id }, key, now)
+    await recordWrite({ ...deps, db: trx }, actor, 'agent.create', row)
   })
   deps.agents.invalidate()
   return deps.agents.prepare(row)
@@ -137,10 +139,14 @@ export async function getAgent(
  */
 export async function replaceAgent(
   deps: AgentDeps,
+  actor: Actor,
   tenantId: string,
   id: string,
   text: DefinitionText,
-  ifMatch?: string,
+  {
+    ifMatch,
+    restoredVersion,
+  }: { readonly ifMatch?: string | undefined; readonly restoredVersion?: number } = {},
 ): Promise<Agent> {
   const { name } = parseDefinition(text.yaml, text.format)
   let written: AgentRow | undefined
@@ -152,7 +158,8 @@ export async function replaceAgent(
         'precondition_failed',
         `If-Match: the agent has changed and is now at version ${row.version}. Read it again before you write.`,
       )
-    written = await writeVersion(deps, row, { name, source: text.yaml, format: text.format })
+    const definition = { name, source: text.yaml, format: text.format }
+    written = await writeVersion(deps, actor, row, definition, restoredVersion)
   }
   deps.agents.invalidate()
   return deps.agents.prepare(written)
@@ -182,21 +189,29 @@ export async function deleteAgent(
   deps.agents.invalidate()
 }
 
+/** `author` is null for versions that were written before authors were recorded. */
+export interface AuthoredVersion extends AgentVersionRow {
+  readonly author: string | null
+}
+
 /** Lists all versions of an agent, newest first, starting with the current one. @throws ServiceError `not_found` */
 export async function listVersions(
   deps: Pick<Dependencies, 'db'>,
   tenantId: string,
   id: string,
-): Promise<AgentVersionRow[]> {
+): Promise<AuthoredVersion[]> {
   const row = await getRow(deps, tenantId, id)
   // Selects only versions before the row, because a concurrent write may have added a later one.
   const earlier = selectVersions(deps.db, tenantId, id).where('version', '<', row.version)
-  return [toVersion(row), ...(await earlier.orderBy('version', 'desc').execute())]
+  const authors = await listVersionAuthors(deps, id)
+  const versions = [toVersion(row), ...(await earlier.orderBy('version', 'desc').execute())]
+  return versions.map((version) => ({ ...version, author: authors.get(version.version) ?? null }))
 }
 
 /** Makes the text of an earlier version the current definition. @throws ServiceError `not_found` */
 export async function restoreVersion(
   deps: AgentDeps,
+  actor: Actor,
   tenantId: string,
   id: string,
   version: number,
@@ -205,7 +220,8 @@ export async function restoreVersion(
   const stored = selectVersions(deps.db, tenantId, id).where('version', '=', version)
   const earlier = row.version === version ? toVersion(row) : await stored.executeTakeFirst()
   if (earlier === undefined) throw new ServiceError('not_found', `This agent has no version ${version}.`)
-  return replaceAgent(deps, tenantId, id, { yaml: earlier.source, format: earlier.format })
+  const text = { yaml: earlier.source, format: earlier.format }
+  return replaceAgent(deps, actor, tenantId, id, text, { restoredVersion: version })
 }
 
 /**
@@ -254,9 +270,11 @@ async function getRow(deps: Pick<Dependencies, 'db'>, tenantId: string, id: stri
  * undefined if `row` is no longer current.
  */
 async function writeVersion(
-  deps: Pick<Dependencies, 'db' | 'clock'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
+  actor: Actor,
   row: AgentRow,
   definition: Pick<AgentRow, 'name' | 'source' | 'format'>,
+  restoredVersion: number | undefined,
 ): Promise<AgentRow | undefined> {
   const changes = { ...definition, version: row.version + 1, updated_at: unixSeconds(deps.clock) }
   return deps.db.transaction().execute(async (trx) => {
@@ -268,9 +286,24 @@ async function writeVersion(
       .where('version', '=', row.version)
       .returningAll()
       .executeTakeFirst()
-    if (written !== undefined) await trx.insertInto('agent_versions').values(toVersion(row)).execute()
+    if (written === undefined) return undefined
+    await trx.insertInto('agent_versions').values(toVersion(row)).execute()
+    const details = restoredVersion === undefined ? {} : { restored_version: restoredVersion }
+    await recordWrite({ ...deps, db: trx }, actor, 'agent.update', written, details)
     return written
   })
+}
+
+/** The text is not recorded, because the audit log is permanent. */
+async function recordWrite(
+  deps: AuditDeps,
+  actor: Actor,
+  action: 'agent.create' | 'agent.update',
+  { id, parent_key_id: tenantId, name, version }: AgentRow,
+  more: { readonly restored_version?: number } = {},
+): Promise<void> {
+  const target = { kind: 'agent', id } as const
+  await recordAudit(deps, actor, { action, target, tenantId, details: { name, version, ...more } })
 }
 
 async function findPlace(

@@ -2,11 +2,10 @@
 import { z } from 'zod'
 import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
-import { type AgentPage, openAgentKey } from './agents.ts'
+import { type AgentPage, type AuthoredVersion, openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { AgentVersionRow } from './store.ts'
 
 const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
 const agentKey = z.string().meta({ description: 'Agent key, which may be published in a web page.' })
@@ -150,6 +149,10 @@ export const AgentVersionList = z
           name: z.string(),
           yaml: z.string(),
           created_at: createdAt,
+          author: z.string().nullable().meta({
+            description:
+              'Who wrote the version: the id of a parent key, the email of a user, or the system user of a command. Null for versions from before 0.3.0.',
+          }),
           current: z.boolean().meta({ description: 'True for the current version.' }),
         })
         .meta({ id: 'AgentVersion' }),
@@ -269,14 +272,15 @@ export function renderAgentSelf(
 }
 
 /** The first of `versions` must be the current one. */
-export function renderVersionList(versions: readonly AgentVersionRow[]): z.output<typeof AgentVersionList> {
+export function renderVersionList(versions: readonly AuthoredVersion[]): z.output<typeof AgentVersionList> {
   return {
     object: 'list',
-    data: versions.map(({ version, name, source, created_at }, index) => ({
+    data: versions.map(({ version, name, source, created_at, author }, index) => ({
       version,
       name,
       yaml: source,
       created_at,
+      author,
       current: index === 0,
     })),
   }

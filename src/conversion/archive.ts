@@ -65,7 +65,7 @@ async function readName(zip: ZipFile, entry: Entry): Promise<string> {
   const names = [entry.fileNameRaw, fileName].flatMap((raw) => decodeNames(entry, raw))
   for (const name of names) assertName(name)
   if (!fileName.equals(entry.fileNameRaw))
-    throw unconvertible('The archive contains a file with two different names.')
+    throw unconvertible('The archive stores two different names for the same file. Create it again.')
   return decodeNames(entry, fileName)[0]
 }
 

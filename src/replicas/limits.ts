@@ -27,7 +27,7 @@ export interface Hit {
 }
 
 export interface RateLimiter {
-  /** Counts one request against every quota, or none if one is used up: a rejected request must not use up a quota that the client waits for. */
+  /** Counts a request against every quota, or against none if one is exhausted, so that a rejected request does not delay the next. */
   hit(quotas: readonly [Quota, ...Quota[]]): Promise<Hit> | Hit
 }
 

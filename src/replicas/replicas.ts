@@ -107,7 +107,7 @@ function createSharedStreamLimiter(membership: Membership): StreamLimiter {
       if (full !== undefined) throw tooManyStreams(full)
       const keys = limited.map(({ key }) => key)
       open.add(keys, 1)
-      // The replica registered under a new name during the request, and the store deleted these streams with the former one.
+      // The replica registered again under a new name during the request, and the store dropped the counts of the old name.
       if (counted !== undefined && replica !== membership.replica) adjust(membership.replica, keys, 1)
       return once(() => {
         open.add(keys, -1)

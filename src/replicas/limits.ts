@@ -105,8 +105,8 @@ export interface StreamQuota {
   readonly limit: number
 }
 
-/** Ends a stream; only the first call counts. */
-export type Release = () => void
+/** Ends a stream; only the first call counts. Resolves when the other replicas can open another, and never rejects. */
+export type Release = () => Promise<void> | void
 
 export interface StreamLimiter {
   /** Counts one stream for every quota. @throws ServiceError `rate_limit_exceeded` when one is used up; then none is counted. */
@@ -143,7 +143,7 @@ export function once(release: Release): Release {
   return () => {
     if (isReleased) return
     isReleased = true
-    release()
+    return release()
   }
 }
 
@@ -178,7 +178,7 @@ export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLi
         return () => {
           if (isOpen) metrics.openStreams.dec()
           isOpen = false
-          release()
+          return release()
         }
       } catch (failure) {
         metrics.callLimited('streams')

@@ -59,6 +59,7 @@ export function createApp(options: AppOptions): App {
   const { deps } = options
   let isDraining = false
   const active = new Set<AbortController>()
+  const responses = new Set<ServerResponse>()
   const access = [authenticate, limitRate, checkSameOrigin, checkPermission] as const
   const endpoints = [
     createPageEndpoint(options, () => isDraining),
@@ -81,6 +82,8 @@ export function createApp(options: AppOptions): App {
   return {
     listener(request, response) {
       if (isDraining) response.shouldKeepAlive = false
+      responses.add(response)
+      response.once('close', () => responses.delete(response))
       // An error of the request stream must not end the process.
       request.on('error', () => {})
       response.on('error', () => response.destroy())
@@ -89,6 +92,7 @@ export function createApp(options: AppOptions): App {
     },
     beginDraining() {
       isDraining = true
+      for (const response of responses) response.shouldKeepAlive = false
     },
     abortCalls() {
       const reason = new ServiceError('service_unavailable', 'The server is shutting down.')

@@ -112,6 +112,15 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(countStatuses(beyond)).toEqual({ 429: 2 })
   })
 
+  test('reuse a stream on any replica as soon as it is released', async () => {
+    const apps = await startReplicas(await makeInstallation(store))
+    const limiters = apps.map(({ service }) => service.deps.shared.streams)
+    for (let turn = 0; turn < 50; turn++) {
+      const release = await limiters[turn % 2]?.acquire([{ key: 'narrow', limit: 1 }])
+      await release?.()
+    }
+  })
+
   test('reuse the streams of a killed replica', async () => {
     const env = { ...(await makeInstallation(store)), PARLEY_MAX_STREAMS_PARENT: '2' }
     const app = await startApp(env)

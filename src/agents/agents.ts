@@ -1,7 +1,7 @@
 /** Creates, lists, reads, replaces, restores and deletes the agents of a tenant, and rotates their keys. */
 
 import type { Database } from '../db/database.ts'
-import { type Actor, recordAudit } from '../identity/audit.ts'
+import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { moveAgentKeys } from '../identity/key-claims.ts'
 import { assertTenantLives, insertSecret, type Rotation, replaceSecret } from '../identity/keys.ts'
 import { mintKey } from '../lib/api-key.ts'
@@ -31,6 +31,7 @@ export interface DefinitionText {
  */
 export async function createAgent(
   deps: AgentDeps & Pick<Dependencies, 'config'>,
+  actor: Actor,
   tenantId: string,
   { yaml, format }: DefinitionText,
 ): Promise<Agent> {
@@ -60,6 +61,7 @@ export async function createAgent(
     await assertFewerAgents({ ...deps, db: trx }, tenantId)
     await trx.insertInto('agents').values(row).execute()
     await insertSecret(trx, { tenantId, agentId: id }, key, now)
+    await recordWrite({ ...deps, db: trx }, actor, 'agent.create', row)
   })
   deps.agents.invalidate()
   return deps.agents.prepare(row)
@@ -109,10 +111,14 @@ export async function getAgent(
  */
 export async function replaceAgent(
   deps: AgentDeps,
+  actor: Actor,
   tenantId: string,
   id: string,
   text: DefinitionText,
-  ifMatch?: string,
+  {
+    ifMatch,
+    restoredVersion,
+  }: { readonly ifMatch?: string | undefined; readonly restoredVersion?: number } = {},
 ): Promise<Agent> {
   const { name } = parseDefinition(text.yaml, text.format)
   let written: AgentRow | undefined
@@ -124,7 +130,8 @@ export async function replaceAgent(
         'precondition_failed',
         `If-Match: the agent has changed and is now at version ${row.version}. Read it again before you write.`,
       )
-    written = await writeVersion(deps, row, { name, source: text.yaml, format: text.format })
+    const definition = { name, source: text.yaml, format: text.format }
+    written = await writeVersion(deps, actor, row, definition, restoredVersion)
   }
   deps.agents.invalidate()
   return deps.agents.prepare(written)
@@ -157,6 +164,7 @@ export async function deleteAgent(
 /** Makes the text of an earlier version the current definition. @throws ServiceError `not_found` */
 export async function restoreVersion(
   deps: AgentDeps,
+  actor: Actor,
   tenantId: string,
   id: string,
   version: number,
@@ -165,7 +173,8 @@ export async function restoreVersion(
   const stored = selectVersions(deps.db, tenantId, id).where('version', '=', version)
   const earlier = row.version === version ? toVersion(row) : await stored.executeTakeFirst()
   if (earlier === undefined) throw new ServiceError('not_found', `This agent has no version ${version}.`)
-  return replaceAgent(deps, tenantId, id, { yaml: earlier.source, format: earlier.format })
+  const text = { yaml: earlier.source, format: earlier.format }
+  return replaceAgent(deps, actor, tenantId, id, text, { restoredVersion: version })
 }
 
 /**
@@ -218,9 +227,11 @@ export async function getRow(
  * undefined if `row` is no longer current.
  */
 async function writeVersion(
-  deps: Pick<Dependencies, 'db' | 'clock'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
+  actor: Actor,
   row: AgentRow,
   definition: Pick<AgentRow, 'name' | 'source' | 'format'>,
+  restoredVersion: number | undefined,
 ): Promise<AgentRow | undefined> {
   const changes = { ...definition, version: row.version + 1, updated_at: unixSeconds(deps.clock) }
   return deps.db.transaction().execute(async (trx) => {
@@ -239,8 +250,22 @@ async function writeVersion(
       .where('agent_id', '=', row.id)
       .where('version', '<=', row.version - MAX_VERSIONS)
       .execute()
+    const details = restoredVersion === undefined ? {} : { restored_version: restoredVersion }
+    await recordWrite({ ...deps, db: trx }, actor, 'agent.update', written, details)
     return written
   })
+}
+
+/** The text is not recorded, because the audit log is permanent. */
+async function recordWrite(
+  deps: AuditDeps,
+  actor: Actor,
+  action: 'agent.create' | 'agent.update',
+  { id, parent_key_id: tenantId, name, version }: AgentRow,
+  more: { readonly restored_version?: number } = {},
+): Promise<void> {
+  const target = { kind: 'agent', id } as const
+  await recordAudit(deps, actor, { action, target, tenantId, details: { name, version, ...more } })
 }
 
 /** Matches `*`, or any of a list of strong tags (RFC 9110, section 13.1.1). */

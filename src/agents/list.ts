@@ -1,5 +1,6 @@
 /** Lists the agents of a tenant and the versions of an agent in pages that are bounded in number and in size. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { listVersionAuthors } from '../identity/audit.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { getRow, toVersion } from './agents.ts'
 import type { Agent, AgentDirectory } from './cache.ts'
@@ -80,9 +81,14 @@ export async function listAllAgents(
   return all
 }
 
+/** `author` is null for versions that were written before authors were recorded. */
+interface AuthoredVersion extends AgentVersionRow {
+  readonly author: string | null
+}
+
 export interface VersionPage {
   /** Newest first. */
-  readonly versions: readonly AgentVersionRow[]
+  readonly versions: readonly AuthoredVersion[]
   /** The number of the version in force. */
   readonly current: number
   /** Undefined when the request asked for all versions and the page contains them. */
@@ -102,8 +108,9 @@ export async function listVersions(
     if (last === undefined && isFirst) return [toVersion(row), ...(await readEarlier(row.version, count - 1))]
     return readEarlier(last?.version ?? Number(before), count)
   })
+  const authors = await listVersionAuthors(deps, id)
   return {
-    versions: items,
+    versions: items.map((version) => ({ ...version, author: authors.get(version.version) ?? null })),
     current: row.version,
     hasMore: before !== undefined || hasMore ? hasMore : undefined,
   }

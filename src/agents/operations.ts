@@ -58,8 +58,10 @@ export const agentsOperations = {
     docs: { summary: 'Create an agent' },
     input: DefinitionBody,
     output: AgentCreated,
-    run: async ({ context: { deps, caller }, input }) =>
-      renderAgentCreated(deps, await createAgent(deps, caller.tenantId, input)),
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      return renderAgentCreated(deps, await createAgent(deps, actorOf(context), caller.tenantId, input))
+    },
   }),
 
   list: query({
@@ -116,7 +118,8 @@ export const agentsOperations = {
     output: AgentUpdated,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      const agent = await replaceAgent(deps, caller.tenantId, input.agent_id, input, input.if_match)
+      const { agent_id: id, if_match: ifMatch } = input
+      const agent = await replaceAgent(deps, actorOf(context), caller.tenantId, id, input, { ifMatch })
       context.setHeader('ETag', entityTagOf(agent))
       return renderAgentUpdated(deps, agent)
     },
@@ -184,7 +187,8 @@ export const agentsOperations = {
     output: AgentUpdated,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      const agent = await restoreVersion(deps, caller.tenantId, input.agent_id, input.version)
+      const { agent_id: id, version } = input
+      const agent = await restoreVersion(deps, actorOf(context), caller.tenantId, id, version)
       context.setHeader('ETag', entityTagOf(agent))
       return renderAgentUpdated(deps, agent)
     },

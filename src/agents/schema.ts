@@ -156,6 +156,10 @@ export const AgentVersionList = z
           name: z.string(),
           yaml: z.string(),
           created_at: createdAt,
+          author: z.string().nullable().meta({
+            description:
+              'Who wrote the version: the id of a parent key, the email of a user, or the system user of a command. Null for versions from before 0.3.0.',
+          }),
           current: z.boolean().meta({ description: 'True for the current version.' }),
         })
         .meta({ id: 'AgentVersion' }),
@@ -285,11 +289,12 @@ export function renderVersionList({
 }: VersionPage): z.output<typeof AgentVersionList> {
   return {
     object: 'list',
-    data: versions.map(({ version, name, source, created_at }) => ({
+    data: versions.map(({ version, name, source, created_at, author }) => ({
       version,
       name,
       yaml: source,
       created_at,
+      author,
       current: version === current,
     })),
     ...(hasMore === undefined ? {} : { has_more: hasMore }),

@@ -8,6 +8,7 @@ import type { Agent } from '../../agents/cache.ts'
 import { listAllAgents } from '../../agents/list.ts'
 import { ServiceError, StartupError } from '../../lib/errors.ts'
 import type { Deps } from '../../server/dependencies.ts'
+import { commandActor } from '../installation.ts'
 import { print, toVisible } from '../output.ts'
 import { type DefinitionFile, readDefinitionFiles } from './agent-files.ts'
 import { type AgentOptions, loadWriteDeps, withAgents } from './agents.ts'
@@ -78,9 +79,9 @@ async function applyPlan(
 async function makeChange(deps: WriteDeps, tenantId: string, change: Change): Promise<Agent | undefined> {
   const { action, file } = change
   if (action === 'same') return undefined
-  if (action === 'create') return createAgent(deps, tenantId, file.text)
+  if (action === 'create') return createAgent(deps, commandActor(), tenantId, file.text)
   const { id, version } = change.agent.row
-  return replaceAgent(deps, tenantId, id, file.text, `"${version}"`)
+  return replaceAgent(deps, commandActor(), tenantId, id, file.text, { ifMatch: `"${version}"` })
 }
 
 function renderOutcome({ change, written, agentKey }: Outcome): string[] {

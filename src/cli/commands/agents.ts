@@ -76,9 +76,9 @@ export function withAgents(
   key: string | undefined,
   run: (access: AgentAccess) => Promise<void>,
 ): Promise<void> {
-  return withDatabase(async (db, config) => {
+  return withDatabase(async (db, config, clock) => {
     const tenantId = await chooseParentKey(db, key)
-    const base = createDeps(db)
+    const base = createDeps(db, clock)
     await run({ deps: { ...base, agents: createAgentDirectory(db, base.clock) }, config, tenantId })
   })
 }

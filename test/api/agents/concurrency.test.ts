@@ -155,7 +155,14 @@ describe('concurrent calls with interleaved queries', () => {
     const { deps } = app.service
     const owner = app.key.slice('svc_'.length, 'svc_'.length + 12)
     const replace = (count: number, ifMatch?: string) =>
-      replaceAgent(deps, owner, agent_id, { yaml: numbered(count), format: 'yaml' }, ifMatch)
+      replaceAgent(
+        deps,
+        serviceActor,
+        owner,
+        agent_id,
+        { yaml: numbered(count), format: 'yaml' },
+        { ifMatch },
+      )
     return { app, deps, owner, agent_id, replace }
   }
 

@@ -1,6 +1,8 @@
 /** Rebuilds the request of an agent key, which is public, from the fields of the chat API that do not steer or bill the provider. */
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
+import { type Path, renderPath } from '../lib/formats/json.ts'
+import { findSizeProblem, findUnsafePart, type JsonSchema } from '../lib/formats/json-schema.ts'
 import { foreignId, jsonObject, label, longText } from '../lib/schema-bounds.ts'
 import { validate } from '../operations/pipeline.ts'
 import {
@@ -151,7 +153,34 @@ const PublicRequest = z.object({
 /** Drops nested fields that the chat API does not define, `service_tier` and `store`. @throws ServiceError `invalid_value` */
 export function toPublicRequest(request: ChatRequest): ChatRequest {
   assertChatApiOnly(request)
-  return validate(PublicRequest, request) as ChatRequest
+  const rebuilt = validate(PublicRequest, request) as z.output<typeof PublicRequest>
+  assertSafeSchemas(rebuilt)
+  return rebuilt
+}
+
+/** A provider resolves references and runs patterns, so the limits are those of an agent definition. */
+function assertSafeSchemas({ tools, response_format: format }: z.output<typeof PublicRequest>): void {
+  const toolSchemas = (tools ?? []).map((tool) => tool.function.parameters ?? {})
+  assertSize('tools', toolSchemas)
+  for (const [index, schema] of toolSchemas.entries())
+    assertSafe(['tools', index, 'function', 'parameters'], schema)
+  const answerSchema = format?.json_schema?.schema
+  if (answerSchema === undefined) return
+  const path = ['response_format', 'json_schema', 'schema']
+  assertSize(renderPath(path), [answerSchema])
+  assertSafe(path, answerSchema)
+}
+
+function assertSize(param: string, schemas: readonly JsonSchema[]): void {
+  const problem = findSizeProblem(schemas)
+  if (problem !== undefined) throw new ServiceError('invalid_value', `${param}: ${problem}`, { param })
+}
+
+function assertSafe(path: Path, schema: JsonSchema): void {
+  const fault = findUnsafePart(schema)
+  if (fault === undefined) return
+  const param = renderPath([...path, ...fault.path])
+  throw new ServiceError('invalid_value', `${param}: ${fault.problem}`, { param })
 }
 
 function assertChatApiOnly(request: ChatRequest): void {

@@ -30,7 +30,7 @@ export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList):
   const usage = isJsonObject(sent.usage) ? sent.usage : {}
   return {
     pieces: [normalized],
-    tokens: countIn(usage, usage.prompt_tokens === undefined ? 'total_tokens' : 'prompt_tokens'),
+    tokens: countIn(usage, usage.prompt_tokens == null ? 'total_tokens' : 'prompt_tokens'),
   }
 }
 

@@ -2,7 +2,7 @@
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { z } from 'zod'
-import { isJsonObject, type Path } from './json.ts'
+import { depthOf, isJsonObject, type Path } from './json.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
@@ -146,6 +146,8 @@ const mostBytes = 64 * 1024
 
 const mostNodes = 2000
 
+const mostLevels = 16
+
 /** Checks by the dialect that `$schema` names: draft-07 or 2020-12, the default. Unknown keywords are allowed. */
 export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
   const dialect = dialectOf(schema.$schema)
@@ -153,6 +155,16 @@ export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
   if (schema.type !== undefined && schema.type !== 'object')
     return { path: ['type'], problem: 'must be object' }
   return findKeywordFault(schema, dialect) ?? findReferenceFault(schema) ?? findPatternFault(schema)
+}
+
+/**
+ * Checks the schema of a caller, which goes to a provider: its depth, references and patterns. Keywords are
+ * left to the provider, because providers accept different dialects.
+ */
+export function findUnsafePart(schema: JsonSchema): SchemaFault | undefined {
+  if (depthOf(Buffer.from(JSON.stringify(schema))) > mostLevels)
+    return { path: [], problem: `must be nested at most ${mostLevels} levels deep` }
+  return findReferenceFault(schema) ?? findPatternFault(schema)
 }
 
 export function findSizeProblem(schemas: readonly JsonSchema[]): string | undefined {

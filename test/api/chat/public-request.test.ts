@@ -62,6 +62,54 @@ describe('an agent key', () => {
     expect(body).toBe(undefined)
   })
 
+  const nested = (levels: number): object =>
+    levels === 1 ? { type: 'object' } : { type: 'array', items: nested(levels - 1) }
+  const withSchema = (parameters: object) => ({
+    tools: [{ type: 'function', function: { name: 'a', parameters } }],
+  })
+
+  test.each<[what: string, param: string, request: object]>([
+    ['a schema with 17 levels', 'tools[0].function.parameters', withSchema(nested(17))],
+    [
+      'a remote reference',
+      'tools[0].function.parameters.$ref',
+      withSchema({ $ref: 'http://evil.example/s.json' }),
+    ],
+    [
+      'an invalid pattern',
+      'tools[0].function.parameters.properties.a.pattern',
+      withSchema({ properties: { a: { type: 'string', pattern: '(' } } }),
+    ],
+    ['schemas of more than 64 KiB', 'tools', withSchema({ description: 'a'.repeat(65_536) })],
+    ['schemas of more than 2,000 values', 'tools', withSchema({ enum: Array(2_000).fill(1) })],
+    [
+      'a remote reference in the schema of the answer',
+      'response_format.json_schema.schema.items.$ref',
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'a', schema: { items: { $ref: 'http://evil.example' } } },
+        },
+      },
+    ],
+  ])('is rejected with %s', async (_what, param, request) => {
+    const { answer, body } = await ask(request)
+    expect(answer).toMatchObject({ status: 400, body: { error: { param } } })
+    expect(body).toBe(undefined)
+  })
+
+  test.each<[what: string, schema: object]>([
+    ['16 levels', nested(16)],
+    ['a local reference', { $defs: { a: { type: 'string' } }, properties: { a: { $ref: '#/$defs/a' } } }],
+    [
+      'another dialect',
+      { $schema: 'http://json-schema.org/draft-04/schema#', minimum: 1, exclusiveMinimum: true },
+    ],
+  ])('can send a tool schema with %s', async (_what, schema) => {
+    const { answer, body } = await ask(withSchema(schema))
+    expect([answer.status, body.tools[0].function.parameters]).toEqual([200, schema])
+  })
+
   test('sends only known fields of tools, messages and options to the provider', async () => {
     const extra = { server_url: 'http://evil.example', cache_control: { type: 'ephemeral' } }
     const call = { id: 'c', type: 'function', function: { name: 'postMessage_search', arguments: '{}' } }

@@ -50,7 +50,7 @@ const { query, mutation } = operationsOf<Dependencies & { readonly agents: Agent
 export const agentsOperations = {
   create: mutation({
     http: { method: 'POST', path: '/v1/agents' },
-    request: { body: 'definition' },
+    request: { body: 'definition', definitionSchema },
     response: { status: 201 },
     docs: { summary: 'Create an agent' },
     input: DefinitionBody,
@@ -105,7 +105,12 @@ export const agentsOperations = {
 
   replace: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
-    request: { body: 'definition', bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
+    request: {
+      body: 'definition',
+      definitionSchema,
+      bodySchema: DefinitionBody,
+      headers: { 'if-match': 'if_match' },
+    },
     docs: {
       summary: 'Replace the definition of an agent',
       failures: { ...notFound, 412: 'The agent has changed since the version in `If-Match`.' },

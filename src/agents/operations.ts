@@ -2,14 +2,13 @@
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
+import { DEFINITION_BYTES_PER_REQUEST } from '../operations/body-cost.ts'
 import { operationsOf } from '../operations/operation.ts'
 import {
   createAgent,
   deleteAgent,
   entityTagOf,
   getAgent,
-  listAgents,
-  listVersions,
   replaceAgent,
   restoreVersion,
   rotateAgentKey,
@@ -17,6 +16,7 @@ import {
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
+import { listAgents, listVersions } from './list.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
@@ -30,6 +30,7 @@ import {
   AgentUpdated,
   AgentVersionList,
   AgentVersionReference,
+  AgentVersionsQuery,
   DefinitionBody,
   DefinitionReplacement,
   renderAgentCreated,
@@ -47,10 +48,16 @@ const { query, mutation } = operationsOf<Dependencies & { readonly agents: Agent
   wrongKind: 'invalid_api_key',
 })
 
+const definitionRequest = {
+  body: 'definition',
+  definitionSchema,
+  bytesPerRequest: DEFINITION_BYTES_PER_REQUEST,
+} as const
+
 export const agentsOperations = {
   create: mutation({
     http: { method: 'POST', path: '/v1/agents' },
-    request: { body: 'definition', definitionSchema },
+    request: definitionRequest,
     response: { status: 201 },
     docs: { summary: 'Create an agent' },
     input: DefinitionBody,
@@ -80,6 +87,7 @@ export const agentsOperations = {
   }),
 
   check: mutation({
+    request: definitionRequest,
     input: DefinitionBody,
     output: DefinitionCheck,
     run: ({ input }) => checkDefinition(input.yaml, input.format),
@@ -105,12 +113,7 @@ export const agentsOperations = {
 
   replace: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
-    request: {
-      body: 'definition',
-      definitionSchema,
-      bodySchema: DefinitionBody,
-      headers: { 'if-match': 'if_match' },
-    },
+    request: { ...definitionRequest, bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
     docs: {
       summary: 'Replace the definition of an agent',
       failures: { ...notFound, 412: 'The agent has changed since the version in `If-Match`.' },
@@ -172,10 +175,10 @@ export const agentsOperations = {
   versions: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/versions' },
     docs: { summary: 'List the versions of an agent', failures: notFound },
-    input: AgentReference,
+    input: AgentVersionsQuery,
     output: AgentVersionList,
     run: async ({ context: { deps, caller }, input }) =>
-      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id)),
+      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id, input.before)),
   }),
 
   restore: mutation({

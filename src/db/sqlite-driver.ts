@@ -10,7 +10,7 @@ import {
 } from 'kysely'
 import { systemClock } from '../lib/clock.ts'
 
-/** How long a statement waits for the write lock before it fails. */
+/** The longest time that a statement waits for the write lock. */
 export const LOCK_PATIENCE_MS = 5_000
 const RETRY_EVERY_MS = 10
 

@@ -4,6 +4,7 @@ import { definitionSchema } from '../agents/definition.ts'
 import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
 import {
+  assertSingleHeaders,
   bearerOf,
   clientAddressOf,
   implicitCredentialsOf,
@@ -59,6 +60,7 @@ export function createApp(options: AppOptions): App {
   const { deps } = options
   let isDraining = false
   const active = new Set<AbortController>()
+  const responses = new Set<ServerResponse>()
   const access = [authenticate, limitRate, checkSameOrigin, checkPermission] as const
   const endpoints = [
     createPageEndpoint(options, () => isDraining),
@@ -68,6 +70,7 @@ export function createApp(options: AppOptions): App {
   ]
   /** The steps of every request after `identifyRequest`, in order. */
   const steps: readonly Step<Deps>[] = [
+    ({ request }) => assertSingleHeaders(request),
     checkHost,
     routeTo(endpoints),
     ...access,
@@ -80,6 +83,8 @@ export function createApp(options: AppOptions): App {
   return {
     listener(request, response) {
       if (isDraining) response.shouldKeepAlive = false
+      responses.add(response)
+      response.once('close', () => responses.delete(response))
       // An error of the request stream must not end the process.
       request.on('error', () => {})
       response.on('error', () => response.destroy())
@@ -88,6 +93,7 @@ export function createApp(options: AppOptions): App {
     },
     beginDraining() {
       isDraining = true
+      for (const response of responses) response.shouldKeepAlive = false
     },
     abortCalls() {
       const reason = new ServiceError('service_unavailable', 'The server is shutting down.')

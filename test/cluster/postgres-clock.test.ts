@@ -1,4 +1,4 @@
-/** Tests that processes use the time of PostgreSQL instead of that of their own machine. */
+/** Tests that processes use the clock of PostgreSQL instead of their local clock. */
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { startDatabaseClock } from '../../src/db/database-clock.ts'
@@ -9,7 +9,7 @@ import { createTestDatabase } from '../support/postgres.ts'
 
 const HOUR_MS = 3_600_000
 
-test('a clock shows the time of the database, whatever the local clock shows and however it is set', async () => {
+test('a clock shows the time of the database, even if the local clock is wrong or is changed', async () => {
   const databaseUrl = await createTestDatabase()
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)

@@ -1,4 +1,4 @@
-/** Creates the tRPC link of the clients, which batches calls and streams each chat separately. */
+/** Creates the tRPC link of the clients, which batches calls and reads each stream separately. */
 
 import { httpBatchLink, httpBatchStreamLink, splitLink, type TRPCLink } from '@trpc/client'
 import { clientTransformer } from '../../src/operations/envelope.ts'
@@ -28,7 +28,7 @@ export function createApiLink({ url, headers, fetch: ownFetch }: ApiLinkOptions)
     }),
   }
   return splitLink({
-    condition: ({ path }) => path.startsWith('chat.'),
+    condition: ({ path }) => path.startsWith('chat.') || path === 'artifacts.watch',
     true: httpBatchStreamLink({ ...options, maxItems: 1 }),
     false: httpBatchLink({ ...options, maxURLLength: MAX_URL_LENGTH, maxItems: MAX_BATCH_SIZE }),
   })

@@ -96,21 +96,32 @@ export function useStatusStreams(artifacts: readonly Artifact[]): void {
       // Only the list reports the served file and whether there is a poster.
       if (!isActive(status)) void queries.invalidateQueries({ queryKey: ['artifacts'] })
     }
-    const streams = followed.split(' ').map((id) => follow(id, update))
-    return () => {
-      for (const stream of streams) stream.close()
-    }
+    const leaving = new AbortController()
+    for (const id of followed.split(' ')) void follow(id, update, leaving.signal)
+    return () => leaving.abort()
   }, [followed, isVisible, queries])
 }
 
-function follow(id: string, update: (status: ArtifactStatus) => void): EventSource {
-  const stream = new EventSource(`${addressOf(id)}/status`)
-  stream.addEventListener('message', ({ data }: MessageEvent<string>) => {
-    const status: ArtifactStatus = JSON.parse(data)
-    if (!isActive(status)) stream.close()
-    update(status)
-  })
-  return stream
+/** Reports each status until the artifact is inactive or the signal aborts. */
+async function follow(
+  id: string,
+  update: (status: ArtifactStatus) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      for await (const status of await api.artifacts.watch.query({ artifact_id: id }, { signal })) {
+        update(status)
+        if (!isActive(status)) return
+      }
+    } catch (thrown) {
+      const { status } = toFailure(thrown)
+      // The list is refreshed anyway, so a rejected stream is not requested again.
+      if (status >= 400 && status < 500) return
+    }
+    // The server ends long streams, and connections break.
+    await new Promise((resolve) => setTimeout(resolve, REFRESH_MS))
+  }
 }
 
 function withStatus(page: ArtifactPage, status: ArtifactStatus): ArtifactPage {

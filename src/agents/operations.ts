@@ -48,7 +48,11 @@ const { query, mutation } = operationsOf<Dependencies & { readonly agents: Agent
   wrongKind: 'invalid_api_key',
 })
 
-const definitionRequest = { body: 'definition', bytesPerRequest: DEFINITION_BYTES_PER_REQUEST } as const
+const definitionRequest = {
+  body: 'definition',
+  definitionSchema,
+  bytesPerRequest: DEFINITION_BYTES_PER_REQUEST,
+} as const
 
 export const agentsOperations = {
   create: mutation({

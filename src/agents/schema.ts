@@ -18,8 +18,9 @@ const tools = z.array(AgentTool)
 /** Exceeds what an HTTP header can contain. */
 const MAX_HEADER_LENGTH = 65_536
 
+/** Ignores unknown fields, as definitions accept unknown keys. */
 export const DefinitionBody = z
-  .strictObject({
+  .object({
     yaml: longText().meta({ description: 'The agent definition, as YAML (or Markdown with front matter).' }),
     format: z.enum(['yaml', 'markdown']).default('yaml').meta({ description: 'Format of `yaml`.' }),
   })

@@ -33,6 +33,11 @@ import { openStatusPage } from './status-page.ts'
 import { uploadExtensions } from './tus.ts'
 
 const byId = { path: ArtifactReference } as const
+/** The types of converted bytes, then any other type, because an original is served with its own. */
+const artifactTypes = ['video/mp4', 'image/jpeg', 'image/webp', 'text/vtt', '*/*']
+const artifactTypesText =
+  'Returns the converted bytes: MP4 for videos, JPEG or WebP for pictures, WebVTT for captions. An original that was not converted is returned with the media type that its bytes have.'
+
 const bytesFailures = {
   404: 'The artifact has no content, or is not ready yet.',
   416: 'The range starts after the last byte.',
@@ -115,8 +120,8 @@ export const artifactsOperations = {
     http: { method: 'GET', path: '/artifacts/{artifact_id}' },
     rpc: false,
     request: byId,
-    response: { download: true },
-    docs: { summary: 'Download an artifact', failures: bytesFailures },
+    response: { download: artifactTypes },
+    docs: { summary: 'Download an artifact', description: artifactTypesText, failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller }, input }) => openArtifact(deps, caller, input.artifact_id),
@@ -126,7 +131,7 @@ export const artifactsOperations = {
     http: { method: 'GET', path: '/artifacts/{artifact_id}/poster' },
     rpc: false,
     request: byId,
-    response: { download: true },
+    response: { download: ['image/jpeg'] },
     docs: { summary: 'Download the poster image of a video', failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),

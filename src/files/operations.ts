@@ -63,7 +63,7 @@ export const filesOperations = {
   content: query({
     http: { method: 'GET', path: '/v1/files/{file_id}/content' },
     rpc: false,
-    response: { download: true },
+    response: { download: ['*/*'] },
     docs: {
       summary: 'Download the content of a file',
       failures: { ...notFound, 416: 'The range starts after the last byte.' },

@@ -1,7 +1,12 @@
 /** Generates the OpenAPI document from the operation records. */
 
 import { z } from 'zod'
-import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
+import {
+  createDocument,
+  type ZodOpenApiComponentsObject,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiPathsObject,
+} from 'zod-openapi'
 import packageJson from '../../package.json' with { type: 'json' }
 import { isAboutArtifacts, isOpenToOrigins } from '../http/response.ts'
 import { type ErrorShape, errorShapeOf } from './errors.ts'
@@ -43,7 +48,10 @@ export function renderOpenapi(
     servers: [{ url: '/', description: 'This server' }],
     tags,
     paths: { ...paths, ...otherPaths } as ZodOpenApiPathsObject,
-    components: { securitySchemes, schemas: eventSchemas(operations) },
+    components: {
+      securitySchemes,
+      schemas: { ...eventSchemas(operations), ...definitionSchemas(operations) },
+    },
   })
 }
 
@@ -68,7 +76,7 @@ function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
         headers: auth.isUncounted ? protocolHeaders : limitHeaders,
         content: answer,
       },
-      ...(response.download ? downloadAnswers : {}),
+      ...(response.download ? renderDownloadAnswers(response.download) : {}),
       ...renderFailures(operation),
     },
   } as ZodOpenApiOperationObject
@@ -76,9 +84,7 @@ function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
 
 function renderAnswer({ response = {}, output }: RestOperation): Record<string, object> {
   if (response.page !== undefined) return page
-  return response.download
-    ? { 'application/octet-stream': { schema: binary } }
-    : { 'application/json': { schema: output } }
+  return response.download ? downloadContent(response.download) : { 'application/json': { schema: output } }
 }
 
 function renderInput({
@@ -119,7 +125,12 @@ function renderBody(request: RequestOptions, schema: z.ZodType) {
     required: !schema.safeParse({}).success,
     content: {
       'application/json': { schema },
-      ...Object.fromEntries(raw.map((mediaType) => [mediaType, { schema: { type: 'string' as const } }])),
+      ...Object.fromEntries(
+        raw.map((mediaType) => [
+          mediaType,
+          { schema: isYaml(mediaType) ? definitionReference : markdownText },
+        ]),
+      ),
     },
   }
 }
@@ -168,16 +179,45 @@ const downloadConditions = z.object({
     .meta({ description: 'ETag of the copy that the client already has.' }),
 })
 
-const downloadAnswers = {
-  206: {
-    description: 'The requested range.',
-    headers: {
-      'Content-Range': { description: 'The returned range and the total size.', schema: { type: 'string' } },
+function renderDownloadAnswers(mediaTypes: readonly string[]) {
+  const contentRange = {
+    description: 'The returned range and the total size.',
+    schema: { type: 'string' },
+  } as const
+  return {
+    206: {
+      description: 'The requested range.',
+      headers: { 'Content-Range': contentRange },
+      content: downloadContent(mediaTypes),
     },
-    content: { 'application/octet-stream': { schema: binary } },
-  },
-  304: { description: 'Not modified: the ETag matches `If-None-Match`.' },
+    304: { description: 'Not modified: the ETag matches `If-None-Match`.' },
+  } as const
+}
+
+function downloadContent(mediaTypes: readonly string[]) {
+  return Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema: binary }]))
+}
+
+const DEFINITION_ID = 'AgentDefinition'
+const definitionReference = { $ref: `#/components/schemas/${DEFINITION_ID}` }
+const markdownText = {
+  type: 'string',
+  description: 'The fields of the definition as YAML front matter, then the instructions.',
 } as const
+
+function isYaml(mediaType: string): boolean {
+  return definitionFormats[mediaType] === 'yaml'
+}
+
+type Schemas = NonNullable<ZodOpenApiComponentsObject['schemas']>
+
+/** Collects the schema of definitions, which is not a Zod schema of a body. */
+function definitionSchemas(operations: readonly RestOperation[]): Schemas {
+  const found = operations.find(({ request }) => request?.definitionSchema !== undefined)
+  if (found?.request?.definitionSchema === undefined) return {}
+  const { $schema, ...schema } = found.request.definitionSchema
+  return { [DEFINITION_ID]: schema } as Schemas
+}
 
 /** Collects event schemas, which the generator does not find because responses describe events as strings. */
 function eventSchemas(operations: readonly RestOperation[]): Record<string, z.ZodType> {

@@ -32,6 +32,8 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   /** Validates the path parameters, before the caller is authenticated. */
   readonly path?: z.ZodType
   readonly body?: 'definition'
+  /** The JSON Schema of a definition in YAML; required with `body`. */
+  readonly definitionSchema?: Readonly<Record<string, unknown>>
   /** Set when the body is a form with a `file`: returns where to store the file, and its maximum size. */
   readonly upload?: (context: CallContext<C, D>) => Promise<Pick<UploadOptions, 'files' | 'limit'>>
   /** The schema of the body when the input also has path or header fields. */
@@ -50,8 +52,8 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
 
 interface ResponseOptions {
   readonly status?: 201
-  /** The response is bytes that a client uploaded. */
-  readonly download?: true
+  /** Set when the response is stored bytes: the media types that the document names. */
+  readonly download?: readonly string[]
   /** Set when the response is a page; renders failures as pages too. */
   readonly page?: (failure: ServiceError) => Page
   readonly events?: z.ZodType

@@ -1,5 +1,6 @@
 /** Builds the app: the steps that every request passes through, and the routes that are not operations, such as pages. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { definitionSchema } from '../agents/definition.ts'
 import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
 import {
@@ -176,6 +177,7 @@ function createServiceRoutes(
       }),
     ],
     ['/openapi.json', publicRoute((call) => call.writeJson(200, [options.openapi]))],
+    ['/agent-definition.schema.json', publicRoute((call) => writeJson(call, 200, definitionSchema))],
   ]
 }
 

@@ -9,6 +9,7 @@ import { FULL, listIds, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { failAt, readTables } from '../../support/database.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import { createTypedClient } from '../../support/rpc.ts'
 
 const chat = (app: TestApp, key: string) =>
   app.call('POST', '/v1/chat/completions', { key, body: { messages: [{ role: 'user', content: 'hi' }] } })
@@ -32,6 +33,18 @@ describe('creating an agent', () => {
       parent_key: app.key.slice(0, 'svc_'.length + 12),
       created_at: 1_800_000_000,
     })
+  })
+
+  test('ignores unknown JSON fields next to the definition, as it accepts unknown keys in it', async () => {
+    const app = await startApp()
+    const yaml = `${GREETER}color: red\n`
+    const created = await app.call('POST', '/v1/agents', { body: { yaml, name: 'Other' } })
+    expect(created.status).toBe(201)
+    const path = `/v1/agents/${created.body.agent_id}`
+    expect((await app.call('PUT', path, { body: { yaml, name: 'Other' } })).status).toBe(200)
+    expect((await app.call('GET', path)).body).toMatchObject({ yaml, version: 2 })
+    const typed = createTypedClient(app).agents
+    expect(await typed.create.mutate({ yaml, ...{ name: 'Other' } })).toHaveProperty('agent_key')
   })
 
   test('returns a key that can chat immediately', async () => {

@@ -188,7 +188,6 @@ describe('the body of a definition request', () => {
   })
 
   test.each([
-    ['an unknown field', { yaml: GREETER, name: 'X' }, 'name'],
     ['no definition', {}, 'yaml'],
     ['a definition that is an object', { yaml: { name: 'X' } }, 'yaml'],
     ['a definition that is null', { yaml: null }, 'yaml'],

@@ -154,3 +154,20 @@ describe('reading the status of an artifact', () => {
     })
   })
 })
+
+test('the typed client watches an upload until it is ready', async () => {
+  const app = await startApp()
+  const upload = await beginUpload(app, { size: 10, metadata: { artifactId: ID, kind: 'project' } })
+  const states: string[] = []
+  let isSent = false
+  for await (const { state } of await createTypedClient(app).artifacts.watch.query({ artifact_id: ID })) {
+    if (states.at(-1) !== state) states.push(state)
+    if (state === 'uploading' && !isSent) {
+      isSent = true
+      await patchUpload(app, upload, 0, tenBytes)
+    }
+    if (state === 'ready') break
+  }
+  expect(states[0]).toBe('uploading')
+  expect(states.at(-1)).toBe('ready')
+})

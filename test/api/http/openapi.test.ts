@@ -156,7 +156,7 @@ describe.each(operations)('$id', ({ http, auth, request, response }) => {
     }
     if (response?.download) {
       for (const status of [200, 206]) {
-        expect(Object.keys(documented.responses[status].content)).toEqual(['application/octet-stream'])
+        expect(Object.keys(documented.responses[status].content)).toEqual(response.download)
       }
       expect(names).toEqual(
         expect.arrayContaining(['header Range', 'header If-Range', 'header If-None-Match']),
@@ -168,6 +168,41 @@ describe.each(operations)('$id', ({ http, auth, request, response }) => {
         'text/event-stream',
       ])
     }
+  })
+})
+
+describe('the schema of agent definitions', () => {
+  test('is the body of each YAML media type, and is served for editors', async () => {
+    const app = await startApp()
+    const document = (await app.call('GET', '/openapi.json', { key: null })).body
+    for (const [path, method] of [
+      ['/v1/agents', 'post'],
+      ['/v1/agents/{agent_id}', 'put'],
+    ] as const) {
+      const { content } = document.paths[path][method].requestBody
+      for (const mediaType of ['application/yaml', 'text/yaml', 'application/x-yaml'])
+        expect(content[mediaType].schema).toEqual({ $ref: '#/components/schemas/AgentDefinition' })
+      expect(content['text/markdown'].schema.type).toBe('string')
+    }
+    const { $schema, ...served } = (await app.call('GET', '/agent-definition.schema.json', { key: null }))
+      .body
+    expect($schema).toBe('https://json-schema.org/draft/2020-12/schema')
+    expect(document.components.schemas.AgentDefinition).toEqual(served)
+    const validate = new Ajv2020({ strict: false }).compile(served)
+    expect(validate({ name: 'A', instructions: 'B', unknown: 1 })).toBe(true)
+    expect(validate({ name: 'A', instructions: 'B', temperature: 3 })).toBe(false)
+  })
+
+  test('names the media types of downloads', () => {
+    const types = (path: string) => Object.keys(document.paths[path].get.responses[200].content)
+    expect(types('/artifacts/{artifact_id}')).toEqual([
+      'video/mp4',
+      'image/jpeg',
+      'image/webp',
+      'text/vtt',
+      '*/*',
+    ])
+    expect(types('/artifacts/{artifact_id}/poster')).toEqual(['image/jpeg'])
   })
 })
 

@@ -110,8 +110,8 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
     what: 'artifacts',
     places: listArtifactPlaces(db, store),
     blobs: store.blobs,
-    async deleteExpired(limit) {
-      const rows = await deleteExpiredArtifacts(db, unixSeconds(clock), limit)
+    async deleteExpired(limit, nowMs) {
+      const rows = await deleteExpiredArtifacts(db, Math.floor(nowMs / 1000), limit)
       for (const { id, blob } of rows) {
         if (blob !== null) await store.resumable.delete(blob)
         changes.publish(id)

@@ -107,7 +107,7 @@ export async function* watchWithinLimit(
   try {
     yield* watchStatus(context.deps, context.caller, id, signal)
   } finally {
-    release()
+    await release()
   }
 }
 

@@ -74,7 +74,7 @@ function readNewLength(headers: Headers): number | undefined {
 
 function readOffset(headers: Headers): number {
   const offset = readCount(headers, 'Upload-Offset')
-  if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset: is required')
+  if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset is required')
   return offset
 }
 

@@ -71,7 +71,7 @@ export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promi
   return { copied, copiedBytes, lost }
 }
 
-/** Runs `count` tasks at a time. Rejects with the first failure once the others have ended. */
+/** Runs up to `count` tasks at a time. After a failure it starts no more tasks, and rejects once the running ones end. */
 async function forEachAtOnce<T>(
   count: number,
   items: AsyncIterable<T>,

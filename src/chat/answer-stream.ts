@@ -1,10 +1,13 @@
 /** Reads a model's streamed answer, normalizes it, and forwards the original bytes wherever possible. */
+
+import { within } from '../lib/timeout.ts'
 import { failCall, toAnswerAttributes } from '../providers/call-span.ts'
 import type { AnswerNames } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { type AnswerOptions, type Ask, type ModelAnswer, noUsage } from './model-answer.ts'
 import { ChunkNormalizer } from './normalize-chunks.ts'
+import { parseEvent } from './parse-answer.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
 import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
 
@@ -20,6 +23,10 @@ export const askForStream: Ask = async (backend, request, span, options) => {
     throw thrown
   }
 }
+
+/** The time that a provider has for its usage and `[DONE]` after the finish reasons. */
+const AFTER_FINISH_MS = 3_000
+const noMore = { done: true, value: undefined } as const
 
 class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
@@ -69,7 +76,7 @@ class StreamedAnswer implements ModelAnswer {
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
-      const read = await this.source.next()
+      const read = await this.read()
       if (read.done) return this.assertFinished(this.options.choices)
       const run = this.reader.push(read.value)
       const wanted = run === undefined ? undefined : this.take(run)
@@ -78,6 +85,18 @@ class StreamedAnswer implements ModelAnswer {
       return wanted
     }
     return this.assertFinished(1)
+  }
+
+  /** Reads from the provider. After the finish reasons only usage may follow: a connection that fails then ends the stream. */
+  private async read(): Promise<IteratorResult<Uint8Array, void>> {
+    const next = this.source.next()
+    if (!this.hasFinished) return next
+    try {
+      return await within(AFTER_FINISH_MS, next, () => noMore)
+    } catch (thrown) {
+      if (thrown instanceof BackendFailure) return noMore
+      throw thrown
+    }
   }
 
   *finish(loop: ToolLoop, names: AnswerNames | undefined): Generator<Uint8Array> {
@@ -114,6 +133,10 @@ class StreamedAnswer implements ModelAnswer {
     else await leave()
   }
 
+  private get hasFinished(): boolean {
+    return this.normalizer.finishedChoices >= this.options.choices
+  }
+
   /** Accepts a stream that ends without `[DONE]`, but not one in which a choice has no finish reason. */
   private assertFinished(choices: number): undefined {
     if (this.normalizer.finishedChoices >= choices) return undefined
@@ -143,7 +166,7 @@ class StreamedAnswer implements ModelAnswer {
     const data = dataOf(event)
     this.isDone = data === '[DONE]'
     if (data === undefined || this.isDone) return []
-    const chunk = parseChunk(data)
+    const chunk = parseEvent(data)
     const normalized = this.normalizer.take(chunk)
     return normalized[0] === chunk ? [event] : normalized.map(encodeEvent)
   }
@@ -152,20 +175,21 @@ class StreamedAnswer implements ModelAnswer {
 /** Concatenates strings and lists across deltas; for any other field the last value wins. */
 function joinDeltas(deltas: readonly Readonly<Record<string, unknown>>[]): SaidMessage {
   const said: Record<string, unknown> & { content: string | null } = { content: null }
+  const lists = new Map<string, unknown[]>()
   for (const [field, piece] of deltas.flatMap((delta) => Object.entries(delta))) {
     const before = said[field]
     if (piece === null || field === 'role') continue
     if (typeof before === 'string' && typeof piece === 'string') said[field] = before + piece
-    else if (Array.isArray(before) && Array.isArray(piece)) said[field] = [...before, ...piece]
-    else said[field] = piece
+    else if (Array.isArray(piece)) {
+      // Copying the list for each piece would take quadratic time.
+      const list = lists.get(field) ?? []
+      for (const item of piece) list.push(item)
+      said[field] = list
+      lists.set(field, list)
+    } else {
+      said[field] = piece
+      lists.delete(field)
+    }
   }
   return said
-}
-
-function parseChunk(data: string): unknown {
-  try {
-    return JSON.parse(data)
-  } catch (cause) {
-    throw new BackendFailure('protocol', 'an event is not JSON', { cause })
-  }
 }

@@ -61,7 +61,7 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
   try {
     const { usage, deadline } = await run.acquire(client)
     for (;;) {
-      const answer = await run.ask(deadline.signal)
+      const answer = await run.ask(deadline)
       try {
         for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
           if (!run.hasBegun) {
@@ -131,8 +131,8 @@ class TurnRun {
     const { backendFirstEventMs, streamMaxMs, backendTotalMs } = deps.config.timings
     if (isStream) this.releaseStreams = await deps.shared.streams.acquire(streamQuotas(this.context))
     const deadline = isStream
-      ? new Deadline(client, backendFirstEventMs, streamMaxMs)
-      : new Deadline(client, backendTotalMs, backendTotalMs)
+      ? new Deadline(deps.clock, client, { firstEventMs: backendFirstEventMs, totalMs: streamMaxMs })
+      : new Deadline(deps.clock, client, { firstEventMs: backendTotalMs, totalMs: backendTotalMs })
     this.deadline = deadline
     const usage = await deps.usage.begin({
       operation: 'chat',
@@ -148,11 +148,11 @@ class TurnRun {
     return { usage, deadline }
   }
 
-  async ask(signal: AbortSignal): Promise<ModelAnswer> {
+  async ask(deadline: Deadline): Promise<ModelAnswer> {
     const { turn, context, loop } = this
     const { deps } = context
     const ask = turn.isStream ? askForStream : askForCompletion
-    this.answer = await this.attempts.run(signal, ({ backend, model }, span) =>
+    this.answer = await this.attempts.run(deadline, ({ backend, model }, span, signal) =>
       ask(backend, { body: backendBody(loop.request, model, turn.isStream), signal }, span, {
         choices: turn.request.n ?? 1,
         withholdsCalls: turn.tools !== undefined,
@@ -185,8 +185,8 @@ class TurnRun {
 
   /** Releases the turn's resources; a usage record that is still open means that the client disconnected. */
   async release(failure: unknown, client: AbortSignal): Promise<void> {
-    this.releaseStreams?.()
     this.deadline?.release()
+    await this.releaseStreams?.()
     await this.answer?.close()
     if (failure === undefined) await this.usage?.end('left')
     else await this.usage?.fail(failure, client)

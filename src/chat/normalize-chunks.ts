@@ -1,9 +1,10 @@
 /** Normalizes the chunks of all providers, and records the tool calls and usage that the turn needs. */
 import { isDeepStrictEqual } from 'node:util'
-import { isJsonObject } from '../lib/formats/json.ts'
+import { isJsonObject, toCount } from '../lib/formats/json.ts'
 import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import { type AnswerOptions, hasNames, toUsage } from './model-answer.ts'
+import { assertCallCount, assertChoiceCount } from './parse-answer.ts'
 import { argumentsText, type ToolCall } from './tool-loop.ts'
 
 type Fields = Record<string, unknown>
@@ -58,6 +59,8 @@ export class ChunkNormalizer {
     if (isJsonObject(usage)) this.usage = toUsage(usage)
     else if (usage !== undefined) head.usage = usage
     if (choices.length === 0) return []
+    // Each choice becomes a separate chunk with a copy of the other fields.
+    assertChoiceCount(choices.length, this.options.choices)
     this.nameChunk(head)
     const normalized = choices
       .flatMap((choice) => this.takeChoice(choice))
@@ -67,7 +70,7 @@ export class ChunkNormalizer {
 
   private takeChoice(sent: unknown): Fields[] {
     if (!isJsonObject(sent)) throw new BackendFailure('protocol', 'a choice is not an object')
-    const index = typeof sent.index === 'number' ? sent.index : 0
+    const index = toCount(sent.index, 0) ?? 0
     const state = this.stateOf(index)
     const delta = this.takeDelta(state, isJsonObject(sent.delta) ? sent.delta : {})
     const added = { ...sent, index, delta, finish_reason: null }
@@ -94,7 +97,7 @@ export class ChunkNormalizer {
 
   private nameChunk(head: Fields): void {
     const { continued, newNames } = this.options
-    const isNamed = continued === undefined && head.object !== undefined && hasNames(head)
+    const isNamed = continued === undefined && head.object === 'chat.completion.chunk' && hasNames(head)
     this.names ??=
       continued ?? (isNamed ? { id: head.id, created: head.created, model: head.model } : newNames())
     if (isNamed) return
@@ -105,6 +108,7 @@ export class ChunkNormalizer {
   private stateOf(index: number): ChoiceState {
     let state = this.states.get(index)
     if (state === undefined) {
+      assertChoiceCount(this.states.size + 1, this.options.choices)
       state = {
         hasRole: this.options.continued !== undefined,
         finish: undefined,
@@ -147,14 +151,13 @@ interface FirstDelta extends ToolCall {
 }
 
 interface PartialCall {
-  /** The provider's index, which may be missing or not start at 0. */
-  readonly sentIndex: CallDelta['index']
   readonly first: FirstDelta
   arguments: string
 }
 
 class ToolCallAssembler {
   private readonly calls: PartialCall[] = []
+  private readonly callsByIndex = new Map<number, readonly PartialCall[]>()
   private readonly newId: () => string
 
   constructor(newId: () => string) {
@@ -189,6 +192,7 @@ class ToolCallAssembler {
   }
 
   private start(delta: CallDelta): FirstDelta {
+    assertCallCount(this.calls.length + 1)
     const { type, function: called, ...rest } = delta
     const text = argumentsText(called?.arguments)
     const first: FirstDelta = {
@@ -198,18 +202,26 @@ class ToolCallAssembler {
       type: type ?? 'function',
       ...(called ? { function: { ...called, name: called.name ?? '', arguments: text } } : {}),
     }
-    this.calls.push({ sentIndex: delta.index, first, arguments: text })
+    const call: PartialCall = { first, arguments: text }
+    this.calls.push(call)
+    if (typeof delta.index === 'number')
+      this.callsByIndex.set(delta.index, [...this.callsAt(delta.index), call])
     return first
   }
 
   /** Treats a new id or name as a new call when the provider repeats or omits the index. */
   private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
     const isPlaced = typeof index === 'number'
-    const candidates = isPlaced ? this.calls.filter((call) => call.sentIndex === index) : this.calls
+    const candidates = isPlaced ? this.callsAt(index) : this.calls
     if (id) return candidates.find(({ first }) => first.id === id)
     const last = candidates.at(-1)
     const isRenamed = !isPlaced && called?.name && called.name !== last?.first.function?.name
     return isRenamed ? undefined : last
+  }
+
+  /** Lists the calls with the provider's index, which may be missing or not start at 0. */
+  private callsAt(index: number): readonly PartialCall[] {
+    return this.callsByIndex.get(index) ?? []
   }
 }
 

@@ -9,10 +9,13 @@ const BOUNDARY = '\n\n'
 const LF = 0x0a
 const CR = 0x0d
 const NOTHING = Buffer.alloc(0)
+const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
 /** Collects bytes split at any position, and returns runs of complete events with LF line endings. */
 export class EventReader {
   private carried: Buffer = NOTHING
+  /** The first bytes while they may be part of a byte order mark; undefined after it. */
+  private start: Buffer | undefined = NOTHING
   private endedInCr = false
   private receivedBytes = 0
 
@@ -20,7 +23,8 @@ export class EventReader {
   push(bytes: Uint8Array): Buffer | undefined {
     this.receivedBytes += bytes.length
     if (this.receivedBytes > MAX_STREAM_BYTES) throw tooMuch('stream', MAX_STREAM_BYTES)
-    const fresh = this.withPlainLineEnds(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
+    const read = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+    const fresh = this.withPlainLineEnds(this.start === undefined ? read : this.withoutMark(this.start, read))
     const known = this.carried.length === 0 ? fresh : Buffer.concat([this.carried, fresh])
     const end = known.lastIndexOf(BOUNDARY)
     if (end === -1) {
@@ -30,6 +34,16 @@ export class EventReader {
     }
     this.carried = known.subarray(end + BOUNDARY.length)
     return known.subarray(0, end + BOUNDARY.length)
+  }
+
+  /** Drops one byte order mark at the start (WHATWG HTML, 9.2.5); it may be split across reads. */
+  private withoutMark(start: Buffer, read: Buffer): Buffer {
+    const known = Buffer.concat([start, read])
+    const isMark = known.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK.subarray(0, known.length))
+    const isUndecided = isMark && known.length < BYTE_ORDER_MARK.length
+    this.start = isUndecided ? known : undefined
+    if (isUndecided) return NOTHING
+    return isMark ? known.subarray(BYTE_ORDER_MARK.length) : known
   }
 
   /** Converts CRLF and CR to LF; a CRLF may be split across two reads. */

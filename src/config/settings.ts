@@ -224,7 +224,9 @@ const backend = {
     ),
   PARLEY_BACKEND_ATTEMPTS: integer(1, 10)
     .prefault('3')
-    .describe('Maximum number of calls to the model provider for one request, including the first.'),
+    .describe(
+      'Maximum number of calls to the model provider for one request, including the first. Each fallback model is called at least once, also beyond this number.',
+    ),
   PARLEY_BREAKER_CALLS: limit()
     .prefault('10')
     .describe(
@@ -274,6 +276,7 @@ const limits = {
   PARLEY_MAX_UPLOAD_BYTES: integer(1, TEBIBYTE)
     .prefault('5368709120')
     .describe('Maximum upload size, in bytes; cannot be turned off.'),
+  PARLEY_MAX_AGENTS: limit().prefault('1000').describe('Agents of each parent key.'),
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1024 * TEBIBYTE)
     .prefault('53687091200')
     .describe('Maximum total size of the files and artifacts of one parent key, in bytes.'),
@@ -316,13 +319,17 @@ const times = {
     .describe('Time until the first byte of the provider response, per attempt.'),
   PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds()
     .prefault('120')
-    .describe('Time until the first event of the provider response, across all attempts.'),
+    .describe(
+      'Time until the first event of the provider response, across all attempts. A model that has a fallback gets half of the time left.',
+    ),
   PARLEY_BACKEND_IDLE_SECONDS: seconds()
     .prefault('60')
     .describe('Time between two chunks of a streamed provider response.'),
   PARLEY_BACKEND_TOTAL_SECONDS: seconds()
     .prefault('600')
-    .describe('Total time for a provider response that is not streamed.'),
+    .describe(
+      'Total time for a provider response that is not streamed. A model that has a fallback gets half of the time left.',
+    ),
   PARLEY_STREAM_MAX_SECONDS: seconds().prefault('900').describe('Total time for a stream to a client.'),
   PARLEY_TOOL_SECONDS: seconds()
     .prefault('30')

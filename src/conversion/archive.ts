@@ -90,7 +90,7 @@ function readName(entry: Entry, { fileName }: LocalFileHeader): string {
   const names = [entry.fileNameRaw, fileName].flatMap((raw) => decodeNames(entry, raw))
   for (const name of names) assertName(name)
   if (!fileName.equals(entry.fileNameRaw))
-    throw unconvertible('The archive contains a file with two different names.')
+    throw unconvertible('The archive stores two different names for the same file. Create it again.')
   return decodeNames(entry, fileName)[0]
 }
 

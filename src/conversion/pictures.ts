@@ -8,9 +8,9 @@ import { dangerous, isDiskFull, type Outcome, unconvertible } from './job.ts'
 const MAX_SIDE_PIXELS = 4_096
 const MAX_PIXELS = 50e6
 const SECONDS = 10
-/** Encoders write 1 to 20. */
+/** Encoders write 1 to 20 scans. */
 const MAX_SCANS = 100
-/** Photos have fewer than 20 pixels per byte, single-color images a few hundred. */
+/** An image over the size limit counts as a decompression bomb above this ratio. Photos stay below 20. */
 const BOMB_PIXELS_PER_BYTE = 200
 
 sharp.cache(false)

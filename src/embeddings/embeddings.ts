@@ -48,16 +48,15 @@ function toUsage(tokens: number): Usage {
 }
 
 async function embed(
-  { config }: Pick<Dependencies, 'config'>,
+  { config, clock }: Pick<Dependencies, 'config' | 'clock'>,
   attempts: Attempts,
   request: EmbeddingsRequest,
   client: AbortSignal,
 ): Promise<EmbeddedList> {
   const { backendTotalMs } = config.timings
-  const deadline = new Deadline(client, backendTotalMs, backendTotalMs)
-  const { signal } = deadline
+  const deadline = new Deadline(clock, client, { firstEventMs: backendTotalMs, totalMs: backendTotalMs })
   try {
-    return await attempts.run(signal, async ({ backend, model }, span) => {
+    return await attempts.run(deadline, async ({ backend, model }, span, signal) => {
       const body = { ...request, model }
       const pieces = await backend.embed({ body, signal, trace: span?.headers })
       const list = toWantedList(pieces, {

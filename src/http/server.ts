@@ -1,11 +1,14 @@
 /** Creates the HTTP server, sets its limits, and shuts it down gracefully. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { StartupError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
 
 const ABORTED_CALLS_MS = 2_000
 const CLOSE_IDLE_EVERY_MS = 50
+/** More than the connections that wait in the backlog of Node's server, which is 511 long. */
+const MAX_ACCEPT_TURNS = 1_024
 
 /** Sets no timeout for a whole request, because uploads and streams may take long; body readers have their own. */
 function createHttpServer(listener: RequestListener): Server {
@@ -47,7 +50,9 @@ export function urlOf(server: Server): string {
 /** The returned function stops accepting connections, waits up to `graceMs` for active responses, then aborts the rest. */
 export function createDrain(server: Server): (graceMs: number, abortCalls: () => void) => Promise<void> {
   const open = new Set<Socket>()
+  let accepted = 0
   server.on('connection', (socket: Socket) => {
+    accepted += 1
     open.add(socket)
     socket.once('close', () => open.delete(socket))
   })
@@ -59,7 +64,17 @@ export function createDrain(server: Server): (graceMs: number, abortCalls: () =>
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
   }
 
+  /** Accepts the connections that wait in the backlog, which closing would reset. Node accepts one in each turn of its loop. */
+  async function acceptWaiting(): Promise<void> {
+    for (let turn = 0, quietTurns = 0; turn < MAX_ACCEPT_TURNS && quietTurns < 3; turn++) {
+      const before = accepted
+      await nextTurn()
+      quietTurns = accepted === before ? quietTurns + 1 : 0
+    }
+  }
+
   return async (graceMs, abortCalls) => {
+    await acceptWaiting()
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     const closing = setInterval(closeIdle, CLOSE_IDLE_EVERY_MS)
     const isClosed = closed.then(() => true)

@@ -24,7 +24,7 @@ interface AttemptDeps {
 
 export type Routes = readonly [ModelRoute, ...ModelRoute[]]
 
-type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined) => Promise<T>
+type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined, signal: AbortSignal) => Promise<T>
 
 /** Makes the attempts of a turn; all its model calls share one retry limit. */
 export class Attempts {
@@ -52,19 +52,23 @@ export class Attempts {
   }
 
   /** Retries until a model answers. @throws BackendFailure of the last attempt; rethrows any other error of `ask` immediately. */
-  async run<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
+  async run<T>(deadline: Deadline, ask: Ask<T>): Promise<T> {
     for (;;) {
       const breaker = this.deps.breakers.of(this.route)
       const state = breaker.enter()
       if (state !== 'open' || !this.hasFallback) {
+        const { signal, release } = this.hasFallback ? deadline.halve() : deadline.whole
         try {
-          const answer = state === 'closed' ? await this.askAgain(signal, ask) : await this.askOnce(ask)
+          const answer =
+            state === 'closed' ? await this.askAgain(signal, ask) : await this.askOnce(signal, ask)
           breaker.settle(state, 'answered')
           return answer
         } catch (thrown) {
           breaker.settle(state, outcomeOf(thrown))
           const isFinal = !(thrown instanceof BackendFailure) || isCallersMistake(thrown)
-          if (signal.aborted || isFinal || !this.hasFallback) throw thrown
+          if (deadline.signal.aborted || isFinal || !this.hasFallback) throw thrown
+        } finally {
+          release()
         }
       }
       this.meter.fallbacks.inc()
@@ -95,12 +99,12 @@ export class Attempts {
     this.deps.metrics.backendFailed(this.route.backend.name, nameFailure(thrown))
   }
 
-  private async askOnce<T>(ask: Ask<T>): Promise<T> {
+  private async askOnce<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     this.count += 1
     this.meter.attempts.inc()
     const span = this.beginCall(this.route, this.count)
     try {
-      return await ask(this.route, span)
+      return await ask(this.route, span, signal)
     } catch (thrown) {
       failCall(span, thrown)
       span?.end()
@@ -112,7 +116,7 @@ export class Attempts {
   private async askAgain<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     for (let retries = 0; ; retries++) {
       try {
-        return await this.askOnce(ask)
+        return await this.askOnce(signal, ask)
       } catch (thrown) {
         if (signal.aborted || this.retriesLeft === 0 || !(thrown instanceof BackendFailure)) throw thrown
         const pauseMs = this.pauseBefore(thrown, retries)
@@ -126,6 +130,8 @@ export class Attempts {
 
   private pauseBefore(failure: BackendFailure, retries: number): number | undefined {
     if (!isRetryable(failure)) return undefined
+    // A model that hangs would use up the time of the fallback.
+    if (failure.kind === 'timeout' && this.hasFallback) return undefined
     const { retryAfterSeconds } = failure
     if (retryAfterSeconds !== undefined) {
       const longestMs = this.hasFallback ? LONGEST_PAUSE_MS : LONGEST_RETRY_AFTER_MS
@@ -142,13 +148,21 @@ export class Deadline {
   private readonly client: AbortSignal
   private readonly totalMs: number
   private timer: NodeJS.Timeout
+  private readonly clock: Pick<Clock, 'monotonic'>
+  private readonly firstEventEndsAtMs: number
   private readonly onDisconnect = () => this.controller.abort(this.client.reason)
 
   /** `firstEventMs` covers all attempts; `totalMs` starts at the first event. */
-  constructor(client: AbortSignal, firstEventMs: number, totalMs: number) {
+  constructor(
+    clock: Pick<Clock, 'monotonic'>,
+    client: AbortSignal,
+    { firstEventMs, totalMs }: { readonly firstEventMs: number; readonly totalMs: number },
+  ) {
+    this.clock = clock
     this.client = client
     this.totalMs = totalMs
-    this.timer = this.startTimer(firstEventMs)
+    this.firstEventEndsAtMs = clock.monotonic() + firstEventMs
+    this.timer = startTimer(this.controller, firstEventMs)
     if (client.aborted) this.onDisconnect()
     else client.addEventListener('abort', this.onDisconnect)
   }
@@ -159,19 +173,40 @@ export class Deadline {
 
   begin(): void {
     clearTimeout(this.timer)
-    this.timer = this.startTimer(this.totalMs)
+    this.timer = startTimer(this.controller, this.totalMs)
+  }
+
+  get whole(): TimeShare {
+    return { signal: this.signal, release() {} }
+  }
+
+  /** Limits a model to half of the time left for the first event, so that its fallback has time to answer. */
+  halve(): TimeShare {
+    const controller = new AbortController()
+    const leftMs = Math.max(0, this.firstEventEndsAtMs - this.clock.monotonic())
+    const timer = startTimer(controller, leftMs / 2)
+    return {
+      signal: AbortSignal.any([this.signal, controller.signal]),
+      release: () => clearTimeout(timer),
+    }
   }
 
   release(): void {
     clearTimeout(this.timer)
     this.client.removeEventListener('abort', this.onDisconnect)
   }
+}
 
-  private startTimer(afterMs: number): NodeJS.Timeout {
-    const expire = () =>
-      this.controller.abort(new BackendFailure('timeout', `no response within ${afterMs} ms`))
-    return setTimeout(expire, afterMs)
-  }
+/** The time that a model has for its answer, or for the first event of a stream. */
+interface TimeShare {
+  readonly signal: AbortSignal
+  /** Ends the limit; the signal still follows the deadline. */
+  release(): void
+}
+
+function startTimer(controller: AbortController, afterMs: number): NodeJS.Timeout {
+  const expire = () => controller.abort(new BackendFailure('timeout', `no response within ${afterMs} ms`))
+  return setTimeout(expire, afterMs)
 }
 
 /** Half-open allows one call; open allows none if another model can answer. */

@@ -165,7 +165,8 @@ function growPart(part: Part, added: Part, place: Place): UnnumberedEvent {
   if (part.type === 'output_text' && added.type === 'output_text') {
     const { text: delta, logprobs } = added
     part.text += delta
-    part.logprobs.push(...logprobs)
+    // Spreading a long list into arguments would overflow the stack.
+    for (const each of logprobs) part.logprobs.push(each)
     return { type: 'response.output_text.delta', ...place, delta, logprobs }
   }
   if (part.type === 'refusal' && added.type === 'refusal') {

@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
 import {
+  assertSingleHeaders,
   bearerOf,
   clientAddressOf,
   implicitCredentialsOf,
@@ -58,6 +59,7 @@ export function createApp(options: AppOptions): App {
   const { deps } = options
   let isDraining = false
   const active = new Set<AbortController>()
+  const responses = new Set<ServerResponse>()
   const access = [authenticate, limitRate, checkSameOrigin, checkPermission] as const
   const endpoints = [
     createPageEndpoint(options, () => isDraining),
@@ -67,6 +69,7 @@ export function createApp(options: AppOptions): App {
   ]
   /** The steps of every request after `identifyRequest`, in order. */
   const steps: readonly Step<Deps>[] = [
+    ({ request }) => assertSingleHeaders(request),
     checkHost,
     routeTo(endpoints),
     ...access,
@@ -79,6 +82,8 @@ export function createApp(options: AppOptions): App {
   return {
     listener(request, response) {
       if (isDraining) response.shouldKeepAlive = false
+      responses.add(response)
+      response.once('close', () => responses.delete(response))
       // An error of the request stream must not end the process.
       request.on('error', () => {})
       response.on('error', () => response.destroy())
@@ -87,6 +92,7 @@ export function createApp(options: AppOptions): App {
     },
     beginDraining() {
       isDraining = true
+      for (const response of responses) response.shouldKeepAlive = false
     },
     abortCalls() {
       const reason = new ServiceError('service_unavailable', 'The server is shutting down.')

@@ -249,3 +249,33 @@ describe('an uncaught error', () => {
     expect(JSON.parse(stderr)).toMatchObject({ level: 60, err: { message: 'boom' } })
   })
 })
+
+describe('a request that reached a busy server before the signal', () => {
+  test('is answered although its connection was not accepted yet', async () => {
+    const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
+    server.kill('SIGSTOP')
+    const clients = await Promise.all(Array.from({ length: 20 }, () => openSocket(server.url)))
+    await Promise.all(clients.map(({ socket }) => once(socket, 'connect')))
+    const answers = clients.map(({ socket, hears }) => {
+      socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+      return hears('{"status":"ok"}')
+    })
+    server.kill('SIGTERM')
+    server.kill('SIGCONT')
+    for (const answer of await Promise.all(answers)) expect(answer).toContain('200 OK')
+    expect(await server.ended).toMatchObject({ code: 0 })
+  })
+})
+
+test('a response that begins after the signal closes its connection', async () => {
+  const { server, upstream } = await startBehindGateway(LONG_GRACE)
+  const { socket, hears } = await openSocket(server.url)
+  const body = JSON.stringify({ model: 'up-chat', ...chatBody('{{up:slow-head 1500}}', false) })
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  )
+  await upstream.waitForRequest('slow-head')
+  await beginStop(server)
+  expect(await hears('"finish_reason"')).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\nConnection: close\r\n/)
+})

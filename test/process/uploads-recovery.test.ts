@@ -24,7 +24,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
 
-/** Creates a data directory on which the test starts one server after the other. */
+/** Creates a data directory that the test's servers use one at a time. */
 async function startWorld() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')

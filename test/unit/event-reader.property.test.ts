@@ -59,6 +59,7 @@ describe('the data of a stream', () => {
     ['CR line ends', 'data: a\r\rdata: b\r\r'],
     ['an event of two lines', 'data: a\ndata: b\n\n'],
     ['an unfinished event', 'data: a\n\ndata: b\n'],
+    ['a byte order mark', '\ufeffdata: a\n\ndata: \ufeffb\n\n'],
   ])('is found in a stream with %s', (_what, text) => {
     const bytes = Buffer.from(text)
     for (let place = 0; place <= bytes.length; place++) {

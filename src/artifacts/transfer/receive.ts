@@ -171,8 +171,8 @@ class Receiving {
   }
 
   /**
-   * Syncs while more bytes arrive. Syncs the last byte only after the request ends, because the body may be
-   * too long.
+   * Syncs in the background. Leaves a complete upload unsynced until the request ends, because the client
+   * may still send more than it declared.
    */
   private syncInBackground(): void {
     if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return

@@ -138,7 +138,7 @@ function assertAsReserved(
   if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
     throw invalidMetadata('kind', `must be '${reserved.kind}', for which the id was reserved`)
   if (relatedTo !== undefined && reserved.related_to !== null && relatedTo !== reserved.related_to)
-    throw invalidMetadata('relatedTo', 'must be the artifact for which the id was reserved')
+    throw invalidMetadata('relatedTo', 'must equal the relatedTo of the reservation')
 }
 
 export async function getUpload(

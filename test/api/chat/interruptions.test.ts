@@ -65,6 +65,21 @@ describe('a failing stream', () => {
   })
 })
 
+describe('a stream ends normally when the backend, after the finish reason,', () => {
+  test.each([
+    ['resets the connection', '{{up:reset-after 4}}', {}],
+    ['cuts off the body', '{{up:cut-off 4}}', {}],
+    ['stalls until the idle timeout', '{{up:hang-after 4}}', { PARLEY_BACKEND_IDLE_SECONDS: '0.3' }],
+    ['stalls', '{{up:hang-after 4}}', {}],
+  ])('%s', async (_what, script, env) => {
+    const app = await stand.start(env)
+    const { events, isDone } = await app.stream(say(`{{up:usage never}}${script}`))
+    expect(errorsIn(events)).toEqual([])
+    expect(events.at(-1).choices[0].finish_reason).toBe('stop')
+    expect(isDone).toBe(true)
+  })
+})
+
 describe('a stream from a slow backend', () => {
   const frequentHeartbeat = { PARLEY_HEARTBEAT_SECONDS: '0.1' }
 

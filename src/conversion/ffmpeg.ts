@@ -20,7 +20,7 @@ function toInput({ path, demuxer }: Source): string[] {
     ...['-hide_banner', '-loglevel', 'error'],
     ...['-max_alloc', String(MAX_ALLOCATION_BYTES)],
     ...['-protocol_whitelist', 'file'],
-    ...['-format_whitelist', 'mov,matroska,webm'],
+    ...['-format_whitelist', demuxer],
     ...['-f', demuxer],
     ...threads,
     ...['-i', `file:${path}`],

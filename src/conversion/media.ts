@@ -70,7 +70,7 @@ export function parseProbe(json: string): Media | undefined {
 }
 
 /** Chosen explicitly for each video, because ffmpeg's own choice includes playlists, which read other files. */
-export type Demuxer = 'mov' | 'matroska'
+export type Demuxer = 'mov' | 'matroska' | 'avi' | 'mpegts' | 'mpeg' | 'flv' | 'asf' | 'ogg'
 
 const demuxers: Readonly<Record<string, Demuxer>> = {
   'video/mp4': 'mov',
@@ -80,6 +80,14 @@ const demuxers: Readonly<Record<string, Demuxer>> = {
   'video/3gpp2': 'mov',
   'video/matroska': 'matroska',
   'video/webm': 'matroska',
+  'video/vnd.avi': 'avi',
+  'video/mp2t': 'mpegts',
+  'video/MP1S': 'mpeg',
+  'video/MP2P': 'mpeg',
+  'video/x-flv': 'flv',
+  'video/x-ms-asf': 'asf',
+  'application/vnd.ms-asf': 'asf',
+  'video/ogg': 'ogg',
 }
 
 const pictures = ['image/jpeg', 'image/png', 'image/apng', 'image/webp']

@@ -27,7 +27,7 @@ export async function convertVideo(job: Job): Promise<Outcome> {
   if (ffmpeg === undefined || ffprobe === undefined)
     return { unchanged: { mediaType: 'application/octet-stream', reason: NO_FFMPEG } }
   const demuxer = await sniffVideo(job.source)
-  if (demuxer === undefined) throw unconvertible('The file is not an MP4, MOV, WebM or Matroska video.')
+  if (demuxer === undefined) throw unconvertible('The file is not a video in a supported format.')
   const tools = { ffmpeg: toTool(ffmpeg), ffprobe: toTool(ffprobe) }
   const work: VideoJob = { ...job, ...tools, video: { path: job.source, demuxer } }
   const media = await probe(work)

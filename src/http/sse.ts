@@ -3,11 +3,14 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { STALL_MS, writeChunk } from './response.ts'
 
+/** Never stored, like other API responses; proxies must not compress it, because that delays events. */
+const STREAM_CACHE_CONTROL = 'no-store, no-transform'
+
 export const eventStreamHeaders: readonly string[] = [
   'Content-Type',
   'text/event-stream; charset=utf-8',
   'Cache-Control',
-  'no-cache, no-transform',
+  STREAM_CACHE_CONTROL,
   'X-Accel-Buffering',
   'no',
 ]

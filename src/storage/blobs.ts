@@ -68,6 +68,8 @@ export interface ResumableBlob {
 }
 
 export interface ResumableBlobs {
+  /** The interval at which `sync` is worth its cost while bytes arrive, in milliseconds. */
+  readonly syncEveryMs: number
   /** True if recorded bytes survive every crash, so that a server need not check them at startup. */
   readonly survivesCrashes: boolean
   /**

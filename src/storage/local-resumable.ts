@@ -30,6 +30,7 @@ import {
 export class LocalResumableBlobs implements ResumableBlobs {
   /** False because fsync can be turned off and because a disk may be restored from a copy. */
   readonly survivesCrashes = false
+  readonly syncEveryMs = 1_000
   private readonly folder: StoreFolder
   private readonly isSynced: boolean
   private making: Promise<string> | undefined

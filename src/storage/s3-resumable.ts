@@ -33,6 +33,8 @@ interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
 
 export class S3ResumableBlobs implements ResumableBlobs {
   readonly survivesCrashes = true
+  /** Each sync sends all bytes after the last full part again. */
+  readonly syncEveryMs = 5_000
   private readonly options: S3ResumableOptions
   private readonly spare = new SpareParts()
 

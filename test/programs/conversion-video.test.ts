@@ -27,6 +27,24 @@ describe('a video with supported codecs', () => {
     expect(await readFile(source)).toEqual(before)
   })
 
+  test.each([
+    ['avi', ['-c:v', 'mpeg4', '-c:a', 'mp3']],
+    ['ts', h264],
+    ['flv', h264],
+    ['wmv', ['-c:v', 'wmv2', '-c:a', 'wmav2']],
+    ['ogv', ['-c:v', 'libtheora', '-c:a', 'libvorbis']],
+    ['mpg', ['-r', '25', '-c:v', 'mpeg2video', '-c:a', 'mp2']],
+  ])('is converted from a .%s file', async (extension, encoders) => {
+    const { folder, convert } = await makeStand()
+    const { converted, refused } = await convert(
+      'video',
+      await makeVideo(join(folder, `v.${extension}`), encoders),
+    )
+    expect(refused).toBeUndefined()
+    expect(converted).toMatchObject({ result: 'converted', file: { mediaType: 'video/mp4' } })
+    expect(await codecs(converted?.file.path ?? '')).toEqual(['h264', 'aac'])
+  })
+
   test.each(['mov', 'mkv'])('is remuxed from a .%s file', async (extension) => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, `clip.${extension}`))

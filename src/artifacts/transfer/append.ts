@@ -80,6 +80,7 @@ async function assertNoBytes(
     ...{ source, offset, limit, disconnected, hash: undefined, stopped: new AbortController().signal },
     blob: { append: nothing, sync: nothing, close: nothing },
     idleMs: deps.config.timings.uploadIdleMs,
+    syncEveryMs: deps.artifacts.store.resumable.syncEveryMs,
     refuse: () => bodyTooLong(limit),
     reserve: nothing,
     commit: nothing,
@@ -151,9 +152,10 @@ async function receiveLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart)
     artifacts.changes.publish(row.id)
   }
   const idleMs = config.timings.uploadIdleMs
+  const { syncEveryMs } = artifacts.store.resumable
   const refuse = () => bodyTooLong(limit)
   const reserve = async (bytes: number) => reservation?.grow(bytes)
-  const received = await receive({ ...part, limit, refuse, reserve, hash, idleMs, commit })
+  const received = await receive({ ...part, limit, refuse, reserve, hash, idleMs, syncEveryMs, commit })
   await reservation?.shrink(received.writtenBytes)
   return { ...received, sizeBytes, expiresAt, digest: hash?.digest('hex') }
 }

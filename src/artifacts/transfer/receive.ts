@@ -5,9 +5,8 @@ import { ServiceError } from '../../lib/errors.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { ResumableBlob } from '../../storage/blobs.ts'
 
-/** Received bytes are synced and recorded at this interval during a request. */
+/** Received bytes are synced and recorded at least this often during a request. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
-const SYNC_EVERY_MS = 5_000
 /** Maximum number of bytes that wait in memory for a busy disk. */
 const MAX_WAITING_BYTES = 1024 ** 2
 
@@ -21,6 +20,8 @@ export interface ReceivingOptions {
   reserve(bytes: number): Promise<void>
   /** The longest pause allowed between two chunks, in milliseconds. */
   readonly idleMs: number
+  /** The interval at which received bytes are recorded, and so reported, in milliseconds. */
+  readonly syncEveryMs: number
   readonly hash: Hash | undefined
   /** Aborts when the client disconnects or the service stops; received bytes are kept. */
   readonly disconnected: AbortSignal
@@ -82,7 +83,7 @@ class Receiving {
   }
 
   private attach(): () => void {
-    const { source, idleMs, disconnected, stopped } = this.options
+    const { source, idleMs, syncEveryMs, disconnected, stopped } = this.options
     const fail = (code: 'request_timeout' | 'invalid_value', problem: string) =>
       this.end(new ServiceError(code, `${problem}. You can resume the upload.`), 'all')
     const idle = setTimeout(() => {
@@ -90,7 +91,7 @@ class Receiving {
       if (this.waitingBytes > 0) idle.refresh()
       else fail('request_timeout', 'The client sent no data before the timeout')
     }, idleMs)
-    const syncing = setInterval(() => this.syncInBackground(), SYNC_EVERY_MS)
+    const syncing = setInterval(() => this.syncInBackground(), syncEveryMs)
     const onData = (chunk: Uint8Array) => {
       idle.refresh()
       this.take(chunk)

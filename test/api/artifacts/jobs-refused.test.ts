@@ -23,7 +23,7 @@ import { makeZip } from '../../support/zip.ts'
 // The conversion programs need more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-const REASON = 'The file is not an MP4, MOV, WebM or Matroska video.'
+const REASON = 'The file is not a video in a supported format.'
 const page = Buffer.from('<!doctype html><script>alert(1)</script>')
 
 describe('an uploaded zip bomb', () => {

@@ -136,6 +136,7 @@ describe('reading the status of an artifact', () => {
       signal: controller.signal,
     })
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    expect(response.headers.get('cache-control')).toBe('no-store, no-transform')
     const [states, text] = [[] as string[], response.body?.pipeThrough(new TextDecoderStream())]
     await patchUpload(app, upload, 0, tenBytes)
     for await (const part of text ?? []) {

@@ -43,7 +43,7 @@ describe('a stream', () => {
     const { headers } = await app.stream(say('hello'))
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
+      'cache-control': 'no-store, no-transform',
       'x-accel-buffering': 'no',
       'x-parley-provider': 'gateway',
       'x-parley-attempts': '1',

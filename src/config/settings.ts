@@ -258,9 +258,9 @@ const limits = {
     .prefault('30')
     .describe('Requests per minute without a valid key per client IP address.'),
   PARLEY_MAX_STREAMS_PARENT: limit().prefault('50').describe('Concurrent streams per parent key.'),
-  PARLEY_MAX_STREAMS_AGENT: limit().prefault('20').describe('Concurrent streams per agent key.'),
+  PARLEY_MAX_STREAMS_AGENT: limit().prefault('64').describe('Concurrent streams per agent key.'),
   PARLEY_MAX_STREAMS_ADDRESS: limit()
-    .prefault('4')
+    .prefault('16')
     .describe('Concurrent streams with agent keys per client IP address.'),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456)
     .prefault('20971520')

@@ -141,6 +141,10 @@ export async function countRequest(
   context: CallContext<AnyCaller, Dependencies>,
   caller: AnyCaller,
 ): Promise<void> {
+  if (caller.kind === 'agent') {
+    const { clientAddress, ignoredForwardedFor } = context.metadata
+    context.deps.addressSharing.record(addressGroup(clientAddress), caller.agentId, ignoredForwardedFor)
+  }
   const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
   if (quota === undefined) return
   const hit = await context.deps.shared.limiter.hit([quota, ...others])

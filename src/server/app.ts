@@ -5,6 +5,7 @@ import { uploadEndpoint } from '../artifacts/tus.ts'
 import {
   bearerOf,
   clientAddressOf,
+  ignoredForwardedForOf,
   implicitCredentialsOf,
   requestIdOf,
   tokenOf,
@@ -103,10 +104,12 @@ function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerR
   toOriginForm(request)
   const bearer = bearerOf(request)
   const requestId = requestIdOf(request)
+  const { trustedProxies } = deps.config.server
   return {
     requestId,
     instrumentation: new RequestInstrumentation(deps, request, response, requestId),
-    clientAddress: clientAddressOf(request, deps.config.server.trustedProxies),
+    clientAddress: clientAddressOf(request, trustedProxies),
+    ignoredForwardedFor: ignoredForwardedForOf(request, trustedProxies),
     bearer,
     token: bearer === undefined ? tokenOf(request) : undefined,
     implicit: bearer === undefined ? implicitCredentialsOf(request) : undefined,

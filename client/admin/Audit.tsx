@@ -56,7 +56,7 @@ const actorKinds = {
   parent_key: 'parent key',
   user: '',
   token: 'token for artifact',
-  command: 'command line user',
+  command: 'command-line user',
   service: 'the',
 } as const
 

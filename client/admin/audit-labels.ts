@@ -10,6 +10,8 @@ export const actionNames = {
   'agent_key.rotate': 'Agent key rotated',
   'policy.set': 'Model policy set',
   'budget.set': 'Budget set',
+  'agent.create': 'Agent created',
+  'agent.update': 'Agent updated',
   'agent.delete': 'Agent deleted',
   'file.delete': 'File deleted',
   'artifact.delete': 'Artifact deleted',
@@ -28,6 +30,7 @@ export const actionGroups = [
   },
   { group: 'Claims', actions: ['key.claim'] },
   { group: 'Policies and budgets', actions: ['policy.set', 'budget.set'] },
+  { group: 'Agents', actions: ['agent.create', 'agent.update'] },
   { group: 'Deletions', actions: ['agent.delete', 'file.delete', 'artifact.delete'] },
   { group: 'Sessions', actions: ['session.offer', 'session.begin'] },
 ] as const satisfies readonly { group: string; actions: readonly Action[] }[]

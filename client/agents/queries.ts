@@ -3,10 +3,11 @@ import { queryOptions, useSuspenseQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import type { AgentDetail } from '../api.ts'
 import { api } from '../api.ts'
+import { listAllAgents, listAllVersions } from './lists.ts'
 
 export const agentsQuery = queryOptions({
   queryKey: ['agents'],
-  queryFn: async () => (await api.agents.list.query({})).data,
+  queryFn: listAllAgents,
 })
 
 /** Maps agent ids to the UTC day of the last call. */
@@ -21,7 +22,7 @@ export const agentQuery = (id: string) =>
 export const versionsQuery = (id: string) =>
   queryOptions({
     queryKey: ['agents', id, 'versions'],
-    queryFn: async () => (await api.agents.versions.query({ agent_id: id })).data,
+    queryFn: () => listAllVersions(id),
   })
 
 export const policyQuery = (id: string) =>

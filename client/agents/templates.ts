@@ -31,8 +31,8 @@ temperature: 0.3
 behavior:
   tone: friendly and calm
   rules:
-    - Answer in the language of the customer.
-    - Keep answers below 120 words.
+    - Answer in the customer's language.
+    - Keep answers under 120 words.
 
 # What visitors see in the chat window.
 embed:
@@ -46,7 +46,7 @@ embed:
   {
     id: 'site-guide',
     title: 'Site guide',
-    about: 'Uses the tools of the page that embeds it to look things up and open pages.',
+    about: "Uses the host page's tools to look things up and open pages.",
     yaml: `name: Site guide
 instructions: |
   You guide visitors through this website. Use the page’s tools to find what they need and take them there. Describe what you did in one sentence.

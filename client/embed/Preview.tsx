@@ -167,7 +167,7 @@ interface WidgetPlace {
   readonly looks: RefObject<Looks>
 }
 
-/** Keeps the widget mounted with the component; returns the error message if loading fails. */
+/** Mounts the widget for the component's lifetime; returns the error message if loading fails. */
 function useWidget({ agentKey, containerId, looks }: WidgetPlace): string | undefined {
   const [problem, setProblem] = useState<string>()
   useEffect(() => {

@@ -19,7 +19,7 @@ export function AgentKeys() {
   const [rotated, setRotated] = useState<AgentListItem>()
   if (error !== null && data === undefined)
     return <Failed error={error} what="The agents" retry={() => void refetch()} />
-  if (data === undefined) return <Loading what="the agents' keys" />
+  if (data === undefined) return <Loading what="agent keys" />
   if (data.length === 0) {
     return (
       <Empty icon="keys" title="No agent keys">

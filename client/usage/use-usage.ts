@@ -1,5 +1,6 @@
 /** Loads the usage that the address selects, and replaces ids by names. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { listAllAgents } from '../agents/lists.ts'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import type { Grouping, UsageSearch } from '../search.ts'
@@ -34,8 +35,8 @@ export function useUsage(search: UsageSearch) {
 /** Agents of other keys are not listed, so their ids are shown instead. */
 async function readNames(by: Grouping): Promise<Names> {
   if (by === 'agent') {
-    const { data } = await api.agents.list.query({})
-    return new Map(data.map(({ id, name }) => [id, name]))
+    const agents = await listAllAgents()
+    return new Map(agents.map(({ id, name }) => [id, name]))
   }
   if (by !== 'key') return new Map()
   const { data } = await api.admin.keys.query({ limit: 100 })

@@ -97,7 +97,7 @@ export const PageTools = z.preprocess(
     return given
   },
   z.union([z.literal('all'), z.object({ restricted: PageToolNames }), z.object({ blocked: PageToolNames })], {
-    error: 'must be all, or a mapping with restricted or blocked',
+    error: 'must be `all`, or a mapping with `restricted` or `blocked`',
   }),
 )
 

@@ -2,14 +2,13 @@
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
+import { DEFINITION_BYTES_PER_REQUEST } from '../operations/body-cost.ts'
 import { operationsOf } from '../operations/operation.ts'
 import {
   createAgent,
   deleteAgent,
   entityTagOf,
   getAgent,
-  listAgents,
-  listVersions,
   replaceAgent,
   restoreVersion,
   rotateAgentKey,
@@ -17,6 +16,7 @@ import {
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
+import { listAgents, listVersions } from './list.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
@@ -30,6 +30,7 @@ import {
   AgentUpdated,
   AgentVersionList,
   AgentVersionReference,
+  AgentVersionsQuery,
   DefinitionBody,
   DefinitionReplacement,
   renderAgentCreated,
@@ -47,16 +48,20 @@ const { query, mutation } = operationsOf<Dependencies & { readonly agents: Agent
   wrongKind: 'invalid_api_key',
 })
 
+const definitionRequest = { body: 'definition', bytesPerRequest: DEFINITION_BYTES_PER_REQUEST } as const
+
 export const agentsOperations = {
   create: mutation({
     http: { method: 'POST', path: '/v1/agents' },
-    request: { body: 'definition' },
+    request: definitionRequest,
     response: { status: 201 },
     docs: { summary: 'Create an agent' },
     input: DefinitionBody,
     output: AgentCreated,
-    run: async ({ context: { deps, caller }, input }) =>
-      renderAgentCreated(deps, await createAgent(deps, caller.tenantId, input)),
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      return renderAgentCreated(deps, await createAgent(deps, actorOf(context), caller.tenantId, input))
+    },
   }),
 
   list: query({
@@ -78,6 +83,7 @@ export const agentsOperations = {
   }),
 
   check: mutation({
+    request: definitionRequest,
     input: DefinitionBody,
     output: DefinitionCheck,
     run: ({ input }) => checkDefinition(input.yaml, input.format),
@@ -103,7 +109,7 @@ export const agentsOperations = {
 
   replace: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
-    request: { body: 'definition', bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
+    request: { ...definitionRequest, bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
     docs: {
       summary: 'Replace the definition of an agent',
       failures: { ...notFound, 412: 'The agent has changed since the version in `If-Match`.' },
@@ -112,7 +118,8 @@ export const agentsOperations = {
     output: AgentUpdated,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      const agent = await replaceAgent(deps, caller.tenantId, input.agent_id, input, input.if_match)
+      const { agent_id: id, if_match: ifMatch } = input
+      const agent = await replaceAgent(deps, actorOf(context), caller.tenantId, id, input, { ifMatch })
       context.setHeader('ETag', entityTagOf(agent))
       return renderAgentUpdated(deps, agent)
     },
@@ -164,10 +171,10 @@ export const agentsOperations = {
   versions: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/versions' },
     docs: { summary: 'List the versions of an agent', failures: notFound },
-    input: AgentReference,
+    input: AgentVersionsQuery,
     output: AgentVersionList,
     run: async ({ context: { deps, caller }, input }) =>
-      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id)),
+      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id, input.before)),
   }),
 
   restore: mutation({
@@ -180,7 +187,8 @@ export const agentsOperations = {
     output: AgentUpdated,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      const agent = await restoreVersion(deps, caller.tenantId, input.agent_id, input.version)
+      const { agent_id: id, version } = input
+      const agent = await restoreVersion(deps, actorOf(context), caller.tenantId, id, version)
       context.setHeader('ETag', entityTagOf(agent))
       return renderAgentUpdated(deps, agent)
     },

@@ -2,11 +2,11 @@
 import { z } from 'zod'
 import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
-import { type AgentPage, openAgentKey } from './agents.ts'
+import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { AgentVersionRow } from './store.ts'
+import type { AgentPage, VersionPage } from './list.ts'
 
 const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
 const agentKey = z.string().meta({ description: 'Agent key, which may be published in a web page.' })
@@ -37,12 +37,10 @@ export const DefinitionReplacement = DefinitionBody.extend({
 export const AgentReference = z.object({ agent_id: agentId })
 
 export const AgentListQuery = z.object({
-  limit: z
-    .int()
-    .min(1)
-    .max(100)
-    .optional()
-    .meta({ description: 'Maximum number of agents to return. If omitted, returns all of them.' }),
+  limit: z.int().min(1).max(100).optional().meta({
+    description:
+      'Maximum number of agents to return. If omitted, returns all of them; a list never has more than 1000 agents or 2 MiB of definitions.',
+  }),
   after: reference()
     .optional()
     .meta({ description: 'Id of an agent; returns only agents after it in the list.' }),
@@ -72,6 +70,14 @@ export const AgentVersionReference = z.strictObject({
       wrongVersion,
     )
     .meta({ override: { type: 'integer', minimum: 1 }, description: 'Version number, starting at 1.' }),
+})
+
+export const AgentVersionsQuery = AgentReference.extend({
+  before: z
+    .int()
+    .min(1, wrongVersion)
+    .optional()
+    .meta({ description: 'Number of a version; returns only versions before it.' }),
 })
 
 export const AgentCreated = z
@@ -150,10 +156,18 @@ export const AgentVersionList = z
           name: z.string(),
           yaml: z.string(),
           created_at: createdAt,
+          author: z.string().nullable().meta({
+            description:
+              'Who wrote the version: the id of a parent key, the email of a user, or the system user of a command. Null for versions from before 0.3.0.',
+          }),
           current: z.boolean().meta({ description: 'True for the current version.' }),
         })
         .meta({ id: 'AgentVersion' }),
     ),
+    has_more: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Whether there are earlier versions; absent if the list contains all of them.' }),
   })
   .meta({ id: 'AgentVersionList' })
 
@@ -268,17 +282,22 @@ export function renderAgentSelf(
   }
 }
 
-/** The first of `versions` must be the current one. */
-export function renderVersionList(versions: readonly AgentVersionRow[]): z.output<typeof AgentVersionList> {
+export function renderVersionList({
+  versions,
+  current,
+  hasMore,
+}: VersionPage): z.output<typeof AgentVersionList> {
   return {
     object: 'list',
-    data: versions.map(({ version, name, source, created_at }, index) => ({
+    data: versions.map(({ version, name, source, created_at, author }) => ({
       version,
       name,
       yaml: source,
       created_at,
-      current: index === 0,
+      author,
+      current: version === current,
     })),
+    ...(hasMore === undefined ? {} : { has_more: hasMore }),
   }
 }
 

@@ -9,6 +9,7 @@ import type { Bus } from '../replicas/bus.ts'
 import { artifactNotFound, leaseStolen, locked, uploadDeleted } from './access.ts'
 import {
   acquireLease,
+  acquireReleasedLease,
   findUploadRow,
   stealLease,
   type Upload,
@@ -147,7 +148,7 @@ export async function acquireOrStealLease(
   // The writer's replica is dead or unreachable; if it returns, the fence rejects its writes.
   if (isGone) {
     const row = await stealLease(deps.db, seen, leaseEnd(deps))
-    if (row !== undefined) return startRenewing(deps, row)
+    if (row !== undefined) return startRenewing(deps, row, false)
   }
   return acquireUploadLease(deps, upload)
 }
@@ -163,15 +164,17 @@ export async function acquireUploadLease(
 }
 
 async function tryAcquireLease(deps: LeaseDeps, upload: Upload): Promise<UploadLease | undefined> {
-  const row = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
-  return row === undefined ? undefined : startRenewing(deps, row)
+  const released = await acquireReleasedLease(deps.db, upload, leaseEnd(deps))
+  if (released !== undefined) return startRenewing(deps, released, true)
+  const expired = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
+  return expired && startRenewing(deps, expired, false)
 }
 
 function leaseEnd({ clock }: LeaseDeps): number {
   return unixSeconds(clock) + LEASE_SECONDS
 }
 
-function startRenewing(deps: LeaseDeps, row: UploadRow) {
+function startRenewing(deps: LeaseDeps, row: UploadRow, isPreviousDone: boolean) {
   const { db, artifacts } = deps
   const registration = artifacts.activeUploads.register(row.id)
   const onFailure = (error: unknown) =>
@@ -182,6 +185,8 @@ function startRenewing(deps: LeaseDeps, row: UploadRow) {
   return {
     /** The upload at the time the lease was acquired, with the lease's fence. */
     row,
+    /** Whether the previous holder released the lease. Otherwise it may still write, but record nothing. */
+    isPreviousDone,
     /** Aborts when another request takes over the upload. */
     stopped: registration.stopped,
     async release(): Promise<void> {

@@ -31,9 +31,14 @@ export async function recoverUploads(deps: CompletionDeps): Promise<void> {
 /** Without fsync, or after a disk was restored from a copy, a row can record more bytes than are stored. */
 async function truncateToStoredSize({ db, log, artifacts }: CompletionDeps): Promise<void> {
   for (let after = ''; ; ) {
-    const rows = await activeUploads(db).where('id', '>', after).orderBy('id').limit(BATCH).execute()
+    const rows = await activeUploads(db)
+      .where('id', '>', after)
+      .where('received_bytes', '>', 0)
+      .orderBy('id')
+      .limit(BATCH)
+      .execute()
     for (const row of rows as UploadRow[]) {
-      const sizeBytes = (await artifacts.store.resumable.findSize(row.blob)) ?? 0
+      const sizeBytes = (await artifacts.store.resumable.findSize(row.blob, row.fence)) ?? 0
       if (sizeBytes >= row.received_bytes) continue
       log.warn(
         { artifactId: row.id, sizeBytes, receivedBytes: row.received_bytes },
@@ -105,8 +110,8 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
     what: 'artifacts',
     places: listArtifactPlaces(db, store),
     blobs: store.blobs,
-    async deleteExpired(limit) {
-      const rows = await deleteExpiredArtifacts(db, unixSeconds(clock), limit)
+    async deleteExpired(limit, nowMs) {
+      const rows = await deleteExpiredArtifacts(db, Math.floor(nowMs / 1000), limit)
       for (const { id, blob } of rows) {
         if (blob !== null) await store.resumable.delete(blob)
         changes.publish(id)

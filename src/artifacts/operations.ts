@@ -68,7 +68,7 @@ export const artifactsOperations = {
     auth: { callers: ['parent'] },
     docs: {
       summary: 'Get an artifact',
-      failures: { 404: 'The artifact does not exist, or its id is only reserved.' },
+      failures: { 404: 'The artifact does not exist, or its id is reserved and its upload has not started.' },
     },
     input: ArtifactReference,
     output: ListedArtifact,

@@ -152,9 +152,19 @@ export async function deleteExpired(db: Database, id: string, now: number): Prom
 export type Upload = Pick<UploadRow, 'blob'>
 
 /**
- * Acquires a free lease under a new fence and returns the updated row. Returns undefined if another writer
- * holds the lease.
+ * Acquires a lease that its holder released, under a new fence, and returns the updated row. Returns undefined
+ * if the lease is held or has expired.
  */
+export async function acquireReleasedLease(
+  db: Database,
+  upload: Upload,
+  until: number,
+): Promise<UploadRow | undefined> {
+  const row = await leasing(db, upload, until).where('lease_until', 'is', null).executeTakeFirst()
+  return row as UploadRow | undefined
+}
+
+/** Does the same as `acquireReleasedLease`, also when the lease has expired: then its holder may still run. */
 export async function acquireLease(
   db: Database,
   upload: Upload,

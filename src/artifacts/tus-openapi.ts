@@ -18,7 +18,7 @@ const failures: Readonly<Record<number, string>> = {
   403: 'The token was issued for another purpose or artifact, or the key is of the wrong kind.',
   404: 'The upload does not exist, was deleted or has expired.',
   408: 'The client sent no data before the timeout. The upload can be resumed.',
-  409: 'The id is already in use, or `Upload-Offset` is not the current offset.',
+  409: 'The id is already in use by another upload, or `Upload-Offset` is not the current offset.',
   412: 'Unsupported protocol version; `Tus-Version` lists the supported versions.',
   413: 'The upload or the URL is too long, or the storage quota of the key is exceeded.',
   415: `The body must be sent as ${BODY_TYPE}.`,

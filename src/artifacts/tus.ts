@@ -74,7 +74,7 @@ function readNewLength(headers: Headers): number | undefined {
 
 function readOffset(headers: Headers): number {
   const offset = readCount(headers, 'Upload-Offset')
-  if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset: is required')
+  if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset is required')
   return offset
 }
 
@@ -201,9 +201,11 @@ async function answerPost(call: UploadCall): Promise<void> {
   const metadata = parseMetadata(header)
   if (bodyBytes !== undefined && sizeBytes !== undefined && bodyBytes > sizeBytes)
     throw new ServiceError('too_large', `The body exceeds the upload length of ${sizeBytes} bytes.`)
-  const row = await createUpload(deps, context.caller, { metadata, header, sizeBytes })
-  deps.metrics.uploads.created.inc()
+  const { row, isRepeated } = await createUpload(deps, context.caller, { metadata, header, sizeBytes })
   context.setHeader('X-Artifact-Id', row.id)
+  // The client reads the offset and continues there, so the repeated bytes of this request are not needed.
+  if (isRepeated && sizeBytes !== 0) return answerRepeated(call, row)
+  if (!isRepeated) deps.metrics.uploads.created.inc()
   const hasBytes = bodyBytes !== 0 || headers['content-type'] !== undefined
   // "Such an upload is immediately complete after its creation".
   const progress =
@@ -212,6 +214,11 @@ async function answerPost(call: UploadCall): Promise<void> {
       : { receivedBytes: 0, expiresAt: row.expires_at }
   const offset = hasBytes ? ['Upload-Offset', String(progress.receivedBytes)] : []
   call.writeEmpty(201, ['Location', locationOf(row), ...offset, ...expiryHeaders(progress.expiresAt)])
+}
+
+function answerRepeated(call: UploadCall, row: UploadRow): void {
+  const headers = ['Location', locationOf(row), 'Upload-Offset', String(row.received_bytes)]
+  call.writeEmpty(201, [...headers, ...expiryHeaders(row.expires_at)])
 }
 
 /** Links the jobs of the upload to the trace of this request, which may carry the last byte. */

@@ -9,6 +9,7 @@ import { StartupError } from '../lib/errors.ts'
 import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
 import { ignoreMissing } from '../storage/folder.ts'
+import { findResumableFile, RESUMABLE_FOLDER } from '../storage/resumable-files.ts'
 import type { Dependencies } from './dependencies.ts'
 import { toEntryName } from './manifest.ts'
 import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './store.ts'
@@ -70,7 +71,7 @@ export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promi
   return { copied, copiedBytes, lost }
 }
 
-/** Runs `count` tasks at a time. Rejects with the first failure once the others have ended. */
+/** Runs up to `count` tasks at a time. After a failure it starts no more tasks, and rejects once the running ones end. */
 async function forEachAtOnce<T>(
   count: number,
   items: AsyncIterable<T>,
@@ -144,13 +145,13 @@ export async function findBytes(
   dataDir: string,
   blob: ReferencedBlob,
 ): Promise<{ readonly path: string; readonly blob: ReferencedBlob } | undefined> {
-  for (const one of [blob, { ...blob, uploadFence: undefined }]) {
-    const path = join(dataDir, toEntryName(one))
-    const found = await stat(path).catch(ignoreMissing)
-    if (found === undefined) continue
-    const isInFull =
-      one.uploadFence === undefined ? found.size === blob.sizeBytes : found.size >= blob.sizeBytes
-    return isInFull ? { path, blob: one } : undefined
+  const { store, name, sizeBytes, uploadFence } = blob
+  if (uploadFence !== undefined) {
+    const active = await findResumableFile(join(dataDir, store, RESUMABLE_FOLDER), name, uploadFence)
+    if (active !== undefined) return active.sizeBytes >= sizeBytes ? { path: active.path, blob } : undefined
   }
-  return undefined
+  const committed = { ...blob, uploadFence: undefined }
+  const path = join(dataDir, toEntryName(committed))
+  const found = await stat(path).catch(ignoreMissing)
+  return found?.size === sizeBytes ? { path, blob: committed } : undefined
 }

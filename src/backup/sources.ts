@@ -35,8 +35,8 @@ async function openFolderSource(dataDir: string): Promise<ByteSource> {
   await release()
   return {
     isPinning: true,
-    take: async ({ store, name, sizeBytes }) =>
-      (await pins[store].take(name, sizeBytes)) ? 'pinned' : 'missing',
+    take: async ({ store, name, sizeBytes, uploadFence }) =>
+      (await pins[store].take(name, sizeBytes, uploadFence)) ? 'pinned' : 'missing',
     open: ({ store, name, sizeBytes }) => pins[store].open(name, sizeBytes),
     close: release,
   }

@@ -11,13 +11,16 @@ import {
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { chooseRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
+import { chargeRequest } from '../operations/access.ts'
+import { DEFINITION_BYTES_PER_REQUEST } from '../operations/body-cost.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
-import { type ChatMessage, type ChatRequest, type ChatTool, chatApiFields } from '../providers/chat-api.ts'
+import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import type { Routes } from '../providers/retry.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { runTool } from '../tools/run.ts'
 import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
 import type { Dependencies } from './dependencies.ts'
+import { toPublicRequest } from './public-request.ts'
 import type { PlaygroundOptions } from './schema.ts'
 import type { OwnTool, ToolNames, TurnTools } from './tool-loop.ts'
 
@@ -40,17 +43,17 @@ export interface Turn {
 /** Selects the agent, models and tools for a request. @throws ServiceError for a model, field or option that the caller may not use. */
 export async function prepareTurn(
   context: CallContext<Caller, Dependencies>,
-  request: ChatRequest,
+  sent: ChatRequest,
   options?: PlaygroundOptions,
 ): Promise<Turn> {
   const { deps, caller } = context
-  if (caller.kind === 'agent') {
-    assertChatApiOnly(request)
-    if (options !== undefined)
-      throw new ServiceError('insufficient_permissions', 'trial: requires a parent key', { param: 'trial' })
-  }
-  const saved = await findTurnAgent(deps, caller, request.model)
+  if (caller.kind === 'agent' && options !== undefined)
+    throw new ServiceError('insufficient_permissions', 'trial: requires a parent key', { param: 'trial' })
+  const request = caller.kind === 'agent' ? toPublicRequest(sent) : sent
   const draft = options?.draft
+  if (draft !== undefined)
+    await chargeRequest(context, caller, Math.ceil(draft.yaml.length / DEFINITION_BYTES_PER_REQUEST))
+  const saved = await findTurnAgent(deps, caller, request.model)
   const agent: TurnAgent | undefined =
     draft === undefined
       ? saved
@@ -143,16 +146,6 @@ function capOutput(request: ChatRequest, most: number | null): ChatRequest {
     ...request,
     ...(newer == null || asked != null ? { max_tokens: Math.min(asked ?? most, most) } : {}),
     ...(newer == null ? {} : { max_completion_tokens: Math.min(newer, most) }),
-  }
-}
-
-function assertChatApiOnly(request: ChatRequest): void {
-  const param = Object.keys(request).find((field) => !chatApiFields.has(field))
-  if (param !== undefined) {
-    throw new ServiceError('invalid_value', `${param}: is not a field of the chat API`, {
-      param,
-      code: 'unknown_parameter',
-    })
   }
 }
 

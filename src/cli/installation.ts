@@ -12,7 +12,7 @@ import type { Actor } from '../identity/audit.ts'
 import { createKeyDirectory } from '../identity/authenticate.ts'
 import { listParentKeys } from '../identity/keys.ts'
 import { parseKey } from '../lib/api-key.ts'
-import { createPositions, systemClock } from '../lib/clock.ts'
+import { type Clock, createPositions } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { printNotice } from './output.ts'
 
@@ -24,7 +24,7 @@ export async function readConfig(): Promise<Config> {
 
 /** Runs with the database. Creates a missing database only with `create`: usually the directory is wrong. */
 export async function withDatabase(
-  run: (db: Database, config: Config) => Promise<void>,
+  run: (db: Database, config: Config, clock: Clock) => Promise<void>,
   ifMissing?: 'create',
 ): Promise<void> {
   const config = await readConfig()
@@ -33,23 +33,23 @@ export async function withDatabase(
       'PARLEY_DATA_DIR=:memory: keeps data inside the server process; this command needs a directory on disk.',
     )
   }
-  const { db, close } = await (ifMissing === 'create'
+  const { db, clock, close } = await (ifMissing === 'create'
     ? openOrCreateDatabase(config)
     : openDatabase({ ...config, role: 'command' }))
   try {
-    await run(db, config)
+    await run(db, config, clock)
   } finally {
     await close()
   }
 }
 
-export function createDeps(db: Database) {
+export function createDeps(db: Database, clock: Clock) {
   return {
     db,
-    clock: systemClock,
+    clock,
     random: randomBytes,
-    nextPosition: createPositions(systemClock),
-    keys: createKeyDirectory(db, systemClock),
+    nextPosition: createPositions(clock),
+    keys: createKeyDirectory(db, clock),
   }
 }
 

@@ -107,6 +107,7 @@ export function toConfig(
       maxAgentBodyBytes: Math.min(settings.PARLEY_MAX_BODY_BYTES_AGENT, settings.PARLEY_MAX_BODY_BYTES),
       maxFileBytes: settings.PARLEY_MAX_FILE_BYTES,
       maxUploadBytes: settings.PARLEY_MAX_UPLOAD_BYTES,
+      agents: settings.PARLEY_MAX_AGENTS,
       storageQuotaBytes: settings.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: settings.PARLEY_BACKEND_ATTEMPTS,
     },

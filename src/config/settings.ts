@@ -276,6 +276,7 @@ const limits = {
   PARLEY_MAX_UPLOAD_BYTES: integer(1, TEBIBYTE)
     .prefault('5368709120')
     .describe('Maximum upload size, in bytes; cannot be turned off.'),
+  PARLEY_MAX_AGENTS: limit().prefault('1000').describe('Agents of each parent key.'),
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1024 * TEBIBYTE)
     .prefault('53687091200')
     .describe('Maximum total size of the files and artifacts of one parent key, in bytes.'),

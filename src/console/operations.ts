@@ -18,7 +18,8 @@ import {
 } from '../identity/keys.ts'
 import { localAdministrator, signIn, signOut } from '../identity/sessions.ts'
 import { findUserByEmail, lockUser, updateUser } from '../identity/users.ts'
-import { ServiceError } from '../lib/errors.ts'
+import { ServiceError, toServiceError } from '../lib/errors.ts'
+import { limitAuthFailures } from '../operations/access.ts'
 import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations/operation.ts'
 import { moveUsage } from '../usage/usage.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -179,12 +180,19 @@ export const managerOperations = {
     docs: {
       summary: 'Sign in with a one-time link',
       description: 'The first start and `parley sign-in` print the link. The response sets a session cookie.',
-      failures: { 401: 'The link was already used or has expired.' },
+      failures: {
+        401: 'The link was already used or has expired.',
+        429: 'There were too many wrong links from this address.',
+      },
     },
     input: SignIn,
     output: SignedIn,
     run: async ({ context, input }) => {
-      context.setHeader('Set-Cookie', await signIn(context.deps, input.link, context.metadata))
+      const cookie = await signIn(context.deps, input.link, context.metadata).catch(async (thrown) => {
+        if (toServiceError(thrown).reason === 'invalid_api_key') await limitAuthFailures(context)
+        throw thrown
+      })
+      context.setHeader('Set-Cookie', cookie)
       return { signed_in: true } as const
     },
   }),

@@ -43,7 +43,7 @@ export const Me = z
       description:
         'How the user signed in. Only a session that was started with a link can be ended through the API.',
     }),
-    keys: z.array(ConsoleKey).meta({ description: 'Keys of the user that were not revoked, newest first.' }),
+    keys: z.array(ConsoleKey).meta({ description: "The user's keys that are not revoked, newest first." }),
     parent_key: publicKey,
     agents: z.int().meta({ description: 'Number of agents that the active key owns.' }),
   })

@@ -4,9 +4,24 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat } from 'node:fs/promises'
-import { crc32 } from 'node:zlib'
-import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl'
+import {
+  type Entry,
+  fromBufferPromise,
+  getFileNameLowLevel,
+  type LocalFileHeader,
+  openPromise,
+  type ZipFile,
+} from 'yauzl'
 import { depthOf } from '../lib/formats/json.ts'
+import {
+  assertNothingHidden,
+  assertSameHeaders,
+  DEFLATED,
+  HAS_DESCRIPTOR,
+  type MemberPlace,
+  readMember,
+  STORED,
+} from './archive-members.ts'
 import { ConversionRejection, dangerous, type Outcome, unconvertible } from './job.ts'
 import { hasArchiveSignature, isArchive } from './media.ts'
 
@@ -41,39 +56,47 @@ async function assertArchive(path: string): Promise<void> {
 
 async function assertEntries(zip: ZipFile, tally: Tally, depth: number): Promise<void> {
   const names = new Set<string>()
+  const places: MemberPlace[] = []
+  // The type is wrong: before the first entry, this is the offset of the directory.
+  const directoryOffset = Number(zip.readEntryCursor)
   for await (const entry of zip.eachEntry()) {
     tally.entries += 1
     if (tally.entries > MAX_ENTRIES) throw dangerous(`The archive contains more than ${MAX_ENTRIES} files.`)
-    const name = toComparable(await readName(zip, entry))
+    const header = await zip.readLocalFileHeaderPromise(entry)
+    const name = toComparable(readName(entry, header))
     if (names.has(name)) throw unconvertible('The archive contains two files with the same name.')
     names.add(name)
     assertKind(entry)
+    assertSameHeaders(entry, header)
+    places.push({
+      start: entry.relativeOffsetOfLocalHeader,
+      end: header.fileDataStart + entry.compressedSize,
+      hasDescriptor: (header.generalPurposeBitFlag & HAS_DESCRIPTOR) !== 0,
+    })
     const inner = await inflate(zip, entry, tally)
     if (inner === undefined) continue
     if (depth === MAX_DEPTH)
       throw dangerous('The archive contains archives that are nested too deeply to check.')
     await assertEntries(await fromBufferPromise(inner, options), tally, depth + 1)
   }
+  assertNothingHidden(places, directoryOffset)
 }
 
 /**
  * ZIP stores each name twice, in the directory and before the bytes. Programs disagree on which one to use,
  * so both must match.
  */
-async function readName(zip: ZipFile, entry: Entry): Promise<string> {
-  const { fileName } = await zip.readLocalFileHeaderPromise(entry)
+function readName(entry: Entry, { fileName }: LocalFileHeader): string {
   const names = [entry.fileNameRaw, fileName].flatMap((raw) => decodeNames(entry, raw))
   for (const name of names) assertName(name)
   if (!fileName.equals(entry.fileNameRaw))
-    throw unconvertible('The archive contains a file with two different names.')
+    throw unconvertible('The archive stores two different names for the same file. Create it again.')
   return decodeNames(entry, fileName)[0]
 }
 
 const KIND_BITS = 0o170000
 /** File kinds: unspecified, regular file, directory. */
 const plainKinds = [0, 0o100000, 0o040000]
-const STORED = 0
-const DEFLATED = 8
 
 function assertKind(entry: Entry): void {
   const kind = (entry.externalFileAttributes >>> 16) & KIND_BITS
@@ -84,13 +107,11 @@ function assertKind(entry: Entry): void {
 }
 
 async function inflate(zip: ZipFile, entry: Entry, tally: Tally): Promise<Buffer | undefined> {
-  let checksum = 0
   let isInner: boolean | undefined
   let innerBytes = 0
   const kept: Buffer[] = []
-  for await (const chunk of (await zip.openReadStreamPromise(entry)) as AsyncIterable<Buffer>) {
+  for await (const chunk of readMember(zip, entry)) {
     isInner ??= hasArchiveSignature(chunk)
-    checksum = crc32(chunk, checksum)
     count(tally, chunk.length)
     if (!isInner) continue
     innerBytes += chunk.length
@@ -98,7 +119,6 @@ async function inflate(zip: ZipFile, entry: Entry, tally: Tally): Promise<Buffer
       throw unconvertible(`The archive contains an archive larger than ${MAX_INNER_BYTES / MIB} MiB.`)
     kept.push(chunk)
   }
-  if (checksum !== entry.crc32) throw unconvertible('The archive is damaged.')
   return isInner ? Buffer.concat(kept) : undefined
 }
 

@@ -42,6 +42,9 @@ export interface Converted {
 
 export type Converter = Awaited<ReturnType<typeof createConverter>>
 
+/** Small files get less time than videos, so that they do not keep others waiting. Includes the start of the process. */
+const maxMs: Readonly<Partial<Record<ConversionKind, number>>> = { thumbnail: 30_000, captions: 60_000 }
+
 type Tools = Pick<Job, 'programs' | 'sandbox'> & { readonly worker: Tool }
 
 export async function createConverter({
@@ -65,7 +68,12 @@ export async function createConverter({
      * if the server is at fault.
      */
     convert: (request: ConversionRequest): Promise<Converted> =>
-      withinTime(clock, limits.wallMs, request.signal, (signal) => convert(tools, { ...request, signal })),
+      withinTime(
+        clock,
+        Math.min(limits.wallMs, maxMs[request.kind] ?? limits.wallMs),
+        request.signal,
+        (signal) => convert(tools, { ...request, signal }),
+      ),
   }
 }
 

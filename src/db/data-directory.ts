@@ -7,7 +7,7 @@ import { createFileOnce, isMissing } from '../lib/files.ts'
 import type { Random } from '../lib/ids.ts'
 
 export const databaseName = 'parley.db'
-const SECRET_NAME = 'secret'
+export const SECRET_NAME = 'secret'
 const SECRET_BYTES = 48
 const SHORTEST_SECRET_BYTES = 32
 

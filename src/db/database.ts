@@ -1,6 +1,7 @@
 /** Defines the types of an open database. */
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
+import type { Clock } from '../lib/clock.ts'
 import type { Tables } from './tables.ts'
 
 export type Database = Kysely<Tables>
@@ -45,6 +46,8 @@ export interface OpenedDatabase {
   /** True if no other server can use the database, so that leases in it are void at startup. */
   readonly isOnlyServer: boolean
   readonly postgres: PostgresAccess | undefined
+  /** The clock that all processes of the installation share. */
+  readonly clock: Clock
   /** Flushes and closes the database and releases its lock; safe to call twice. */
   close(): Promise<void>
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { StartupError } from '../lib/errors.ts'
 import { createPrivateFile } from '../lib/files.ts'
+import { isBusy } from './sqlite-driver.ts'
 
 export const lockName = '.lock'
 /** Waits for servers that start at the same moment and for commands that hold the lock briefly. */
@@ -56,10 +57,6 @@ function toRejection(cause: unknown, connection: SqliteDatabase | undefined, dat
 
 export function isLockTaken(error: unknown): boolean {
   return error instanceof Error && isBusy(error.cause)
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')
 }
 
 function ownerOf(connection: SqliteDatabase): number | undefined {

@@ -2,9 +2,11 @@
 import { type Kysely, PostgresDialect, PostgresQueryCompiler, type Transaction } from 'kysely'
 import { Client, type Pool } from 'pg'
 import type { Logger } from 'pino'
+import { systemClock } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { assertNothingToCopy, assertUnused, makeDataDirectory } from './data-directory.ts'
 import type { OpenedDatabase, OpenOptions } from './database.ts'
+import { startDatabaseClock } from './database-clock.ts'
 import { applyPostgresMigrations, applyWithin, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import {
@@ -39,7 +41,17 @@ export async function openPostgresDatabase(
     if (pending.length > 0)
       await withMigrator(databaseUrl, log, (migrator) => applyPostgresMigrations(migrator, migrations))
     const createClient = () => new Client(toClientConfig(databaseUrl))
-    return { db, isOnlyServer: false, postgres: { createClient, readPool: () => readPool(pool) }, close }
+    const clock = await startDatabaseClock(db, systemClock, log)
+    return {
+      db,
+      isOnlyServer: false,
+      postgres: { createClient, readPool: () => readPool(pool) },
+      clock,
+      close() {
+        clock.stop()
+        return close()
+      },
+    }
   } catch (error) {
     await close()
     throw toStartupError(error, target)

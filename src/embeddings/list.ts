@@ -58,6 +58,8 @@ function normalizeList(sent: JsonObject, { count, encoding, model }: WantedList)
   if (!Array.isArray(data) || !data.every(isJsonObject)) throw invalid('data is not a list of objects')
   if (data.length !== count) throw invalid(`${data.length} vectors for ${count} inputs`)
   const isNumbered = data.every(({ index }) => Number.isInteger(index))
+  if (isNumbered && new Set(data.map(({ index }) => index)).size !== count)
+    throw invalid('several vectors have the same index')
   const ordered = isNumbered ? data.toSorted((a, b) => Number(a.index) - Number(b.index)) : data
   return {
     ...sent,

@@ -164,8 +164,8 @@ export function createFileSweeper({ db, clock, fileBlobs, log }: FileDeps): Swee
     what: 'files',
     places: listFilePlaces(db, fileBlobs),
     blobs: fileBlobs,
-    async deleteExpired(limit) {
-      const blobs = await deleteExpiredRows(db, unixSeconds(clock), limit)
+    async deleteExpired(limit, nowMs) {
+      const blobs = await deleteExpiredRows(db, Math.floor(nowMs / 1000), limit)
       for (const blob of blobs) await fileBlobs.delete(blob)
       return blobs.length
     },

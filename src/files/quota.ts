@@ -13,6 +13,8 @@ interface QuotaOptions {
   readonly sumArtifactBytes: typeof sumFileBytes
 }
 
+const SHARE_RESERVED_AHEAD = 1 / 8
+
 export class StorageQuota {
   private readonly options: QuotaOptions
 
@@ -38,6 +40,23 @@ export class StorageQuota {
     if (this.options.config.limits.storageQuotaBytes === 0) return
     await lockTenant({ db: trx }, tenantId)
     if (sizeBytes > (await this.countFreeBytes(trx, tenantId))) throw this.exceeded()
+  }
+
+  /**
+   * As `assertFits`, for bytes of unknown total: returns how many to reserve, from `leastBytes` up to `mostBytes`.
+   * Near the quota it reserves little ahead, so that uploads at the same time can use all of it.
+   */
+  async countReservable(
+    trx: Database,
+    tenantId: string,
+    leastBytes: number,
+    mostBytes: number,
+  ): Promise<number> {
+    if (this.options.config.limits.storageQuotaBytes === 0) return Math.max(leastBytes, mostBytes)
+    await lockTenant({ db: trx }, tenantId)
+    const freeBytes = await this.countFreeBytes(trx, tenantId)
+    if (leastBytes > freeBytes) throw this.exceeded()
+    return Math.max(leastBytes, Math.min(mostBytes, Math.floor(freeBytes * SHARE_RESERVED_AHEAD)))
   }
 
   exceeded(): ServiceError {

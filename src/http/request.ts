@@ -5,8 +5,8 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import ipaddr from 'ipaddr.js'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { outlineOf } from '../lib/formats/json.ts'
-import { type AddressBlock, isWithin } from '../lib/net.ts'
+import { type JsonOutline, outlineOf } from '../lib/formats/json.ts'
+import { type AddressBlock, isWithin, withoutZone } from '../lib/net.ts'
 
 /** The credentials of a request without a key: a cookie, or the headers of a proxy. */
 export interface ImplicitCredentials {
@@ -37,6 +37,20 @@ export function bearerOf(request: IncomingMessage): string | undefined {
   return header.slice(7).trim()
 }
 
+/** @throws ServiceError `invalid_value` for a repeated header of which a proxy might read another copy than this server. */
+export function assertSingleHeaders({ rawHeaders }: IncomingMessage): void {
+  const seen = new Set<string>()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = singleHeaders.get((rawHeaders[at] as string).toLowerCase())
+    if (name === undefined) continue
+    if (seen.has(name))
+      throw new ServiceError('invalid_value', `${name} must be sent only once.`, { param: name })
+    seen.add(name)
+  }
+}
+
+const singleHeaders = new Map(['Authorization', 'Host'].map((name) => [name.toLowerCase(), name]))
+
 /** Reads the token in the query of an artifact's URL, for clients that cannot set a header, such as `<video>`. */
 export function tokenOf({ method, url = '' }: IncomingMessage): string | undefined {
   if (method !== 'GET' && method !== 'HEAD') return undefined
@@ -50,7 +64,7 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
   if (trusted.length === 0) return client
   const forwarded = String(request.headers['x-forwarded-for'] ?? '').split(',')
   while (isWithin(client, trusted)) {
-    const seen = forwarded.pop()?.trim() ?? ''
+    const seen = withoutZone(forwarded.pop()?.trim() ?? '')
     if (!ipaddr.isValid(seen)) break
     client = ipaddr.process(seen).toString()
   }
@@ -68,7 +82,8 @@ export function ignoredForwardedForOf(
 }
 
 function plainAddress(address: string): string {
-  return address.startsWith('::ffff:') ? address.slice(7) : address
+  const plain = withoutZone(address)
+  return plain.startsWith('::ffff:') ? plain.slice(7) : plain
 }
 
 /** Sends `100 Continue` to a client that waits for it; must be called after authentication. */
@@ -158,9 +173,10 @@ export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolea
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
-export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown {
+/** `outline` is that of the bytes, where the caller has it already. */
+export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES, outline?: JsonOutline): unknown {
   assertUtf8(bytes)
-  assertOutline(bytes, mostValues)
+  assertOutline(bytes, mostValues, outline)
   const text = bytes.toString('utf8')
   let value: unknown
   try {
@@ -185,10 +201,10 @@ function assertUtf8(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw new ServiceError('invalid_value', 'The body is not valid UTF-8.')
 }
 
-function assertOutline(bytes: Buffer, mostValues: number): void {
+function assertOutline(bytes: Buffer, mostValues: number, outline: JsonOutline | undefined): void {
   // A body with few brackets is not deep, and a short body does not contain many values.
-  if (bytes.length <= mostValues && !hasManyBrackets(bytes)) return
-  const { depth, values } = outlineOf(bytes, mostValues)
+  if (outline === undefined && bytes.length <= mostValues && !hasManyBrackets(bytes)) return
+  const { depth, values } = outline ?? outlineOf(bytes, mostValues)
   if (depth > MAX_JSON_DEPTH)
     throw new ServiceError('invalid_value', `The JSON body is nested deeper than ${MAX_JSON_DEPTH} levels.`)
   if (values > mostValues)

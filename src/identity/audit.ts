@@ -16,6 +16,8 @@ export const auditActions = [
   'key.rotate',
   'key.revoke',
   'agent_key.rotate',
+  'agent.create',
+  'agent.update',
   'agent.delete',
   'file.delete',
   'artifact.delete',
@@ -91,6 +93,20 @@ export async function listAuditEvents(
   if (actor !== undefined) rows = rows.where('actor', '=', actor)
   if (target !== undefined) rows = rows.where('target_id', '=', target)
   return toPage(await rows.execute(), limit)
+}
+
+/** Returns who wrote each version of an agent; versions from before this was recorded are absent. */
+export async function listVersionAuthors(
+  { db }: Pick<Dependencies, 'db'>,
+  agentId: string,
+): Promise<Map<number, string>> {
+  const rows = await db
+    .selectFrom('audit_events')
+    .select(['actor', 'details'])
+    .where('target_id', '=', agentId)
+    .where('action', 'in', ['agent.create', 'agent.update'])
+    .execute()
+  return new Map(rows.map(({ actor, details }) => [JSON.parse(details).version, actor]))
 }
 
 const auditId = /^audit-[0-9a-z]{12}[0-9a-f]{12}$/

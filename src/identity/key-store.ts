@@ -94,17 +94,18 @@ export async function expireCredentials(
 ): Promise<void> {
   const agent = owner.agentId === null ? 'is' : '='
   await db
-    .deleteFrom('credentials')
-    .where('parent_key_id', '=', owner.tenantId)
-    .where('agent_id', agent, owner.agentId)
-    .where('valid_until', '<=', now)
-    .execute()
-  await db
     .updateTable('credentials')
     .set({ valid_until: until })
     .where('parent_key_id', '=', owner.tenantId)
     .where('agent_id', agent, owner.agentId)
     .where((where) => where.or([where('valid_until', 'is', null), where('valid_until', '>', until)]))
+    .execute()
+  // Without an overlap this deletes all of them, so that a clock that is set back later revives none.
+  await db
+    .deleteFrom('credentials')
+    .where('parent_key_id', '=', owner.tenantId)
+    .where('agent_id', agent, owner.agentId)
+    .where('valid_until', '<=', now)
     .execute()
 }
 

@@ -55,6 +55,8 @@ export async function signIn(
 ): Promise<string> {
   const { text, digest } = mintSecret(deps)
   const now = unixSeconds(deps.clock)
+  // A wrong link costs one read, because a transaction would lock the database for writing.
+  await assertLink(deps, linkText, now)
   await deps.db.transaction().execute(async (trx) => {
     const link = await trx
       .deleteFrom('sign_in_links')
@@ -62,8 +64,7 @@ export async function signIn(
       .where('expires_at', '>', now)
       .returning('digest')
       .executeTakeFirst()
-    if (link === undefined)
-      throw new ServiceError('invalid_api_key', 'This sign-in link has expired or was already used.')
+    if (link === undefined) throw wrongLink()
     await trx
       .insertInto('sessions')
       .values({ digest, expires_at: now + SESSION_SECONDS })
@@ -72,6 +73,20 @@ export async function signIn(
     await recordAudit({ ...deps, db: trx }, actor, { action: 'session.begin', ...aboutUser })
   })
   return renderCookie(deps.config, text, SESSION_SECONDS)
+}
+
+async function assertLink({ db }: Pick<SessionDeps, 'db'>, linkText: string, now: number): Promise<void> {
+  const link = await db
+    .selectFrom('sign_in_links')
+    .select('digest')
+    .where('digest', '=', digestOf(linkText))
+    .where('expires_at', '>', now)
+    .executeTakeFirst()
+  if (link === undefined) throw wrongLink()
+}
+
+function wrongLink(): ServiceError {
+  return new ServiceError('invalid_api_key', 'This sign-in link has expired or was already used.')
 }
 
 /** Ends the session of a request; returns the `Set-Cookie` header that deletes the cookie. */

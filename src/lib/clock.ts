@@ -24,6 +24,37 @@ export function createPositions(clock: Pick<Clock, 'now'>): () => number {
   }
 }
 
+/** A larger drift between the wall clock and the monotonic clock means that the wall clock was set. */
+const CLOCK_JUMP_MS = 60_000
+/** An operator has this long to correct a clock that was set to a wrong time. */
+const TRUST_JUMP_AFTER_MS = 24 * 3_600_000
+
+/**
+ * Returns the time, in milliseconds, up to which expired data may be deleted. It never runs ahead of the wall
+ * clock, and follows a jump of the wall clock into the future only a day later.
+ */
+export function createDeletionTime(
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+  onJump: (seconds: number) => void,
+): () => number {
+  const read = () => ({ wallMs: clock.now(), monotonicMs: clock.monotonic() })
+  let trusted = read()
+  let jumpedAtMs: number | undefined
+  return () => {
+    const current = read()
+    const expectedMs = trusted.wallMs + (current.monotonicMs - trusted.monotonicMs)
+    const aheadMs = current.wallMs - expectedMs
+    if (aheadMs > CLOCK_JUMP_MS) {
+      if (jumpedAtMs === undefined) onJump(Math.round(aheadMs / 1000))
+      jumpedAtMs ??= current.monotonicMs
+      if (current.monotonicMs - jumpedAtMs < TRUST_JUMP_AFTER_MS) return expectedMs
+    }
+    trusted = current
+    jumpedAtMs = undefined
+    return current.wallMs
+  }
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -110,7 +110,8 @@ export function toServiceError(thrown: unknown): ServiceError {
 
 function findFault(thrown: unknown): Reason | undefined {
   const code = String((thrown as { code?: unknown } | null)?.code)
-  if (!/^[0-9A-Z]{5}$/.test(code)) return storageFaults[code]
+  // SQLite appends a detail to some codes, as in SQLITE_BUSY_RECOVERY.
+  if (!/^[0-9A-Z]{5}$/.test(code)) return storageFaults[code.replace(/^(SQLITE_(?:BUSY|LOCKED))_.*/, '$1')]
   return postgresFaults[code] ?? postgresFaults[code.slice(0, 2)]
 }
 

@@ -124,41 +124,71 @@ function isOwnHost({ origin, host }: IncomingHttpHeaders): boolean {
   return origin !== undefined && host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host
 }
 
+/** The largest body of an operation that needs no key, such as a sign-in. */
+const MAX_ANONYMOUS_BYTES = 16 * 1024
+
+/** The caller is undefined for operations that need no key. */
 export function limitBodyBytes(
   { limits }: Pick<Config, 'limits'>,
   caller: Pick<AnyCaller, 'kind'> | undefined,
   maxBytes: number,
 ): number {
+  if (caller === undefined) return Math.min(maxBytes, MAX_ANONYMOUS_BYTES)
   return caller?.kind === 'agent' ? Math.min(maxBytes, limits.maxAgentBodyBytes) : maxBytes
 }
 
 export async function limitRate({ context, auth }: GuardedCall): Promise<void> {
   if (auth === undefined || auth.callers.length === 0 || auth.isUncounted) return
-  await countRequest(context, context.caller)
-}
-
-export async function countRequest(
-  context: CallContext<AnyCaller, Dependencies>,
-  caller: AnyCaller,
-): Promise<void> {
+  const { caller, deps, metadata } = context
   if (caller.kind === 'agent') {
-    const { clientAddress, ignoredForwardedFor } = context.metadata
-    context.deps.addressSharing.record(addressGroup(clientAddress), caller.agentId, ignoredForwardedFor)
+    const address = addressGroup(metadata.clientAddress)
+    deps.addressSharing.record(address, caller.agentId, metadata.ignoredForwardedFor)
   }
-  const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
-  if (quota === undefined) return
-  const hit = await context.deps.shared.limiter.hit([quota, ...others])
-  setLimitHeaders(context, hit)
-  if (!hit.isLimited) return
-  context.deps.metrics.callLimited('requests')
-  throw new ServiceError(
-    'rate_limit_exceeded',
-    `Too many requests: the limit is ${hit.limit} per minute. Try again in ${hit.retryAfterSeconds} s.`,
-    { retryAfterSeconds: hit.retryAfterSeconds },
-  )
+  await countRequest(context, caller)
 }
 
-function listQuotas({ deps, metadata }: CallContext<AnyCaller, Dependencies>, caller: AnyCaller): Quota[] {
+type LimitedContext = CallContext<AnyCaller, Pick<Dependencies, 'config' | 'metrics' | 'shared'>>
+
+export async function countRequest(context: LimitedContext, caller: AnyCaller): Promise<void> {
+  const hit = await hitQuotas(context, caller, () => 1)
+  if (!hit?.isLimited) return
+  rejectLimited(context, hit, `Too many requests: the limit is ${hit.limit} per minute.`)
+}
+
+/** Counts a request that is counted already as `requests`, but never as more than its limit, so that it can pass alone. */
+export async function chargeRequest(
+  context: LimitedContext,
+  caller: AnyCaller,
+  requests: number,
+): Promise<void> {
+  if (requests <= 1) return
+  const hit = await hitQuotas(context, caller, (limit) => Math.min(requests, limit) - 1)
+  if (!hit?.isLimited) return
+  const problem = `Too many large requests: this one counts as ${requests}, at most ${hit.limit} a minute.`
+  rejectLimited(context, hit, problem)
+}
+
+async function hitQuotas(
+  context: LimitedContext,
+  caller: AnyCaller,
+  costOf: (smallestLimit: number) => number,
+): Promise<Hit | undefined> {
+  const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
+  if (quota === undefined) return undefined
+  const cost = costOf(Math.min(quota.limit, ...others.map(({ limit }) => limit)))
+  if (cost < 1) return undefined
+  const hit = await context.deps.shared.limiter.hit([quota, ...others], cost)
+  setLimitHeaders(context, hit)
+  return hit
+}
+
+function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, problem: string): never {
+  deps.metrics.callLimited('requests')
+  const message = `${problem} Try again in ${retryAfterSeconds} s.`
+  throw new ServiceError('rate_limit_exceeded', message, { retryAfterSeconds })
+}
+
+function listQuotas({ deps, metadata }: LimitedContext, caller: AnyCaller): Quota[] {
   const { limits } = deps.config
   if (caller.kind === 'token') return []
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: limits.parent }]
@@ -170,7 +200,7 @@ function listQuotas({ deps, metadata }: CallContext<AnyCaller, Dependencies>, ca
 }
 
 /** Counts a call without valid credentials against its address; calls with valid keys are not affected. */
-export async function limitAuthFailures(context: CallContext<AnyCaller, Dependencies>): Promise<void> {
+export async function limitAuthFailures(context: LimitedContext): Promise<void> {
   const { deps, metadata } = context
   const limit = deps.config.limits.authFailures
   if (limit <= 0) return

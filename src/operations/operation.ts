@@ -41,6 +41,8 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   /** The maximum size of a JSON body; 1 MiB by default. */
   readonly maxBodyBytes?: (config: Config) => number
   readonly maxJsonValues?: number
+  /** The bytes of a body that count as one request; 256 KiB unless given. */
+  readonly bytesPerRequest?: number
   readonly headers?: Readonly<Record<string, string>>
   /** The last path parameter takes the rest of the path, slashes included. */
   readonly takesRest?: true
@@ -199,6 +201,11 @@ export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   }
 
   setHeader(name: string, value: string): void {
+    for (let at = 0; at < this.headers.length; at += 2) {
+      if (this.headers[at] !== name) continue
+      this.headers[at + 1] = value
+      return
+    }
     this.headers.push(name, value)
   }
 }

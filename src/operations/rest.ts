@@ -17,7 +17,8 @@ import {
 import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/response.ts'
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { countRequest, limitBodyBytes } from './access.ts'
+import { chargeRequest, countRequest, limitBodyBytes, rejectCredentials } from './access.ts'
+import { outlineOfBody, requestsOf } from './body-cost.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError } from './errors.ts'
 import {
@@ -189,9 +190,11 @@ export function createRestEndpoint<D extends Dependencies>(
 /** Allows a preflight without authentication, because browsers send it without credentials. */
 const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
-/** Counts an unmatched call against the rate limit of its key, as it counts every authenticated request. */
+/** Counts an unmatched call like any other. Otherwise an unknown path would reveal valid keys without a limit. */
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
+  const { bearer, token } = context.metadata
   const caller = await context.deps.authenticator.find(context.metadata)
+  if (caller === undefined && (bearer ?? token) !== undefined) return rejectCredentials(context)
   if (caller !== undefined) await countRequest(context, caller)
   throw failure
 }
@@ -313,8 +316,11 @@ async function readInputBody<D>(
     },
     clock,
   )
+  const outline = format === undefined ? outlineOfBody(bytes, options ?? {}) : undefined
+  if (caller !== undefined && !auth.isUncounted)
+    await chargeRequest(context, caller, requestsOf(bytes.length, outline, options ?? {}))
   if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
-  return bytes.length === 0 ? {} : parseJson(bytes, options?.maxJsonValues)
+  return bytes.length === 0 ? {} : parseJson(bytes, options?.maxJsonValues, outline)
 }
 
 function readHeaderFields(

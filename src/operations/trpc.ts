@@ -13,7 +13,8 @@ import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '.
 import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/metrics.ts'
-import { type AccessStep, assertSameOrigin, limitBodyBytes } from './access.ts'
+import { type AccessStep, assertSameOrigin, chargeRequest, limitBodyBytes } from './access.ts'
+import { type BodyCost, outlineOfBody, requestsOf } from './body-cost.ts'
 import type { Dependencies } from './dependencies.ts'
 import { outputTransformer } from './envelope.ts'
 import { errorHeaders, logFailure, toInvalidValue } from './errors.ts'
@@ -156,9 +157,7 @@ export function createTrpcEndpoint(
   operations: readonly NamedOperation[],
   accessSteps: readonly AccessStep[],
 ): Endpoint {
-  const maxValues = new Map(
-    operations.map(({ name, operation }) => [name, operation.request?.maxJsonValues ?? MAX_JSON_VALUES]),
-  )
+  const costs = new Map(operations.map(({ name, operation }) => [name, operation.request ?? {}]))
   const publicNames = new Set(
     operations.filter(({ operation }) => operation.auth.callers.length === 0).map(({ name }) => name),
   )
@@ -167,14 +166,16 @@ export function createTrpcEndpoint(
     auth: undefined,
     check({ path, context }) {
       const [first = '', ...others] = listNames(path)
-      const name = others.length > 0 ? 'batch' : maxValues.has(first) ? first : OTHER
+      const name = others.length > 0 ? 'batch' : costs.has(first) ? first : OTHER
       context.metadata.instrumentation.found(name, `/trpc/${name}`)
     },
     async parse(call) {
       const names = listNames(call.path)
       const isPublic = names.every((name) => publicNames.has(name))
-      const maxJsonValues = Math.max(...names.map((name) => maxValues.get(name) ?? MAX_JSON_VALUES))
-      const body = await readCallBody(call, isPublic, maxJsonValues).catch(toServiceError)
+      const isKnown = names.some((name) => costs.has(name))
+      const cost = combineCosts(names.map((name) => costs.get(name) ?? {}))
+      // An unknown procedure checks no credentials, so nothing may depend on them.
+      const body = isKnown ? await readCallBody(call, isPublic, cost).catch(toServiceError) : ''
       Object.assign(call.request, { body: body instanceof ServiceError ? '' : body })
       const badBody = body instanceof ServiceError ? body : undefined
       return { call: call.context, badBody, accessSteps } satisfies RpcContext
@@ -184,6 +185,15 @@ export function createTrpcEndpoint(
     },
   }
   return { find: ({ path }) => (/^\/trpc(\/|$)/.test(path) ? route : undefined) }
+}
+
+/** One body holds the inputs of all calls of a batch: the largest limit and the highest price apply. */
+function combineCosts(costs: readonly BodyCost[]): BodyCost {
+  const steps = costs.flatMap(({ bytesPerRequest }) => bytesPerRequest ?? [])
+  return {
+    maxJsonValues: Math.max(...costs.map(({ maxJsonValues }) => maxJsonValues ?? MAX_JSON_VALUES)),
+    bytesPerRequest: steps.length === 0 ? undefined : Math.min(...steps),
+  }
 }
 
 function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
@@ -228,7 +238,7 @@ function listNames(path: string): string[] {
 async function readCallBody(
   { context, request, response, deps }: HttpCall,
   isPublic: boolean,
-  maxJsonValues: number,
+  cost: BodyCost,
 ): Promise<string> {
   if (request.method !== 'POST') return ''
   const caller = isPublic ? undefined : await deps.authenticator.find(context.metadata)
@@ -246,6 +256,8 @@ async function readCallBody(
     { maxBytes, totalMs: timings.bodyMs, idleMs: timings.bodyIdleMs },
     clock,
   )
-  if (bytes.length > 0) parseJson(bytes, maxJsonValues)
+  const outline = outlineOfBody(bytes, cost)
+  if (caller !== undefined) await chargeRequest(context, caller, requestsOf(bytes.length, outline, cost))
+  if (bytes.length > 0) parseJson(bytes, cost.maxJsonValues, outline)
   return bytes.toString()
 }

@@ -66,15 +66,13 @@ function applyType({ holder, key, value }: Place, type: unknown): void {
 function assertWritten(json: unknown, equalities: unknown, budget: Budget): void {
   if (equalities === undefined) return
   // Paths that are equal to the input itself come in a list: the input contains itself.
-  if (!isObject(equalities) || Array.isArray(equalities))
-    throw refuse('describes an object that contains itself')
+  if (!isObject(equalities) || Array.isArray(equalities)) throw refuse('must not contain circular references')
   for (const original in equalities) {
     findPlace(json, original, budget)
     const copies = equalities[original]
     if (!Array.isArray(copies)) throw refuse('has invalid referentialEqualities')
     for (const copy of copies) {
-      if (findPlace(json, copy, budget).value === null)
-        throw refuse('describes an object that contains itself')
+      if (findPlace(json, copy, budget).value === null) throw refuse('must not contain circular references')
     }
   }
 }

@@ -29,7 +29,7 @@ export interface ChatBackend {
   complete(request: BackendRequest): Promise<Uint8Array>
   /** Returns server-sent events, split at any byte, once the request is accepted; `return` aborts the call. @throws BackendFailure */
   stream(request: BackendRequest): Promise<AsyncIterator<Uint8Array, void, void>>
-  /** Returns one embedding list as JSON, split at any byte. @throws BackendFailure */
+  /** Returns an embedding list as JSON, in chunks that may end at any byte. @throws BackendFailure */
   embed(request: BackendRequest): Promise<readonly Uint8Array[]>
   /** @throws BackendFailure */
   listModels(signal: AbortSignal): Promise<readonly BackendModel[]>

@@ -19,8 +19,8 @@ export type CoordinationStoreName = 'redis' | 'replicas'
 /** Every method settles soon, and rejects when the store is unavailable. */
 export interface CoordinationStore {
   readonly name: CoordinationStoreName
-  /** Counts one hit in the windows of all quotas, or in none if one is full; returns the counts including this hit. */
-  hit(quotas: readonly Quota[]): Promise<readonly WindowCount[]>
+  /** Counts a hit as `cost` requests in the windows of all quotas, or in none if one has fewer left; returns the counts including this hit. */
+  hit(quotas: readonly Quota[], cost: number): Promise<readonly WindowCount[]>
   /** Counts one stream for every quota, or for none; returns the quota that is used up. */
   acquireStream(replica: string, quotas: readonly StreamQuota[]): Promise<StreamQuota | undefined>
   adjustStreams(replica: string, key: string, by: number): Promise<void>

@@ -27,8 +27,8 @@ export interface Hit {
 }
 
 export interface RateLimiter {
-  /** Counts one request against every quota, or none if one is used up: a rejected request must not use up a quota that the client waits for. */
-  hit(quotas: readonly [Quota, ...Quota[]]): Promise<Hit> | Hit
+  /** Counts `cost` requests (1 by default) against every quota, or none if one is exhausted, so that a rejected request does not delay the next. */
+  hit(quotas: readonly [Quota, ...Quota[]], cost?: number): Promise<Hit> | Hit
 }
 
 export interface Window {
@@ -37,9 +37,9 @@ export interface Window {
   readonly endsAtMs: number
 }
 
-export function advanceWindow(window: Window | undefined, nowMs: number): Window {
-  if (window === undefined || nowMs >= window.endsAtMs) return { count: 1, endsAtMs: nowMs + WINDOW_MS }
-  return { count: window.count + 1, endsAtMs: window.endsAtMs }
+export function advanceWindow(window: Window | undefined, nowMs: number, cost = 1): Window {
+  if (window === undefined || nowMs >= window.endsAtMs) return { count: cost, endsAtMs: nowMs + WINDOW_MS }
+  return { count: window.count + cost, endsAtMs: window.endsAtMs }
 }
 
 export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>): RateLimiter {
@@ -55,10 +55,10 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
   }
 
   return {
-    hit(quotas) {
+    hit(quotas, cost = 1) {
       // Whole milliseconds, because rounding up a fraction could add a second to the wait.
       const nowMs = Math.floor(clock.monotonic())
-      const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs))
+      const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs, cost))
       const counts = after.map(({ count, endsAtMs }) => ({ count, leftMs: endsAtMs - nowMs }))
       const tightest = toHit(quotas, counts, clock.now())
       if (!tightest.isLimited) {

@@ -78,11 +78,11 @@ function createSharedLimiter(membership: Membership, clock: Pick<Clock, 'now' | 
   const local = createMemoryRateLimiter(clock)
   const toShare = ({ key, limit }: Quota): Quota => ({ key, limit: membership.shareOf(limit) })
   return {
-    async hit(quotas) {
-      const counted = await membership.ask((store) => store.hit(quotas))
+    async hit(quotas, cost = 1) {
+      const counted = await membership.ask((store) => store.hit(quotas, cost))
       if (counted !== undefined) return toHit(quotas, counted.answer, clock.now())
       const [first, ...others] = quotas
-      return local.hit([toShare(first), ...others.map(toShare)])
+      return local.hit([toShare(first), ...others.map(toShare)], cost)
     },
   }
 }
@@ -107,7 +107,7 @@ function createSharedStreamLimiter(membership: Membership): StreamLimiter {
       if (full !== undefined) throw tooManyStreams(full)
       const keys = limited.map(({ key }) => key)
       open.add(keys, 1)
-      // The replica registered under a new name during the request, and the store deleted these streams with the former one.
+      // The replica registered again under a new name during the request, and the store dropped the counts of the old name.
       if (counted !== undefined && replica !== membership.replica) await adjust(membership.replica, keys, 1)
       return once(() => {
         open.add(keys, -1)

@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
 import {
+  assertSingleHeaders,
   bearerOf,
   clientAddressOf,
   ignoredForwardedForOf,
@@ -69,6 +70,7 @@ export function createApp(options: AppOptions): App {
   ]
   /** The steps of every request after `identifyRequest`, in order. */
   const steps: readonly Step<Deps>[] = [
+    ({ request }) => assertSingleHeaders(request),
     checkHost,
     routeTo(endpoints),
     ...access,

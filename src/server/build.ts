@@ -15,7 +15,7 @@ import { shareSecret } from '../db/installation.ts'
 import { StorageQuota } from '../files/quota.ts'
 import { createTokens } from '../identity/artifact-tokens.ts'
 import { createAuthenticator, createKeyDirectory, createUserDirectory } from '../identity/authenticate.ts'
-import { type Clock, createPositions, systemClock } from '../lib/clock.ts'
+import { type Clock, createPositions } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import { ModelCatalogue } from '../models/catalogue.ts'
 import { AddressSharing } from '../operations/address-sharing.ts'
@@ -46,10 +46,10 @@ export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOp
 
 export async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
-  { db, postgres, isOnlyServer }: OpenedDatabase,
+  { db, postgres, isOnlyServer, clock: sharedClock }: OpenedDatabase,
   hooks: ReadHooks,
 ): Promise<Deps> {
-  const { config, clock = systemClock, random = randomBytes, log } = options
+  const { config, clock = sharedClock, random = randomBytes, log } = options
   // Runs first, because a server with the wrong database must not change anything.
   await claimFolders(config, listOwnStores(options), { db, clock, log, namedBlobs })
   const sealer = await loadSealer(config, { db, random })

@@ -3,6 +3,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { countArtifactWork } from '../artifacts/maintenance.ts'
+import type { Config } from '../config/config.ts'
 import type { PoolUse } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
@@ -182,7 +183,8 @@ const forwardingHeader =
   /^(forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip|x-forwarded-.+)$/
 
 const metricsMessages = {
-  missing: 'Metrics require `Authorization: Bearer <PARLEY_METRICS_TOKEN>`, or a request from this machine.',
+  missing:
+    'Metrics require `Authorization: Bearer <PARLEY_METRICS_TOKEN>`, or a request to localhost from this machine.',
   invalid: 'The metrics token is invalid.',
 }
 
@@ -192,7 +194,7 @@ export async function assertMayReadMetrics({ request, context }: HttpCall): Prom
   const { bearer } = context.metadata
   const isAllowed =
     bearer === undefined
-      ? isFromThisMachine(request)
+      ? isFromThisMachine(request) && isTrustedHost(request, context.deps.config)
       : metricsToken !== undefined && isSame(bearer, metricsToken)
   if (!isAllowed) await rejectCredentials(context, metricsMessages)
 }
@@ -201,6 +203,14 @@ function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
   const address = socket.remoteAddress ?? ''
   if (!ipaddr.isValid(address) || ipaddr.process(address).range() !== 'loopback') return false
   return !Object.keys(headers).some((name) => forwardingHeader.test(name))
+}
+
+/** A page that rebinds its own name to this machine sends that name. The names in `PARLEY_ALLOWED_HOSTS` were checked before. */
+function isTrustedHost({ headers }: IncomingMessage, { server }: Pick<Config, 'server'>): boolean {
+  if (server.allowedHosts.length > 0) return true
+  const url = URL.parse(`http://${headers.host}`)
+  const name = url?.hostname.replace(/^\[(.*)\]$/, '$1') ?? ''
+  return name === 'localhost' || name.endsWith('.localhost') || ipaddr.isValid(name)
 }
 
 /** Compares digests in constant time, which requires equal lengths. */

@@ -72,18 +72,27 @@ export interface ResumableBlobs {
   readonly survivesCrashes: boolean
   /**
    * Opens a blob and truncates it at `offset`; 0 creates the blob. Undefined if it is shorter. `fence`
-   * exceeds that of all earlier writers.
+   * exceeds that of all earlier writers. Earlier writers may still run, and cannot change the blob any longer.
+   * `isPreviousDone` states that the writer of the fence before this one has ended.
    */
-  extend(name: string, offset: number, fence: number): Promise<ResumableBlob | undefined>
+  extend(
+    name: string,
+    offset: number,
+    fence: number,
+    isPreviousDone?: boolean,
+  ): Promise<ResumableBlob | undefined>
   /** @throws ServiceError `storage_full` */
   assertSpace(plannedBytes: number): Promise<void>
-  /** Returns the number of stored bytes of an active or committed blob, or undefined if it does not exist. */
-  findSize(name: string): Promise<number | undefined>
+  /**
+   * Returns the number of stored bytes of an active or committed blob, or undefined if it does not exist.
+   * `lastFence`, the fence of the last lease, saves a search.
+   */
+  findSize(name: string, lastFence?: number): Promise<number | undefined>
   /**
    * Moves a fully recorded blob into the store under the same name. Has no effect if already moved. @throws
    * ServiceError `storage_full`
    */
-  commit(name: string, sizeBytes: number): Promise<void>
+  commit(name: string, sizeBytes: number, lastFence?: number): Promise<void>
   delete(name: string): Promise<void>
   list(): AsyncIterable<BlobEntry>
 }

@@ -83,11 +83,16 @@ export async function moveDurably(path: string, root: string, name: string): Pro
   await syncFolder(root)
 }
 
-export async function* listBlobs(folder: string): AsyncIterable<BlobEntry> {
-  for await (const { name } of await opendir(folder)) {
+/** Lists the files that are named after blobs. A blob with several files is listed several times. */
+export async function* listFolder(
+  folder: string,
+  toBlobName: (file: string) => string,
+): AsyncIterable<BlobEntry> {
+  for await (const { name: file } of await opendir(folder)) {
+    const name = toBlobName(file)
     if (!isBlobName(name)) continue
     // The change time is the time of the rename; the modification time may be much earlier.
-    const found = await stat(join(folder, name)).catch(ignoreMissing)
+    const found = await stat(join(folder, file)).catch(ignoreMissing)
     if (found !== undefined) yield { name, storedAtMs: found.ctimeMs }
   }
 }

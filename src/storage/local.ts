@@ -12,7 +12,7 @@ import {
   hasSpace,
   INCOMING,
   isFull,
-  listBlobs,
+  listFolder,
   moveDurably,
   openStoreFolder,
   rethrow,
@@ -87,7 +87,7 @@ class LocalBlobs implements Blobs {
   }
 
   async *list(): AsyncIterable<BlobEntry> {
-    yield* listBlobs(await this.folder.root())
+    yield* listFolder(await this.folder.root(), (file) => file)
   }
 
   async check(): Promise<'up' | 'full'> {

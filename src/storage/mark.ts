@@ -14,7 +14,7 @@ import { createFileOnce, isMissing } from '../lib/files.ts'
 import { isBlobName } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ignoreMissing, isFull, makeFolder } from './folder.ts'
-import { RESUMABLE_FOLDER } from './local-resumable.ts'
+import { RESUMABLE_FOLDER, toBlobName } from './resumable-files.ts'
 import { inBatches } from './sweeper.ts'
 
 export const MARK = 'installation'
@@ -147,7 +147,10 @@ async function* listNames(folder: string): AsyncIterable<string> {
   for (const path of [folder, join(folder, RESUMABLE_FOLDER)]) {
     const found = await stat(path).catch(ignoreMissing)
     if (found === undefined || !found.isDirectory()) continue
-    for await (const { name } of await opendir(path)) if (isBlobName(name)) yield name
+    for await (const { name: file } of await opendir(path)) {
+      const name = toBlobName(file)
+      if (isBlobName(name)) yield name
+    }
   }
 }
 

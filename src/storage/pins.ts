@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { hasCode } from '../lib/files.ts'
 import { ignoreMissing, makeFolder } from './folder.ts'
-import { RESUMABLE_FOLDER } from './local-resumable.ts'
+import { findResumableFile, RESUMABLE_FOLDER } from './resumable-files.ts'
 
 const PINS_FOLDER = 'held'
+const MAX_TRIES = 3
 
 export class PinnedBlobs {
   private readonly root: string
@@ -19,12 +20,12 @@ export class PinnedBlobs {
   }
 
   /** Pins a committed or resumable blob. Returns false unless it has at least `sizeBytes` bytes. */
-  async take(name: string, sizeBytes: number): Promise<boolean> {
+  async take(name: string, sizeBytes: number, uploadFence?: number): Promise<boolean> {
     this.making ??= makeFolder(join(this.root, PINS_FOLDER))
     await this.making
-    // Checks the folders in this order, because a blob moves from the first to the second and never back.
-    for (const from of [join(this.root, RESUMABLE_FOLDER, name), join(this.root, name)]) {
-      if (await this.pin(from, name)) break
+    // More than once, because the next writer of an upload may rename its file between the search and the link.
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      if (await this.tryPin(name, uploadFence)) break
     }
     const found = await stat(this.pathOf(name)).catch(ignoreMissing)
     if (found === undefined) return false
@@ -41,6 +42,14 @@ export class PinnedBlobs {
   /** Deletes all links, including those of a killed backup. */
   async release(): Promise<void> {
     await rm(join(this.root, PINS_FOLDER), { recursive: true, force: true })
+  }
+
+  /** Looks in this order, because a blob moves from the first folder to the second and never back. */
+  private async tryPin(name: string, uploadFence: number | undefined): Promise<boolean> {
+    const committed = join(this.root, name)
+    if (uploadFence === undefined) return this.pin(committed, name)
+    const active = await findResumableFile(join(this.root, RESUMABLE_FOLDER), name, uploadFence)
+    return (active !== undefined && (await this.pin(active.path, name))) || this.pin(committed, name)
   }
 
   private async pin(from: string, name: string): Promise<boolean> {

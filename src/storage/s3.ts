@@ -73,7 +73,8 @@ async function openPlace(config: S3Config, options: S3BlobsOptions): Promise<Pla
     bucket?.close()
     throw toPlaceError(error, config)
   }
-  if (config.credentials === undefined) log.info('using the credentials that AWS provides for the bucket')
+  if (config.credentials === undefined)
+    log.info('no S3 credentials are configured; using the AWS credentials of this machine or container')
   return { bucket, prefix }
 }
 

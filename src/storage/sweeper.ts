@@ -1,5 +1,5 @@
 /** Deletes expired rows and orphaned blobs (blobs that no row refers to), a limited number per run. */
-import type { Clock } from '../lib/clock.ts'
+import { type Clock, createDeletionTime } from '../lib/clock.ts'
 import type { BlobEntry, Blobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 
@@ -11,8 +11,6 @@ const MAX_ORPHAN_SHARE = 0.05
 /** A younger blob without a row may be about to get one. */
 const ORPHAN_AFTER_MS = 3_600_000
 const ORPHAN_SWEEP_INTERVAL_MS = 3_600_000
-/** A larger drift between the wall clock and the monotonic clock within one run means that the wall clock was set. */
-const CLOCK_JUMP_MS = 60_000
 const SWEEP_EVERY_MS = 60_000
 
 export interface Sweeper {
@@ -23,34 +21,32 @@ interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
   readonly what: string
   readonly places: readonly BlobPlace[]
   readonly blobs: Blobs
-  deleteExpired(limit: number): Promise<number>
+  /** Deletes rows that expired before `nowMs` and returns their number. */
+  deleteExpired(limit: number, nowMs: number): Promise<number>
   afterExpired?(): Promise<void>
 }
 
-/** Deletes expired rows in every run and orphans once an hour. Skips a run after the clock was set. */
+/** Deletes expired rows in every run and orphans once an hour. After the clock jumped, deletes only what expired without the jump. */
 export function createSweeper(options: SweeperOptions): Sweeper {
-  const { clock, places, blobs, deleteExpired } = options
-  let last = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
+  const { clock, log, what, places, blobs, deleteExpired } = options
+  const readDeletionTime = createDeletionTime(clock, (seconds) =>
+    log.warn(
+      { what, seconds },
+      'the clock jumped ahead; nothing that expired by the jump is deleted for a day',
+    ),
+  )
   let nextOrphansAtMs = clock.monotonic()
-
-  /** Accepts the new time only from the next run, so that an operator has a minute to correct a mistake. */
-  function hasClockJumped(): boolean {
-    const now = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
-    const driftMs = now.wallMs - last.wallMs - (now.monotonicMs - last.monotonicMs)
-    last = now
-    return Math.abs(driftMs) > CLOCK_JUMP_MS
-  }
 
   return {
     async run() {
-      if (hasClockJumped()) return
+      const nowMs = readDeletionTime()
       for (let deleted = 0; deleted < MAX_PER_RUN; deleted += BATCH) {
-        if ((await deleteExpired(BATCH)) < BATCH) break
+        if ((await deleteExpired(BATCH, nowMs)) < BATCH) break
       }
       await options.afterExpired?.()
       if (clock.monotonic() < nextOrphansAtMs) return
       nextOrphansAtMs = clock.monotonic() + ORPHAN_SWEEP_INTERVAL_MS
-      await deleteOrphans(places, orphanCutoff(clock), options)
+      await deleteOrphans(places, nowMs - ORPHAN_AFTER_MS, options)
       await blobs.abortAbandoned()
     },
   }

@@ -2,6 +2,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Config } from '../config/config.ts'
 import { withoutKeys } from '../lib/api-key.ts'
+import { createLogOutput } from './log-output.ts'
 
 const MOST_CAUSES = 5
 
@@ -10,7 +11,7 @@ const secretFields = ['authorization', 'cookie', 'set-cookie', 'token', 'passwor
 
 /** Writes to standard error, because standard output is for the results of commands. */
 export function createLog(config: Config): Logger {
-  return createRedactedLog(config.logLevel, listSecrets(config), pino.destination(2))
+  return createRedactedLog(config.logLevel, listSecrets(config), createLogOutput(2))
 }
 
 export function createRedactedLog(

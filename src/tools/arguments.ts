@@ -60,7 +60,7 @@ function findMisfit(value: unknown, rule: Rule): string | undefined {
     if (!isTimeout(error)) return 'their schema cannot be evaluated'
     // Tenants share the tools of the host and of MCP servers, so no single client may disable them.
     check.isTooSlow = rule.origin === 'agent'
-    return 'checking them takes too long'
+    return 'validating them against the schema timed out'
   }
   const fault = check.validate.errors?.[0]
   return fault === undefined ? 'they do not match the schema' : describe(fault)

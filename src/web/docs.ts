@@ -67,6 +67,14 @@ export const docsPages: ReadonlyMap<string, PageFile> = new Map([
   ['/docs/page.js', textFile(script, 'text/javascript')],
   [stylePath, packageFile('swagger-ui.css', 'text/css')],
   [scriptPath, packageFile('swagger-ui-bundle.js', 'text/javascript')],
+  // The style sheet refers to it, and developer tools request it.
+  [
+    '/docs/swagger-ui.css.map',
+    {
+      body: { folder: swaggerFolder, name: 'swagger-ui.css.map' },
+      headers: headersOf('application/json', 'no-cache'),
+    },
+  ],
 ])
 
 const pagesFolder = fileURLToPath(new URL('../../docs', import.meta.url))

@@ -113,7 +113,7 @@ async function sendPaced({ port }: Server, key: string, upload: Begun, sizeBytes
   let sentBytes = 0
   const timer = setInterval(() => {
     const due = Math.min(sizeBytes, ((performance.now() - startedMs) * bytesPerSecond) / 1e3)
-    // A slow server gets no more data, which would only fill this process's memory.
+    // Pauses while the socket is backed up: unsent data would fill this process's memory.
     while (due - sentBytes >= 1 && !socket.writableNeedDrain) {
       const from = sentBytes % block.length
       const piece = block.subarray(from, from + Math.min(block.length - from, Math.floor(due - sentBytes)))

@@ -13,9 +13,9 @@ import { openWidgetStand } from '../support/widget-stand.ts'
 import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
 
-/** The goal for the longest task while an answer of 20,000 tokens is streamed (docs/bench.md). */
+/** The maximum duration of a main-thread task while a 20,000-token response streams (docs/bench.md). */
 const goalMs = 50
-/** The goal from the click on the launcher to the first message, on a warm server (docs/bench.md). */
+/** The maximum time from a click on the launcher to the first message, with a warm server (docs/bench.md). */
 const openingGoalMs = 500
 const rounds = 3
 const answerMs = 120_000

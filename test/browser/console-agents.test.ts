@@ -1,4 +1,4 @@
-/** Tests agents in the console in a real browser, from a template to a saved version, by form and by text. */
+/** Tests creating and editing an agent in the console, with the form and with the text editor, in a real browser. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'

@@ -3,7 +3,7 @@
  * wrong answer.
  */
 import { randomBytes } from 'node:crypto'
-import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { appendFile, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
@@ -11,10 +11,19 @@ import { startBalancer } from '../support/balancer.ts'
 import { makeVideo } from '../support/conversion.ts'
 import { countTries, makeGate, until } from '../support/jobs.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
+import { RawConnection, toRequest } from '../support/raw-connection.ts'
 import { startLoad } from '../support/replica-load.ts'
 import { makeInstallation, type SharedStore } from '../support/replicas.ts'
 import { startS3rver } from '../support/s3rver.ts'
-import { beginUpload, readArtifact, readStatus, type Target, uploadWhole } from '../support/uploads.ts'
+import {
+  BODY_TYPE,
+  beginUpload,
+  patchUpload,
+  readArtifact,
+  readStatus,
+  type Target,
+  uploadWhole,
+} from '../support/uploads.ts'
 
 // Starting processes is slow on a busy machine, and leases must expire.
 vi.setConfig({ testTimeout: 300_000 })
@@ -77,6 +86,38 @@ describe('under load', () => {
       expect((await readArtifact(targets[1], upload.id)).equals(upload.bytes)).toBe(true)
     }
   })
+})
+
+test('a replica that is paused during an upload does not change it after another replica has taken over', async () => {
+  const { folder, servers, targets } = await startProcesses('PostgreSQL')
+  const bytes = randomBytes(300_000)
+  const begun = await beginUpload(targets[0], { size: bytes.length })
+  const connection = await RawConnection.open(targets[0])
+  const head = [
+    'Host: x',
+    `Authorization: Bearer ${targets[0].key}`,
+    'Tus-Resumable: 1.0.0',
+    'Upload-Offset: 0',
+  ]
+  const body = [`Content-Type: ${BODY_TYPE}`, `Content-Length: ${bytes.length}`]
+  connection.send(toRequest(`PATCH ${begun.location}`, [...head, ...body]))
+  connection.send(bytes.subarray(0, 1_000))
+  const active = join(folder, 'data', 'artifacts', 'growing')
+  const readSizes = async () => Promise.all((await readdir(active)).map((name) => stat(join(active, name))))
+  const readSize = async () => (await readSizes().catch(() => []))[0]?.size
+  await expect.poll(readSize, { timeout: 30_000 }).toBe(1_000)
+
+  servers[0].kill('SIGSTOP')
+  connection.send(Buffer.alloc(60_000, 'x'))
+  const patch = (from: number, to: number) => patchUpload(targets[1], begun, from, bytes.subarray(from, to))
+  await expect.poll(async () => (await patch(0, 200_000)).status, { timeout: 60_000 }).toBe(204)
+  servers[0].kill('SIGCONT')
+  await connection.receives(/"ok":false/)
+  await expect.poll(async () => (await patch(200_000, 300_000)).status, { timeout: 60_000 }).toBe(204)
+  await expect
+    .poll(async () => (await readStatus(targets[1], begun.id)).state, { timeout: 60_000 })
+    .toBe('ready')
+  expect((await readArtifact(targets[1], begun.id)).equals(bytes)).toBe(true)
 })
 
 /** A host module that records each event. */

@@ -57,6 +57,20 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     )
   })
 
+  test('count a costly request as several, or not at all', async () => {
+    const apps = await startReplicas(await makeInstallation(store))
+    const limiters = apps.map(({ service }) => service.deps.shared.limiter)
+    const hits = await Promise.all(
+      Array.from({ length: 60 }, (_, turn) => limiters[turn % 2]?.hit([{ key: 'large', limit: 100 }], 7)),
+    )
+    expect(hits.filter((hit) => hit?.isLimited === false)).toHaveLength(14)
+    expect(await limiters[0]?.hit([{ key: 'large', limit: 100 }], 2)).toMatchObject({
+      remaining: 0,
+      isLimited: false,
+    })
+    expect(await limiters[1]?.hit([{ key: 'large', limit: 100 }])).toMatchObject({ isLimited: true })
+  })
+
   test('count a request that one limit rejects against no other limit', async () => {
     const env = {
       ...(await makeInstallation(store)),

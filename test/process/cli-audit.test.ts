@@ -49,12 +49,13 @@ test('each change of a command adds one row with the operating system user, in o
     { action: 'key.create', actor_kind: 'service', target_id: publicIdOf(first) },
     { action: 'session.offer', actor_kind: 'service', target_id: 'administrator' },
     { ...byCommand('key.create', key), target_id: publicIdOf(key) },
+    { action: 'agent.create', actor_kind: 'parent_key', actor: publicIdOf(first), target_id: agent_id },
     { action: 'agent_key.rotate', actor_kind: 'parent_key', actor: publicIdOf(first), target_id: agent_id },
     { ...byCommand('key.rotate', key), target_id: publicIdOf(key) },
     { ...byCommand('agent.delete', first), target_id: agent_id },
     { ...byCommand('key.revoke', key), target_id: publicIdOf(key) },
   ])
-  expect(rows).toHaveLength(7)
+  expect(rows).toHaveLength(8)
   expect(JSON.parse(rows[2]?.details ?? '')).toEqual({ name: 'ci', key_hint: `svc_…${key.slice(-4)}` })
   expectNoSecrets(rows)
 })

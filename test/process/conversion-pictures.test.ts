@@ -1,9 +1,11 @@
 /** Tests that pictures are encoded again: upright, within the size limit, and without camera metadata. */
 
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { crc32, deflateSync } from 'node:zlib'
 import sharp from 'sharp'
 import { describe, expect, test, vi } from 'vitest'
+import { createConverter } from '../../src/conversion/conversion.ts'
 import { makeStand } from '../support/conversion.ts'
 
 // Starting processes is slow on a busy machine.
@@ -36,6 +38,13 @@ function makeBlankPng(width: number, height: number): Buffer {
   const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
   const parts = [chunk('IHDR', header), chunk('IDAT', rows), chunk('IEND', Buffer.alloc(0))]
   return Buffer.concat([signature, ...parts])
+}
+
+/** Repeats the last scan of a progressive JPEG. */
+function repeatScan(jpeg: Buffer, times: number): Buffer {
+  const start = jpeg.lastIndexOf(Buffer.from([0xff, 0xda]))
+  const scan = jpeg.subarray(start, jpeg.length - 2)
+  return Buffer.concat([jpeg.subarray(0, start), ...Array<Buffer>(times).fill(scan), jpeg.subarray(-2)])
 }
 
 describe('a picture', () => {
@@ -128,6 +137,29 @@ describe('a picture is rejected', () => {
     const honest = Buffer.concat([makeBlankPng(8_000, 8_000), Buffer.alloc(500_000)])
     const { refused } = await convertPicture(honest)
     expect(refused).toBe('unconvertible: The picture has 64 megapixels; the limit is 50.')
+  })
+
+  test('with far more scans than any encoder writes', async () => {
+    const progressive = await plain(64, 64).jpeg({ progressive: true }).toBuffer()
+    expect(await convertPicture(repeatScan(progressive, 1_000))).toMatchObject({
+      refused: 'dangerous: The picture is a decompression bomb: it has more than 100 scans.',
+      left: [],
+    })
+    expect((await convertPicture(progressive)).refused).toBeUndefined()
+  })
+
+  test('when it takes longer than 30 seconds, even where a video may take longer', async () => {
+    const waits: number[] = []
+    const wait = async (ms: number) => void waits.push(ms)
+    const { folder, workFolder } = await makeStand()
+    const conversion = { wallMs: 600_000, memoryBytes: 2 * 1024 ** 3, searchPath: '', tries: 1 }
+    const { convert } = await createConverter({ config: { conversion }, clock: { wait } })
+    const source = join(folder, 'picture.jpg')
+    await writeFile(source, await plain(8, 8).jpeg().toBuffer())
+    const request = { source, workFolder, signal: new AbortController().signal, onProgress: () => {} }
+    await expect(convert({ kind: 'thumbnail', ...request })).rejects.toThrow('took longer than 30 seconds')
+    await expect(convert({ kind: 'project', ...request })).rejects.toThrow('took longer than 600 seconds')
+    expect(waits).toEqual([30_000, 600_000])
   })
 
   test('only above 50 megapixels', async () => {

@@ -149,6 +149,49 @@ describe('an archive', () => {
   })
 })
 
+describe('an archive that looks different to a program that reads it from the start', () => {
+  const hidden = 'dangerous: The archive contains bytes that its directory does not list.'
+  const evil = makeZip([{ name: '../../evil', data: 'evil' }])
+
+  test('is dangerous when its directory leaves out a member', async () => {
+    expect(await zip({ name: 'a', data: 'a', after: evil }, { name: 'b' })).toBe(hidden)
+    expect(await zip({ name: 'a', data: 'a', after: evil })).toBe(hidden)
+  })
+
+  test('is dangerous when another archive precedes it', async () => {
+    const good = makeZip([{ name: 'good', data: 'good' }])
+    const end = good.length - 22
+    // The offsets count from the start of the file.
+    good.writeUInt32LE(good.readUInt32LE(end + 16) + evil.length, end + 16)
+    const entry = good.indexOf(Buffer.from([0x50, 0x4b, 1, 2]))
+    good.writeUInt32LE(evil.length, entry + 42)
+    expect(await check(Buffer.concat([evil, good]))).toBe(hidden)
+  })
+
+  test('is rejected when the compressed data of a member has a tail', async () => {
+    expect(await zip({ name: 'a', data: 'a', tail: evil })).toBe('unconvertible: The archive is damaged.')
+  })
+
+  test('is rejected when few bytes are between its members', async () => {
+    expect(await zip({ name: 'a', data: 'a', after: Buffer.alloc(5) })).toMatch(/^unconvertible: .* disagree/)
+  })
+
+  test('is rejected when two headers of a member differ', async () => {
+    const whole = makeZip([{ name: 'a', data: 'a' }])
+    // The checksum in the local header.
+    whole.writeUInt32LE(1, 14)
+    expect(await check(whole)).toMatch(/^unconvertible: .* two different headers/)
+  })
+
+  test('may have data descriptors', async () => {
+    const streamed = { data: 'a', flags: 0x808, isUnstated: true }
+    for (const length of [12, 16, 20, 24])
+      expect(await zip({ name: 'a', ...streamed, after: Buffer.alloc(length) }, { name: 'b' })).toBe(
+        'application/zip',
+      )
+  })
+})
+
 describe('an archive bomb', () => {
   const zeros = Buffer.alloc(100 * 1024 * 1024)
 

@@ -176,3 +176,22 @@ describe('the secret', () => {
     expect((await (await startServer({ folder })).stop()).code).toBe(0)
   })
 })
+
+test('a start on data that other users can access logs how to protect it', async () => {
+  const folder = await makeFolder()
+  await (await startServer({ folder })).stop()
+  await chmod(join(folder, 'data/secret'), 0o644)
+  await chmod(join(folder, 'data'), 0o777)
+  const server = await startServer({ folder })
+  await server.prints(/other users of this machine can write to .*chmod 700/, 'stderr')
+  await server.prints(/secret can be read by other users \(mode 644\).*chmod 600/, 'stderr')
+})
+
+test('a server whose standard error is a full disk answers and stops', async () => {
+  const wrapper = ['sh', '-c', 'exec "$0" "$@" 2>/dev/full']
+  const server = await startServer({ folder: await makeFolder(), env: { LOG_LEVEL: 'debug' }, wrapper })
+  for (let count = 0; count < 3; count++)
+    expect((await callServer(server.url, 'GET', '/v1/agents', 'wrong')).status).toBe(401)
+  expect((await callServer(server.url, 'GET', '/healthz')).status).toBe(200)
+  expect((await server.stop()).code).toBe(0)
+})

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { findResumableFile } from '../../src/storage/resumable-files.ts'
 import { CuttingProxy } from '../support/cutting-proxy.ts'
 import { raw } from '../support/database.ts'
 import { makeFolder, startServer } from '../support/process.ts'
@@ -57,8 +58,8 @@ async function readLeft(dataDir: string, { name }: WatchedUpload) {
   try {
     const query = database.prepare('select blob, state, received_bytes from artifacts where name = ?')
     const row = query.get(name) as { blob: string; state: string; received_bytes: number }
-    const growing = readFile(join(dataDir, 'artifacts', 'growing', row.blob))
-    return { ...row, file: await growing.catch(() => readFile(join(dataDir, 'artifacts', row.blob))) }
+    const active = await findResumableFile(join(dataDir, 'artifacts', 'growing'), row.blob)
+    return { ...row, file: await readFile(active?.path ?? join(dataDir, 'artifacts', row.blob)) }
   } finally {
     database.close()
   }

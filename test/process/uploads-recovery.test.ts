@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { open, rename, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { toBlobName } from '../../src/storage/resumable-files.ts'
 import { raw } from '../support/database.ts'
 import { eventually, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
@@ -23,7 +24,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
 
-/** Creates a data directory on which the test starts one server after the other. */
+/** Creates a data directory that the test's servers use one at a time. */
 async function startWorld() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -103,8 +104,8 @@ describe('an upload whose server died after the last byte', () => {
     const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 4) })
     await server.crash()
     const database = raw(world.dataDir)
-    const { blob } = database.prepare('select blob from artifacts').get() as { blob: string }
-    await writeFile(join(world.dataDir, 'artifacts', 'growing', blob), bytes)
+    const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
+    await writeFile(join(world.dataDir, 'artifacts', 'growing', name), bytes)
     database.prepare('update artifacts set received_bytes = size_bytes, lease_until = 1e10').run()
     database.close()
     return begun
@@ -119,11 +120,12 @@ describe('an upload whose server died after the last byte', () => {
     const begun = await leaveComplete(world, bytes)
     const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
     const root = join(world.dataDir, 'artifacts')
-    if (isMoved) await rename(join(root, 'growing', name), join(root, name))
+    const blob = toBlobName(name)
+    if (isMoved) await rename(join(root, 'growing', name), join(root, blob))
     const { target } = await world.start()
     await untilState(target, begun.id, 'ready')
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
-    expect(await listArtifactBytes(world.dataDir)).toEqual({ kept: [name], growing: [] })
+    expect(await listArtifactBytes(world.dataDir)).toEqual({ kept: [blob], growing: [] })
   })
 
   test('is completed by the next server when its conversion was running', async () => {

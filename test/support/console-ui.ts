@@ -33,7 +33,7 @@ export async function openWindow(
   return opened
 }
 
-/** Opens a browser window for the service, which the caller closes. */
+/** Opens a browser window on the console. The caller must close it. */
 export async function createWindow(
   app: Pick<TestApp, 'url'>,
   browser: Browser,

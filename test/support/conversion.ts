@@ -1,4 +1,4 @@
-/** Converts files with the real converter and all or some of this machine's programs. */
+/** Runs the real converter with all, or only selected, installed programs, such as ffmpeg. */
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

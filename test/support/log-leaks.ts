@@ -23,7 +23,7 @@ const secretShapes =
 /** File positions in stack traces, which may contain a word that a test uses as text. */
 const stackPlaces = /(?:file:\/\/)?\/[^\s)"]+:\d+:\d+/g
 
-/** Remembered texts by their first characters. */
+/** Texts that must not be logged, keyed by their first characters. */
 const texts = new Map<string, Set<string>>()
 let textCount = 0
 const leaks: string[] = []
@@ -81,7 +81,7 @@ export function keepBodyFromLog(body: string): void {
   try {
     JSON.parse(body, function takeSpoken(this: unknown, name, value) {
       if (typeof value !== 'string') return value
-      // Strings in a list have the list's name.
+      // For list items, JSON.parse passes an index instead of the field name, so any text with spaces counts as a message.
       if (spokenFields.has(name) || (Array.isArray(this) && /\s/.test(value))) keepFromLog(value)
       return value
     })

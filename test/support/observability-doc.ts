@@ -53,7 +53,7 @@ export const promisedSpans: readonly PromisedSpan[] = readTable('Span').map(
   }),
 )
 
-/** The process metrics, which the text lists instead of a table. */
+/** The process metrics. The page lists them in prose, not in a table. */
 export const processMetrics: readonly string[] = listCodes(
   doc.slice(doc.indexOf('`process_cpu_seconds_total`'), doc.indexOf('Pauses of')),
 )

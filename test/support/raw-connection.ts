@@ -44,7 +44,7 @@ export class RawConnection {
     this.socket.write(bytes)
   }
 
-  /** Ends the sending direction; the server may continue. */
+  /** Half-closes the connection; the server can still send. */
   endSending(): void {
     this.socket.end()
   }

@@ -13,7 +13,7 @@ export type S3Operation =
   | 'CompleteMultipartUpload'
   | 'AbortMultipartUpload'
 
-/** Operations by method, by whether there is a key, and by query parameter. */
+/** The S3 operations by HTTP method, target (bucket or object) and query parameter. */
 const operations: readonly [method: string, onKey: boolean, parameter: string, operation: S3Operation][] = [
   ['HEAD', false, '', 'HeadBucket'],
   ['GET', false, 'list-type', 'ListObjectsV2'],

@@ -72,7 +72,7 @@ function listTokens(): TinyToken[] {
     { text: '<s>', kind: kinds.control },
     { text: '</s>', kind: kinds.control },
     ...bytes,
-    // The token into which this tokenizer turns every space.
+    // The token that represents a space.
     { text: '\u2581', kind: kinds.normal },
     { text: '<|im_start|>', kind: kinds.control },
     { text: endOfTurn, kind: kinds.control },
@@ -116,7 +116,7 @@ function makeMetadata(
   }
 }
 
-/** Builds random weights, including those that make the model call tools and end its turns. */
+/** Builds random weights, except for those that make the model call tools and end its turns. */
 function makeTensors(tokens: readonly TinyToken[], options: TinyModelOptions): GgufTensor[] {
   const random = createRandom(options.seed ?? 2)
   const matrix = (name: string, columns: number, rows: number, scale: number): GgufTensor => ({

@@ -8,7 +8,7 @@ import type { Script } from './upstream-script.ts'
 /** Times in Unix milliseconds since which a write of an answer has been blocked by its reader. */
 const stuckSince = new WeakMap<SeenRequest, number>()
 
-/** Reports whether a write of the request's answer has been blocked for `ms`. */
+/** Reports whether writing the response has been blocked for at least `ms`. */
 export function isStuck(seen: SeenRequest, ms: number): boolean {
   const since = stuckSince.get(seen)
   return since !== undefined && Date.now() - since >= ms

@@ -16,6 +16,12 @@ export interface Member {
   readonly method?: number
   readonly flags?: number
   readonly extra?: Buffer
+  /** Bytes after the compressed data, counted as part of it. */
+  readonly tail?: Buffer
+  /** Bytes after the member that nothing counts, such as a data descriptor. */
+  readonly after?: Buffer
+  /** Zeros instead of checksum and sizes in the local header, as with a data descriptor. */
+  readonly isUnstated?: boolean
 }
 
 const UTF8 = 0x800
@@ -48,7 +54,8 @@ function toName(name: string | Buffer): Buffer {
 function renderMember(member: Member) {
   const { data = '', isStored = false, mode = 0o100644, flags = UTF8, extra = Buffer.alloc(0) } = member
   const bytes = Buffer.from(data)
-  const packed = isStored ? bytes : deflateRawSync(bytes, { level: 9 })
+  const { tail = Buffer.alloc(0), after = Buffer.alloc(0) } = member
+  const packed = Buffer.concat([isStored ? bytes : deflateRawSync(bytes, { level: 9 }), tail])
   const common = Buffer.alloc(22)
   common.writeUInt16LE(20, 0)
   common.writeUInt16LE(flags, 2)
@@ -73,5 +80,7 @@ function renderMember(member: Member) {
     // The host system is Unix, which gives the mode its meaning.
     return Buffer.concat([sign(0x02014b50), Buffer.from([20, 3]), common, rest, name, extra])
   }
-  return { local: Buffer.concat([sign(0x04034b50), common, lengths, inner, packed]), toEntry }
+  const stated = Buffer.from(common)
+  if (member.isUnstated) stated.fill(0, 10)
+  return { local: Buffer.concat([sign(0x04034b50), stated, lengths, inner, packed, after]), toEntry }
 }

@@ -27,7 +27,7 @@ describe('a connection', () => {
     expect(await setting('foreign_keys')).toBe(1)
     expect(await setting('cache_size')).toBe(-131_072)
     expect(await setting('trusted_schema')).toBe(0)
-    expect(await setting('busy_timeout')).toBe(5000)
+    expect(await setting('busy_timeout')).toBe(0)
     expect(await setting('wal_autocheckpoint')).toBe(1000)
     expect(await setting('journal_size_limit')).toBe(67_108_864)
   })

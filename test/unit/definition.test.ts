@@ -142,8 +142,14 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['tools: [{ name: a, description: [] }]', 'tools[0].description: must be a string (line 3, column 33)'],
   ['tools: [{ name: a, inputSchema: [] }]', 'tools[0].inputSchema: must be a mapping (line 3, column 33)'],
   // Page tools.
-  ['pageTools: some', 'pageTools: must be all, or a mapping with restricted or blocked (line 3, column 12)'],
-  ['pageTools: {}', 'pageTools: must be all, or a mapping with restricted or blocked (line 3, column 12)'],
+  [
+    'pageTools: some',
+    'pageTools: must be `all`, or a mapping with `restricted` or `blocked` (line 3, column 12)',
+  ],
+  [
+    'pageTools: {}',
+    'pageTools: must be `all`, or a mapping with `restricted` or `blocked` (line 3, column 12)',
+  ],
   [
     'pageTools: { blocked: [a], restricted: [b] }',
     'pageTools: must not have both restricted and blocked (line 3, column 12)',

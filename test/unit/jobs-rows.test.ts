@@ -69,6 +69,13 @@ describe('a job', () => {
     expect(await take(1_000, ['one', 'two'])).toBeUndefined()
   })
 
+  test('is due at once when its time is more than an hour ahead, because the clock was set back', async () => {
+    const { db, take } = await openWith(['one'])
+    await returnJob(db, (await take(90_000)) as JobRow, { next_at: 90_600 })
+    expect(await take(90_000 - 3_000)).toBeUndefined()
+    expect(await take(90_000 - 3_001)).toMatchObject({ blob: 'one' })
+  })
+
   test('is deleted with its artifact', async () => {
     const { db, take } = await openWith(['one'])
     await db.deleteFrom('artifacts').execute()
@@ -126,12 +133,12 @@ test('work is aborted when another worker has taken its job, and the row is not 
   await until(async () => (await read()).is_taken === 1, 'it is taken')
   vi.advanceTimersByTime(10_000)
   expect(reasons).toEqual([])
-  await db.updateTable('jobs').set({ fence: 7, next_at: 5_000 }).execute()
+  await db.updateTable('jobs').set({ fence: 7, next_at: 1_000 }).execute()
   vi.advanceTimersByTime(10_000)
   await until(async () => reasons.length > 0, 'it is stopped')
   await runner.close()
   expect(reasons).toEqual(['lost'])
-  expect(await read()).toMatchObject({ fence: 7, next_at: 5_000, is_taken: 1, failures: 0 })
+  expect(await read()).toMatchObject({ fence: 7, next_at: 1_000, is_taken: 1, failures: 0 })
 })
 
 test('a migration creates missing jobs for uploads of an older database', async () => {

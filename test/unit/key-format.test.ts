@@ -200,7 +200,7 @@ describe('a sealed text', () => {
 
   test('does not open in another context', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
-    expect(() => sealer.open(sealed, 'agent-2')).toThrow('changed, or belongs to something else')
+    expect(() => sealer.open(sealed, 'agent-2')).toThrow('modified, or belongs to another record')
   })
 
   test('does not open with another master key, and the error names both key ids', () => {
@@ -217,7 +217,7 @@ describe('a sealed text', () => {
       for (const letter of `${BASE62}-_=. `) {
         if (letter === sealed[at]) continue
         const changed = sealed.slice(0, at) + letter + sealed.slice(at + 1)
-        expect(() => sealer.open(changed, 'agent-1')).toThrow(/sealed/)
+        expect(() => sealer.open(changed, 'agent-1')).toThrow(/stored secret/)
       }
     }
   })
@@ -225,7 +225,7 @@ describe('a sealed text', () => {
   test('does not open when truncated', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     for (let length = 0; length < sealed.length; length++) {
-      expect(() => sealer.open(sealed.slice(0, length), 'agent-1')).toThrow(/sealed/)
+      expect(() => sealer.open(sealed.slice(0, length), 'agent-1')).toThrow(/stored secret/)
     }
   })
 })

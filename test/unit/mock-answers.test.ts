@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { never } from '../support/backend.ts'
 import {
   answerTo,
+  type Body,
   backend,
   clock,
   complete,
@@ -138,4 +139,30 @@ test('the models are a chat model and an embedding model', async () => {
     { id: 'mock-embedding', created: expect.any(Number), ownedBy: 'parley', chats: false },
   ])
   await backend.close()
+})
+
+describe('an answer that would be far larger than its request', () => {
+  const args = JSON.stringify({ text: 'a'.repeat(200_000) })
+  test.each<[what: string, body: Body]>([
+    [
+      'log probabilities of many choices',
+      say('[[tokens:3000]]', { n: 128, logprobs: true, top_logprobs: 20 }),
+    ],
+    ['log probabilities of many tokens', say('[[tokens:100000]]', { logprobs: true, top_logprobs: 20 })],
+    ['many choices of many tokens', say('[[tokens:100000]]', { n: 128 })],
+    ['log probabilities of a long word', say('a'.repeat(2_000_000), { logprobs: true })],
+    ['many choices of long tool calls', say(`[[tool:a ${args}]]`, { n: 128 })],
+  ])('is rejected with 400, whole and as a stream: %s', async (_what, body) => {
+    const failure = { kind: 'status', status: 400 }
+    await expect(complete(body)).rejects.toMatchObject(failure)
+    await expect(backend.stream({ body, signal: never })).rejects.toMatchObject(failure)
+  })
+
+  test.each<[what: string, body: Body]>([
+    ['many tokens', say('[[tokens:100000]]')],
+    ['many choices', say('[[tokens:100]]', { n: 128 })],
+    ['log probabilities', say('[[tokens:1000]]', { logprobs: true, top_logprobs: 20 })],
+  ])('is sent when it has only %s', async (_what, body) => {
+    expect((await complete(body)).choices.length).toBeGreaterThan(0)
+  })
 })

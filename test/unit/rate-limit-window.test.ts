@@ -44,6 +44,18 @@ describe('advanceWindow', () => {
   })
 })
 
+test('a hit that costs more than is left of a quota counts against none', () => {
+  const clock = createFakeClock()
+  const limiter = createMemoryRateLimiter(clock)
+  const both: [Quota, Quota] = [
+    { key: 'a', limit: 10 },
+    { key: 'b', limit: 4 },
+  ]
+  expect(limiter.hit(both, 3)).toMatchObject({ isLimited: false, limit: 4, remaining: 1 })
+  expect(limiter.hit(both, 2)).toMatchObject({ isLimited: true, limit: 4 })
+  expect(limiter.hit([both[0]], 7)).toMatchObject({ isLimited: false, remaining: 0 })
+})
+
 function createLimiter() {
   const clock = createFakeClock()
   const limiter = createMemoryRateLimiter(clock)

@@ -79,7 +79,7 @@ function makeParts(): Page {
       destroy: button('destroy'),
     },
     context: make('input', { value: 'The visitor reads about boats.' }),
-    note: make('textarea', { rows: 4, value: 'A note of this page.' }),
+    note: make('textarea', { rows: 4, value: 'A note on this page.' }),
     shared: make('pre', {}, 'Nothing yet.'),
     events: make('ol', { className: 'events' }),
   }

@@ -26,7 +26,7 @@ export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNe
   readonly close: () => void
 }
 
-/** Creates the frame's only session with its page. */
+/** Creates the session between the frame and its host page. Call it once per frame. */
 export function createSession(operator: Operator): Session {
   const store = createStore()
   const { dispatch } = store

@@ -1,4 +1,4 @@
-/** Creates `ParleyChat`, the page's API of the widget. */
+/** Creates `ParleyChat`, the API that a host page uses to control the widget. */
 import { log } from '../host/events.ts'
 import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'

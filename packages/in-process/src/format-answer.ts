@@ -76,7 +76,7 @@ export class EventWriter implements Listener, AsyncIterator<Uint8Array, void, vo
     this.wake()
   }
 
-  /** Ends the stream with a failure, after what has been written. */
+  /** Fails the stream after all pending output is read. */
   fail(reason: unknown): void {
     this.end ??= { failure: { reason } }
     this.wake()

@@ -32,7 +32,7 @@ export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
         if (call === undefined)
           throw callersMistake(
             `${place}.tool_call_id`,
-            'must be the id of a call in the assistant message before it',
+            'must be the id of a tool call in the preceding assistant message',
           )
         call.result = toResult(toText(message.content, place))
         break

@@ -167,8 +167,8 @@ const FIRST_SECONDS = 1
 const LONGEST_SECONDS = 600
 
 /**
- * Returns whole seconds that double with each failure, up to 10 minutes. Half is random, so that jobs do
- * not retry at the same time.
+ * Returns the retry delay in whole seconds. It doubles with each failure, up to 10 minutes; half of it is
+ * random, to spread retries.
  */
 export function backOffSeconds(failures: number, random: Random): number {
   const whole = Math.min(FIRST_SECONDS * 2 ** (failures - 1), LONGEST_SECONDS)

@@ -12,6 +12,9 @@ export async function insertJob(trx: Database, kind: JobKind, blob: string, now:
   await trx.insertInto('jobs').values({ kind, blob, next_at: now }).execute()
 }
 
+/** A job that is due later than this was written before the clock was set back, and is due now. */
+const LONGEST_WAIT_SECONDS = 3_600
+
 /** Leases the due job that has waited longest, until `until` (Unix seconds). Ignores jobs in `running`. */
 export async function takeJob(
   db: Database,
@@ -22,8 +25,9 @@ export async function takeJob(
   for (;;) {
     const due = await waiting(db, kind, running)
       .select(['blob', 'fence', 'next_at', 'failures', 'is_taken'])
+      .where((job) => job.or([job('next_at', '<=', now), job('next_at', '>', now + LONGEST_WAIT_SECONDS)]))
       .executeTakeFirst()
-    if (due === undefined || due.next_at > now) return undefined
+    if (due === undefined) return undefined
     // A holder whose lease expired has stopped, perhaps because of this job.
     const failures = due.failures + due.is_taken
     const taken = await db

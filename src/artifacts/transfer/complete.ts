@@ -26,7 +26,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   const { id, blob, checksum } = row
   // Not every store can read uncommitted bytes.
   if (checksum === null || checksum === digest || digest === undefined)
-    await artifacts.store.resumable.commit(blob, row.received_bytes)
+    await artifacts.store.resumable.commit(blob, row.received_bytes, row.fence)
   if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
     return rejectUpload(deps, row)
   const isComplete = await db.transaction().execute(async (trx) => {

@@ -15,6 +15,7 @@ import {
   findArtifact,
   findUpload,
   insertArtifact,
+  isUpload,
   type UploadRow,
 } from '../store.ts'
 
@@ -29,7 +30,12 @@ interface NewUpload {
   readonly sizeBytes: number | undefined
 }
 
+/** Limits how long after its completion an upload is returned to a repeated creation. */
+const REPEATABLE_SECONDS = 600
+
 /**
+ * Creates an upload. Returns the existing upload if the same request was sent before, because the client may
+ * not have received the response.
  * @throws ServiceError `conflict` (id taken), `insufficient_permissions`, `invalid_value`, `too_large`,
  * `storage_full`, `invalid_api_key`.
  */
@@ -37,7 +43,7 @@ export async function createUpload(
   deps: UploadDeps,
   caller: ArtifactCaller,
   upload: NewUpload,
-): Promise<UploadRow> {
+): Promise<{ readonly row: UploadRow; readonly isRepeated: boolean }> {
   assertTokenUse(caller, 'upload')
   assertLength(deps, upload.sizeBytes ?? 0)
   const { artifactId, relatedTo } = upload.metadata
@@ -50,10 +56,28 @@ export async function createUpload(
       .transaction()
       .execute((trx) => insertUpload({ ...deps, db: trx }, caller, id, upload))
     deps.artifacts.changes.publish(id)
-    return row
+    return { row, isRepeated: false }
   } catch (error) {
-    throw mapConstraintError(error) === 'unique' ? taken() : error
+    const failure = mapConstraintError(error) === 'unique' ? taken() : error
+    const isTaken = failure instanceof ServiceError && failure.reason === 'conflict'
+    const row = isTaken ? await findSameUpload(deps, caller, id, upload) : undefined
+    if (row === undefined) throw failure
+    return { row, isRepeated: true }
   }
+}
+
+/** The upload that an earlier request with the same access, length and metadata created. */
+async function findSameUpload(
+  { db, clock }: UploadDeps,
+  caller: ArtifactCaller,
+  id: string,
+  { header, sizeBytes }: NewUpload,
+): Promise<UploadRow | undefined> {
+  const now = unixSeconds(clock)
+  const row = await findArtifact(db, caller.tenantId, id, now)
+  if (row === undefined || !isUpload(row) || !grantsAccess(caller, row)) return undefined
+  const isSame = row.metadata === (header ?? null) && row.size_bytes === (sizeBytes ?? null)
+  return isSame && now - (row.finished_at ?? now) <= REPEATABLE_SECONDS ? row : undefined
 }
 
 /** @throws ServiceError `too_large` */
@@ -114,7 +138,7 @@ function assertAsReserved(
   if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
     throw invalidMetadata('kind', `must be '${reserved.kind}', for which the id was reserved`)
   if (relatedTo !== undefined && reserved.related_to !== null && relatedTo !== reserved.related_to)
-    throw invalidMetadata('relatedTo', 'must be the artifact for which the id was reserved')
+    throw invalidMetadata('relatedTo', 'must equal the relatedTo of the reservation')
 }
 
 export async function getUpload(

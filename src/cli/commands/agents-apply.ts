@@ -3,15 +3,20 @@
  * changes; `--yes` makes them.
  */
 import { diffArrays } from 'diff'
-import { createAgent, listAgents, openAgentKey, replaceAgent } from '../../agents/agents.ts'
+import { createAgent, openAgentKey, replaceAgent } from '../../agents/agents.ts'
 import type { Agent } from '../../agents/cache.ts'
+import { listAllAgents } from '../../agents/list.ts'
 import { ServiceError, StartupError } from '../../lib/errors.ts'
 import type { Deps } from '../../server/dependencies.ts'
+import { commandActor } from '../installation.ts'
 import { print, toVisible } from '../output.ts'
 import { type DefinitionFile, readDefinitionFiles } from './agent-files.ts'
 import { type AgentOptions, loadWriteDeps, withAgents } from './agents.ts'
 
-type WriteDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
+type WriteDeps = Pick<
+  Deps,
+  'config' | 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'
+>
 
 interface ApplyOptions extends AgentOptions {
   readonly yes?: boolean
@@ -30,7 +35,7 @@ interface Outcome {
 export function apply(path: string, options: ApplyOptions): Promise<void> {
   return withAgents(options.key, async (access) => {
     const files = await readDefinitionFiles(path)
-    const { agents } = await listAgents(access.deps, access.tenantId, { order: 'asc' })
+    const agents = await listAllAgents(access.deps, access.tenantId, 'asc')
     const plan = planChanges(files, agents)
     const isNeeded = plan.changes.some(({ action }) => action !== 'same')
     const isApplied = isNeeded && options.yes === true
@@ -74,9 +79,9 @@ async function applyPlan(
 async function makeChange(deps: WriteDeps, tenantId: string, change: Change): Promise<Agent | undefined> {
   const { action, file } = change
   if (action === 'same') return undefined
-  if (action === 'create') return createAgent(deps, tenantId, file.text)
+  if (action === 'create') return createAgent(deps, commandActor(), tenantId, file.text)
   const { id, version } = change.agent.row
-  return replaceAgent(deps, tenantId, id, file.text, `"${version}"`)
+  return replaceAgent(deps, commandActor(), tenantId, id, file.text, { ifMatch: `"${version}"` })
 }
 
 function renderOutcome({ change, written, agentKey }: Outcome): string[] {

@@ -57,5 +57,5 @@ function withKeys(
   run: (deps: ReturnType<typeof createDeps>, actor: Actor) => Promise<void>,
   ifMissing?: 'create',
 ): Promise<void> {
-  return withDatabase((db) => run(createDeps(db), commandActor()), ifMissing)
+  return withDatabase((db, _config, clock) => run(createDeps(db, clock), commandActor()), ifMissing)
 }

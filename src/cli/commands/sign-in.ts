@@ -6,13 +6,13 @@ import { commandActor, createDeps, withDatabase } from '../installation.ts'
 import { printResult } from '../output.ts'
 
 export function signIn(isJson: boolean): Promise<void> {
-  return withDatabase(async (db, config) => {
+  return withDatabase(async (db, config, clock) => {
     if (config.forwardedAuth !== undefined) {
       throw new StartupError(
         'The proxy authenticates users (PARLEY_TRUST_FORWARDED_AUTH=true). Open the console through the proxy.',
       )
     }
-    const link = await createSignInLink(createDeps(db), commandActor())
+    const link = await createSignInLink(createDeps(db, clock), commandActor())
     const url = renderSignInUrl(toConsoleUrl(config.server), link)
     printResult(isJson, { url, expires_at: link.expiresAt }, url)
   })

@@ -14,6 +14,7 @@ import {
 import type { Database } from '../../db/database.ts'
 import { acquireLock, isLockTaken, lockName } from '../../db/lock.ts'
 import { listPendingMigrations, migrations } from '../../db/migrate.ts'
+import { findLooseDirectory, findLooseFile } from '../../db/permissions.ts'
 import { assertSound, damaged, openSqlite, toKysely } from '../../db/sqlite.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { type Diagnostic, fail, ok, reasonOf, warn } from './diagnostic.ts'
@@ -21,8 +22,6 @@ import { type Diagnostic, fail, ok, reasonOf, warn } from './diagnostic.ts'
 const GIBIBYTE = 1024 ** 3
 const LEAST_FREE_BYTES = 2 * GIBIBYTE
 const LEAST_FREE_SHARE = 0.05
-
-const OTHERS_WRITE = 0o022
 
 export async function checkDataDirectory({
   dataDir,
@@ -38,9 +37,8 @@ export async function checkDataDirectory({
   } catch (error) {
     return fail(check, reasonOf(error))
   }
-  const { mode } = await stat(dataDir)
-  if ((mode & OTHERS_WRITE) === 0) return ok(check, dataDir)
-  return warn(check, `other users of this machine can write to ${dataDir}; run \`chmod 700\` on it`)
+  const problem = await findLooseDirectory(dataDir)
+  return problem === undefined ? ok(check, dataDir) : warn(check, problem)
 }
 
 async function checkParent(check: string, dataDir: string): Promise<Diagnostic> {
@@ -147,8 +145,6 @@ function exists(path: string): Promise<boolean> {
   )
 }
 
-const OTHERS_USE = 0o077
-
 /** Checks that the secret file exists before loading it, because loading would create it. */
 export async function checkSecret(config: Config, db: Database | undefined): Promise<Diagnostic> {
   const check = 'secret'
@@ -166,9 +162,8 @@ export async function checkSecret(config: Config, db: Database | undefined): Pro
   }
   const found = db === undefined ? 'exists' : 'decrypts the stored agent keys'
   if (secret !== undefined) return ok(check, `PARLEY_SECRET ${found}${describeFormer(config)}`)
-  const mode = (await stat(path)).mode & 0o777
-  if ((mode & OTHERS_USE) === 0) return ok(check, `${path} ${found}${describeFormer(config)}`)
-  return warn(check, `${path} can be read by other users (mode ${mode.toString(8)}); run \`chmod 600\` on it`)
+  const problem = await findLooseFile(path)
+  return problem === undefined ? ok(check, `${path} ${found}${describeFormer(config)}`) : warn(check, problem)
 }
 
 function describeFormer({ formerSecrets }: Config): string {

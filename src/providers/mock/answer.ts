@@ -30,6 +30,12 @@ export interface Answer {
 const maxChoices = 128
 const maxAlternatives = 20
 const maxStops = 16
+/** Of an answer with several choices or log probabilities, which can be far larger than the request. */
+const maxAnswerBytes = 8 * 1024 * 1024
+/** An event of a stream, or an alternative of a token. */
+const bytesPerPiece = 150
+/** A token with log probabilities lists its bytes twice, as numbers. */
+const bytesPerListedByte = 10
 
 export function readDirectives(body: JsonObject): Directives {
   const message = listObjects(body.messages).findLast(({ role }) => role === 'user')
@@ -42,6 +48,9 @@ export function makeAnswer(body: JsonObject, directives: Directives, newId: () =
   const toolCalls = chooseToolCalls(body, directives)
   const { pieces, isCut } = toolCalls.length > 0 ? { pieces: [], isCut: false } : makePieces(body, directives)
   const choiceCount = Math.min(toCount(body.n, 1) ?? 1, maxChoices)
+  const alternativeCount =
+    body.logprobs === true ? Math.min(toCount(body.top_logprobs, 0) ?? 0, maxAlternatives) : undefined
+  assertSize({ choiceCount, pieces, toolCalls, alternativeCount })
   const called = toolCalls.reduce((sum, call) => sum + 1 + splitJson(call.argumentsText).length, 0)
   const [promptTokens, completionTokens] = [countPrompt(body), choiceCount * (pieces.length + called)]
   return {
@@ -54,14 +63,34 @@ export function makeAnswer(body: JsonObject, directives: Directives, newId: () =
     pieces,
     toolCalls,
     finishReason: toolCalls.length > 0 ? 'tool_calls' : isCut ? 'length' : 'stop',
-    alternativeCount:
-      body.logprobs === true ? Math.min(toCount(body.top_logprobs, 0) ?? 0, maxAlternatives) : undefined,
+    alternativeCount,
     usage: {
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
       total_tokens: promptTokens + completionTokens,
     },
   }
+}
+
+/** @throws BackendFailure status 400 for an answer that would be too large. */
+function assertSize({
+  choiceCount,
+  pieces,
+  toolCalls,
+  alternativeCount,
+}: Pick<Answer, 'choiceCount' | 'pieces' | 'toolCalls' | 'alternativeCount'>): void {
+  if (choiceCount === 1 && alternativeCount === undefined) return
+  const texts = [...pieces, ...toolCalls.map(({ argumentsText }) => argumentsText)]
+  const textLength = texts.reduce((sum, text) => sum + text.length, 0)
+  const bytesPerChoice =
+    (alternativeCount === undefined ? 1 : bytesPerListedByte) * textLength +
+    bytesPerPiece * (alternativeCount === undefined ? 1 : alternativeCount + 2) * pieces.length
+  if (choiceCount * bytesPerChoice <= maxAnswerBytes) return
+  const message = `n: the mock provider's answer would be larger than ${maxAnswerBytes} bytes; ask for fewer choices, tokens or log probabilities.`
+  throw new BackendFailure('status', message, {
+    status: 400,
+    said: { message, code: 'invalid_value', param: 'n' },
+  })
 }
 
 function makePieces(body: JsonObject, directives: Directives): { pieces: readonly string[]; isCut: boolean } {

@@ -23,9 +23,9 @@ export async function openRedisStore(url: string, streamsKeptMs: number): Promis
 
   return {
     name: 'redis',
-    async hit(quotas) {
+    async hit(quotas, cost) {
       const keys = quotas.map(({ key }) => `parley:window:${key}`)
-      const parameters = [WINDOW_MS, ...quotas.map(({ limit }) => limit)]
+      const parameters = [WINDOW_MS, cost, ...quotas.map(({ limit }) => limit)]
       const numbers = await run(HIT, keys, parameters, (reply) => toNumbers(reply, 2 * quotas.length))
       return quotas.map((_quota, at): WindowCount => {
         const [count = 0, leftMs = 0] = numbers.slice(2 * at)

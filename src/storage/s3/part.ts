@@ -40,7 +40,7 @@ export class Part {
     this.sizeBytes = 0
   }
 
-  /** Frees the old memory at once. No request reads from it, because only full-size parts are reused. */
+  /** Grows the buffer and frees the old one immediately: requests read only full-size buffers, which never grow. */
   private makeRoom(neededBytes: number): void {
     const { byteLength } = this.memory
     if (neededBytes <= byteLength) return

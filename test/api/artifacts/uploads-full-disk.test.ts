@@ -94,4 +94,25 @@ describe('the storage quota of a parent key', () => {
     const last = await patchUpload(app, begun, 700, Buffer.alloc(300), { 'Upload-Length': '1000' })
     expect(last.status).toBe(204)
   })
+
+  test('limits uploads of undeclared length that arrive at the same time', async () => {
+    const app = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: String(10 * MIB) })
+    const bytes = Buffer.alloc(9 * MIB)
+    const uploads = await Promise.all(Array.from({ length: 5 }, () => beginUpload(app, { size: 'deferred' })))
+    const statuses = await Promise.all(
+      uploads.map(async (begun) => (await patchUpload(app, begun, 0, toPieces(bytes))).status),
+    )
+    expect(statuses.filter((status) => status === 204).length).toBeLessThanOrEqual(1)
+    expect(statuses.filter((status) => status !== 204 && status !== 413)).toEqual([])
+    const offsets = await Promise.all(uploads.map((begun) => readOffset(app, begun)))
+    expect(offsets.reduce((sum, offset) => sum + offset, 0)).toBeLessThanOrEqual(10 * MIB)
+  })
+
+  test('counts an upload of undeclared length as long as what has arrived', async () => {
+    const app = await startApp(quota)
+    const begun = await beginUpload(app, { size: 'deferred' })
+    expect((await patchUpload(app, begun, 0, toPieces(Buffer.alloc(100)))).status).toBe(204)
+    expect((await postUpload(app, { size: 900 })).status).toBe(201)
+    expect((await postUpload(app, { size: 1 })).status).toBe(413)
+  })
 })

@@ -158,7 +158,6 @@ describe('an embeddings answer that differs from the request', () => {
     ],
     ['no object type', listOf(vectors, { object: undefined }), {}],
     ['no indexes', listOf(vectors, { data: vectors.map((embedding) => ({ embedding })) }), {}],
-    ['duplicate indexes', listOf(vectors, { data: data.map((item) => ({ ...item, index: 0 })) }), {}],
     ['another order', listOf(vectors, { data: data.toReversed() }), {}],
   ])('is completed or reordered: %s', async (_what, sent, changes) => {
     await answerWith(sent)
@@ -169,6 +168,7 @@ describe('an embeddings answer that differs from the request', () => {
     ['too few vectors', listOf([[1]])],
     ['too many vectors', listOf([[1], [2], [3]])],
     ['no list', { object: 'list', data: null, model, usage }],
+    ['duplicate indexes', listOf(vectors, { data: data.map((item) => ({ ...item, index: 0 })) })],
     ['an error object', { error: { message: 'leaked' } }],
     ['not JSON', 'leaked'],
     ['JSON that is nested too deeply', `{"data":[],"extra":${'['.repeat(200_000)}${']'.repeat(200_000)}}`],

@@ -70,17 +70,27 @@ describe('an expired file', () => {
     expect(await (await download(app, stays.id)).text()).toBe('hello')
   })
 
-  test('survives the first sweep after a clock jump and is deleted by the next one', async () => {
+  test('that expired by a clock jump is deleted a day later, unless the clock is corrected', async () => {
     const setup = await startSweeper()
     const { app, clock, sweep } = setup
-    await upload(app, [filePart(), purpose, ...expiry(HOUR)])
+    await upload(app, [filePart(), purpose, ...expiry(100 * HOUR)])
     // A clock jump moves the wall clock but not the monotonic clock.
     const { now } = clock
-    clock.now = () => now() + HOUR * 1000
-    await sweep()
-    expect(await countRows(setup)).toBe(1)
-    await sweep()
-    expect(await countRows(setup)).toBe(0)
+    const jump = (hours: number) => {
+      clock.now = () => now() + hours * HOUR * 1000
+    }
+    const countAfter = async (hours: number) => {
+      clock.advance(hours * HOUR)
+      await sweep()
+      return countRows(setup)
+    }
+    jump(200)
+    expect([await countAfter(0), await countAfter(0), await countAfter(23)]).toEqual([1, 1, 1])
+    jump(0)
+    expect(await countAfter(2)).toBe(1)
+    jump(200)
+    expect([await countAfter(1), await countAfter(23)]).toEqual([1, 1])
+    expect(await countAfter(1)).toBe(0)
   })
 })
 

@@ -19,6 +19,7 @@ describe('a malformed request', () => {
     ['a bare line feed', 400, ['Host: x\nX-One: a'], ''],
     ['a NUL in a header', 400, ['Host: x', 'X-One: a\0b'], ''],
     ['a missing Host', 400, [], ''],
+    ['two Host headers', 400, ['Host: x', 'Host: y', 'Connection: close'], ''],
     ['one header over 16 KiB', 431, ['Host: x', `X-One: ${'a'.repeat(17_000)}`], ''],
     [
       'many headers over 16 KiB',

@@ -74,6 +74,19 @@ describe('a credential', () => {
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
+  test.each(['GET /v1/models', 'GET /v1/agents', 'GET /trpc/models.list', 'GET /artifacts', 'GET /metrics'])(
+    'gets 400 from %s when it is sent twice',
+    async (line) => {
+      const app = await startApp()
+      const keys = [app.key, 'svc_junk']
+      for (const [first, second] of [keys, keys.toReversed()]) {
+        const headers = ['Host: x', `Authorization: Bearer ${first}`, `AUTHORIZATION: Bearer ${second}`]
+        const answer = await exchange(app, toRequest(line, [...headers, 'Connection: close']))
+        expect(answer).toMatch(/^HTTP\/1.1 400 .*Authorization must be sent only once/s)
+      }
+    },
+  )
+
   const elsewhere: Readonly<Record<string, (key: string) => readonly [string, Record<string, string>]>> = {
     'a query': (key) => [`/v1/models?api_key=${key}&token=${key}&key=${key}&access_token=${key}`, {}],
     'a cookie': (key) => ['/v1/models', { Cookie: `api_key=${key}; token=${key}; session=${key}` }],

@@ -35,7 +35,8 @@ describe.each(paths)('%s', (path) => {
     const known = methodsOf(path)
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']) {
       const isKnown = known.includes(method === 'HEAD' ? 'GET' : method)
-      const answer = await app.call(method, filled(path))
+      // A known method may rotate the key, so the others are called without one.
+      const answer = await app.call(method, filled(path), isKnown ? {} : { key: null })
       if (isKnown) {
         expect(answer.status).not.toBe(405)
         continue

@@ -1,6 +1,6 @@
 /** Tests the rate limit on failed authentications and how the server determines a client's address. */
 import { describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../../support/app.ts'
+import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
@@ -54,6 +54,34 @@ describe('failed authentications', () => {
       expect((await app.call('GET', '/v1/agents', { key })).status).toBe(401)
       expect((await app.call('POST', '/v1/keys/rotate', { key })).status).toBe(403)
     }
+  })
+
+  test.each(['/v1/nothing', '/v1/agents/a/b/c', '/artifacts/a/b/c'])(
+    'are also counted at the unknown path %s, so that it does not reveal valid keys without a limit',
+    async (path) => {
+      const { app } = await start(2)
+      const call = (key: string | null) => app.call('GET', path, { key })
+      expect((await call(null)).status).toBe(404)
+      expect([(await call(unknown)).status, (await call('nonsense')).status]).toEqual([401, 401])
+      expect((await call(unknown)).status).toBe(429)
+      expect((await call(app.key)).status).toBe(404)
+      expect((await app.call('PATCH', '/v1/models', { key: unknown })).status).toBe(429)
+    },
+  )
+
+  test('get the same response as valid keys from an unknown procedure', async () => {
+    const { app } = await start(2)
+    const body = { json: { text: 'a'.repeat(600 * 1024) } }
+    const [good, bad] = await Promise.all(
+      [app.key, unknown].map((key) => app.call('POST', '/trpc/no.such', { key, body })),
+    )
+    const seen = (answer: Answer | undefined) => [
+      answer?.status,
+      answer?.text,
+      answer?.headers.get('x-ratelimit-limit'),
+    ]
+    expect(seen(good)).toEqual(seen(bad))
+    expect(good?.status).toBe(404)
   })
 
   test('are also counted in the RPC API', async () => {

@@ -108,7 +108,7 @@ describe('former secrets', () => {
     const former = createSealer(FIRST as string, randomBytes)
     const sealer = createSealer(SECOND as string, randomBytes, [FIRST as string])
     expect(sealer.open(former.seal('text', 'agent'), 'agent')).toBe('text')
-    expect(() => sealer.open(former.seal('text', 'agent'), 'other')).toThrow('belongs to something else')
+    expect(() => sealer.open(former.seal('text', 'agent'), 'other')).toThrow('belongs to another record')
     expect(() => former.open(sealer.seal('text', 'agent'), 'agent')).toThrow('another master key')
   })
 })

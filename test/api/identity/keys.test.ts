@@ -90,6 +90,18 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, key)).toEqual([401, 200])
   })
 
+  test('without overlap ends the old secret for good, even if the clock is set back later', async () => {
+    const clock = createFakeClock(NOW)
+    const app = await startApp({}, { clock })
+    const { agent_id: agentId, agent_key: agentKey } = await app.createAgent()
+    const { body: parent } = await rotate(app)
+    const path = `/v1/agents/${agentId}/rotate-key`
+    expect((await app.call('POST', path, { key: parent.key })).status).toBe(200)
+    const { now } = clock
+    clock.now = () => now() - 300_000
+    expect(await statusesOf(app, app.key, agentKey, parent.key)).toEqual([401, 401, 200])
+  })
+
   test('keeps both secrets valid until the overlap ends', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { callProcedure } from '../../support/rpc.ts'
+import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 
 const hello = { model: 'mock', messages: [{ role: 'user', content: 'hello' }] }
 const limitsOf = ({ headers }: Pick<Answer, 'headers'>) =>
@@ -21,6 +21,83 @@ const from = (address: string) => ({ 'X-Forwarded-For': address })
 const behindProxy = { PARLEY_TRUSTED_PROXIES: '127.0.0.1/32' }
 const list = (app: TestApp, address: string, key: string | null = app.key) =>
   app.call('GET', '/v1/models', { key, headers: from(address) })
+
+describe('a large body', () => {
+  const yaml = 'name: A\ninstructions: B\n'
+  const padded = (size: number) => `${yaml}#${'x'.repeat(size - yaml.length - 2)}\n`
+  const say = (content: string, more: object = {}) => ({
+    model: 'mock',
+    messages: [{ role: 'user', content }],
+    ...more,
+  })
+  const metadata = (count: number) => ({ metadata: Array.from({ length: count }, () => 1) })
+  const left = ({ headers }: Answer) => Number(headers.get('x-ratelimit-remaining'))
+  const chat = '/v1/chat/completions'
+
+  test.each<[what: string, requests: number, path: string, body: unknown, type?: string]>([
+    ['a chat of 200 KiB', 1, chat, say('a'.repeat(200 * 1024))],
+    ['a chat of 1 MiB', 5, chat, say('a'.repeat(1024 * 1024))],
+    ['a chat with 4,000 values', 1, chat, say('a', metadata(4_000))],
+    ['a chat with 22,000 values', 5, chat, say('a', metadata(22_000))],
+    ['a rejected body of 49,000 values', 10, chat, metadata(49_000)],
+    [
+      'an embeddings request of 50,000 tokens',
+      1,
+      '/v1/embeddings',
+      { model: 'mock-embedding', input: Array(50_000).fill(1) },
+    ],
+    ['a definition of 10 KiB', 1, '/v1/agents', padded(10 * 1024), 'application/yaml'],
+    ['a definition of 100 KiB', 7, '/v1/agents', padded(100 * 1024), 'application/yaml'],
+    ['a definition of 100 KiB in JSON', 7, '/v1/agents', { yaml: padded(100 * 1024) }],
+  ])(
+    'counts as several requests when it is costly: %s',
+    async (_what, requests, path, body, type = 'application/json') => {
+      const { app } = await start({})
+      const answer = await app.call('POST', path, { body, headers: { 'Content-Type': type } })
+      expect(answer.status).not.toBe(429)
+      expect(left(answer)).toBe(600 - requests)
+    },
+  )
+
+  test('counts the same in the RPC API, for all calls of a batch', async () => {
+    const { app } = await start({})
+    const large = await callProcedure(app, 'agents.check', { yaml: padded(100 * 1024) })
+    expect([large.status, left(large)]).toEqual([200, 600 - 7])
+    const inputs = { 0: { json: { yaml: padded(40 * 1024) } }, 1: { json: { yaml: padded(40 * 1024) } } }
+    const batch = await app.call('POST', '/trpc/agents.check,agents.check?batch=1', { body: inputs })
+    expect([batch.status, left(await app.call('GET', '/v1/models'))]).toEqual([200, 600 - 7 - 7 - 1])
+  })
+
+  test('counts a draft of an agent by its own size', async () => {
+    const { app } = await start({})
+    const trial = { draft: { yaml: padded(100 * 1024) } }
+    const messages = [{ role: 'user' as const, content: 'hello' }]
+    await createTypedClient(app).chat.stream.mutate({ messages, trial })
+    expect(left(await app.call('GET', '/v1/models'))).toBe(600 - 7 - 1)
+  })
+
+  test('is rejected before it is parsed when the window has too few requests left', async () => {
+    const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '6' })
+    await app.call('GET', '/v1/models')
+    await app.call('GET', '/v1/models')
+    const body = `${JSON.stringify(say('a'.repeat(1024 * 1024)))} is not JSON`
+    const refused = await app.call('POST', chat, { body, headers: { 'Content-Type': 'application/json' } })
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60'])
+    expect(limitsOf(refused).slice(0, 2)).toEqual(['6', '0'])
+    clock.advance(60)
+    expect((await app.call('POST', chat, { body: say('a'.repeat(1024 * 1024)) })).status).toBe(200)
+  })
+
+  test('passes as the only request of a window when it counts as more than the limit', async () => {
+    const { app, clock } = await start({ PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' })
+    const { agent_key: key } = await app.createAgent()
+    const send = async () =>
+      (await app.call('POST', chat, { key, body: say('a'.repeat(1024 * 1024)) })).status
+    expect([await send(), await send()]).toEqual([200, 429])
+    clock.advance(60)
+    expect(await send()).toBe(200)
+  })
+})
 
 describe('the limit of a parent key', () => {
   const requests: [method: string, path: string, body: unknown, status: number][] = [

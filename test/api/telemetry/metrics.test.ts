@@ -6,6 +6,7 @@ import { writeConfigFile } from '../../support/config-file.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { processMetrics, promisedMetrics } from '../../support/observability-doc.ts'
 import { eventually } from '../../support/process.ts'
+import { exchange, toRequest } from '../../support/raw-connection.ts'
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 import { type ScrapedMetrics, scrape } from '../../support/scrape.ts'
 import { beginUpload, patchUpload, postUpload, untilState } from '../../support/uploads.ts'
@@ -227,6 +228,27 @@ describe('a scrape', () => {
       expect((await ask(app, { ...forwarded, ...bearer(`${TOKEN}r`) })).status).toBe(401)
     },
   )
+
+  test('is rejected on this machine with the Host of a page that was rebound to it', async () => {
+    const statusOf = async (host: string, app: TestApp) => {
+      const answer = await exchange(app, toRequest('GET /metrics', [`Host: ${host}`, 'Connection: close']))
+      return Number(/^HTTP\/1.1 (\d+)/.exec(answer)?.[1])
+    }
+    const app = await startApp()
+    const foreign = [
+      'attacker.test',
+      'attacker.test:3000',
+      'localhost.attacker.test',
+      '',
+      'a b',
+      '127.0.0.1.nip.io',
+    ]
+    for (const host of foreign) expect([host, await statusOf(host, app)]).toEqual([host, 401])
+    const own = ['localhost', 'LOCALHOST:3000', 'parley.localhost', '127.0.0.1:3000', '[::1]:3000', '[::1]']
+    for (const host of own) expect([host, await statusOf(host, app)]).toEqual([host, 200])
+    const named = await startApp({ PARLEY_ALLOWED_HOSTS: 'parley.internal:3000' })
+    expect(await statusOf('parley.internal:3000', named)).toBe(200)
+  })
 
   test('is rejected with a wrong token or an API key, even from this machine', async () => {
     const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })

@@ -27,3 +27,19 @@ test('no other file of the repository is served', async () => {
   for (const path of ['/docs/README.md', '/docs/adr/README.md', '/docs/missing.md', '/README.md'])
     expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 404])
 })
+
+test('every file of the API reference exists, including source maps', async () => {
+  const app = await startApp()
+  const html = await (await app.fetch(`${app.url}/docs`)).text()
+  const paths = [...html.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, path = '']) => path)
+  expect(paths).toHaveLength(4)
+  const maps: string[] = []
+  for (const path of paths) {
+    const text = await (await app.fetch(app.url + path)).text()
+    for (const [, name = ''] of text.matchAll(/# sourceMappingURL=([\w.-]+)/g))
+      maps.push(new URL(name, app.url + path).pathname)
+  }
+  expect(maps).toHaveLength(1)
+  for (const path of [...paths, ...maps])
+    expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 200])
+})

@@ -23,7 +23,7 @@ export interface CalledTool {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** The properties of its agent that the frame uses. */
+/** The agent properties that the frame uses. */
 export interface AgentSelf {
   readonly id: string
   readonly name: string

@@ -1,7 +1,7 @@
 /** Defines the frame's texts in English, and their type for all other languages. */
 
 export const en = {
-  /** Counted texts, by the plural categories of the language. */
+  /** Strings with a count, keyed by plural category. */
   newMessages: { one: '{count} new message', other: '{count} new messages' },
 
   defaultTitle: 'Chat',

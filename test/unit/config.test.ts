@@ -60,6 +60,7 @@ describe('without any variable', () => {
           maxFileBytes: 2 * 1024 ** 3,
           maxUploadBytes: 5 * 1024 ** 3,
           storageQuotaBytes: 50 * 1024 ** 3,
+          agents: 1_000,
           backendAttempts: 3,
         },
         conversion: {

@@ -50,16 +50,18 @@ const server = {
     .describe('IP address or host name to listen on; 0.0.0.0 or :: listens on all network interfaces.'),
   LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent')
     .prefault('info')
-    .describe('Minimum severity of the log lines to write.'),
+    .describe('Minimum level of the log lines to write.'),
   PARLEY_PUBLIC_URL: httpUrlSuchAs('https://chat.example.org')
     .optional()
-    .describe('Public URL of the service.'),
+    .describe('URL at which users and browsers reach the server.'),
   PARLEY_ALLOWED_HOSTS: hostList()
     .optional()
-    .describe('Host header values to accept; requests with any other value are rejected. Unset accepts all.'),
+    .describe(
+      'Host header values to accept; the server rejects requests with any other value. If unset, it accepts all.',
+    ),
   PARLEY_TRUSTED_PROXIES: addressBlockList()
     .optional()
-    .describe('Reverse proxies whose X-Forwarded-For header the server trusts.'),
+    .describe('Addresses of the reverse proxies whose X-Forwarded-For header the server trusts.'),
 }
 
 const consoleIdentity = {
@@ -96,26 +98,26 @@ const data = {
     .describe('Directory for the SQLite database, files and uploads; :memory: keeps everything in memory.'),
   DATABASE_URL: secret(
     postgresUrl(),
-    'PostgreSQL database to use instead of SQLite (docs/postgresql.md). Unset uses SQLite in PARLEY_DATA_DIR.',
+    'PostgreSQL database to use instead of SQLite (docs/postgresql.md). If unset, the server uses SQLite in PARLEY_DATA_DIR.',
   ),
   REDIS_URL: secret(
     redisUrl(),
-    'Redis database through which replicas share rate limits and publish changes (docs/replicas.md); use a separate database number for each installation. Unset uses PostgreSQL for both.',
+    'Redis database through which replicas share rate limits and publish changes (docs/replicas.md); use a separate database number for each installation. If unset, replicas use PostgreSQL for both.',
   ),
   PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500)
     .prefault('30')
     .describe('Number of days to keep the usage record of each call; daily totals are kept forever.'),
   PARLEY_SECRET: secret(
     secretText(32),
-    'Master key that encrypts stored agent keys. Unset generates one in the file `secret` of the data directory. Keep a copy: once agents are stored, the server starts only with the same key.',
+    'Master key that encrypts stored agent keys. If unset, the server generates one in the file `secret` in the data directory. Keep a copy: once agents are stored, the server starts only with the same key.',
   ),
   PARLEY_SECRET_PREVIOUS: secret(
     secretLines(32),
-    'Previous values of PARLEY_SECRET, for use while you change it. Artifact tokens signed with them stay valid, and the next start re-encrypts the agent keys with the new value. Remove this setting after 30 days, when those tokens have expired.',
+    'Previous values of PARLEY_SECRET, for use while you change it. Artifact tokens signed with them stay valid, and the server re-encrypts the agent keys with the new value when it starts. Remove this setting after 30 days, when those tokens have expired.',
   ),
   PARLEY_PARENT_KEY: secret(
     parentKey(),
-    'Parent key (svc_…) to register at startup if it is not registered yet.',
+    'Parent key (svc_…) that the server registers at startup if it is not registered yet.',
   ),
 }
 
@@ -126,7 +128,7 @@ const bucket = {
   )
     .optional()
     .describe(
-      'S3-compatible bucket for files and uploads (docs/storage.md). Unset stores them in the data directory.',
+      'S3-compatible bucket for files and uploads (docs/storage.md). If unset, they are stored in the data directory.',
     ),
   S3_PREFIX: matching(
     /^(?=.{1,200}$)\w[\w.-]*(\/\w[\w.-]*)*\/?$/,
@@ -136,8 +138,8 @@ const bucket = {
     .describe('Prefix of all object names; use a separate prefix for each installation.'),
   S3_ENDPOINT: httpUrlSuchAs('http://127.0.0.1:9000')
     .optional()
-    .describe('URL of the S3 server. Unset uses AWS.'),
-  S3_REGION: region().optional().describe('Region of the bucket. Unset uses AWS_REGION, then us-east-1.'),
+    .describe('URL of the S3 server. If unset, the server uses AWS.'),
+  S3_REGION: region().optional().describe('Region of the bucket. Defaults to AWS_REGION, then to us-east-1.'),
   S3_FORCE_PATH_STYLE: flag()
     .optional()
     .describe(
@@ -145,14 +147,14 @@ const bucket = {
     ),
   AWS_REGION: region()
     .optional()
-    .describe('Region to use if S3_REGION is unset; AWS sets this variable in its containers.'),
+    .describe('Region of the bucket if S3_REGION is unset. AWS sets this variable in its containers.'),
   AWS_ACCESS_KEY_ID: visibleText()
     .optional()
     .describe(
-      'Access key ID for the bucket; required with S3_ENDPOINT. Unset uses the credentials that AWS provides to this machine or container.',
+      'Access key ID for the bucket; required with S3_ENDPOINT. If unset, the server uses the credentials that AWS provides to this machine or container.',
     ),
   AWS_SECRET_ACCESS_KEY: secret(visibleText(), 'Secret access key for AWS_ACCESS_KEY_ID.'),
-  AWS_SESSION_TOKEN: secret(visibleText(), 'Session token of a temporary access key.'),
+  AWS_SESSION_TOKEN: secret(visibleText(), 'Session token that belongs to a temporary access key.'),
 }
 
 const observability = {
@@ -162,11 +164,14 @@ const observability = {
   ),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrlSuchAs('http://127.0.0.1:4318')
     .optional()
-    .describe('Base URL of the OTLP/HTTP collector that receives traces. Unset turns tracing off.'),
+    .describe('Base URL of the OTLP/HTTP collector that receives traces. If unset, tracing is off.'),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrlSuchAs('http://127.0.0.1:4318/v1/traces')
     .optional()
-    .describe('Complete URL for traces; takes precedence over OTEL_EXPORTER_OTLP_ENDPOINT.'),
-  OTEL_EXPORTER_OTLP_HEADERS: secret(headerList(), 'Headers to send with traces.'),
+    .describe('Complete URL to which traces are sent; takes precedence over OTEL_EXPORTER_OTLP_ENDPOINT.'),
+  OTEL_EXPORTER_OTLP_HEADERS: secret(
+    headerList(),
+    'Headers that the server sends to the collector with traces.',
+  ),
   OTEL_SERVICE_NAME: printable('a name').prefault('parley').describe('Name of this installation in traces.'),
   OTEL_TRACES_SAMPLER: oneOf(
     'always_on',
@@ -178,7 +183,7 @@ const observability = {
   )
     .prefault('parentbased_always_on')
     .describe(
-      'Sampler that decides which requests are traced; the parentbased_ samplers follow the decision of the caller if it sends one.',
+      'Sampler that decides which requests are traced; the parentbased_ samplers follow the decision in the traceparent header if the client sends one.',
     ),
   OTEL_TRACES_SAMPLER_ARG: fraction()
     .prefault('1')
@@ -199,7 +204,10 @@ const backend = {
   PARLEY_GATEWAY_URL: gatewayUrl()
     .optional()
     .describe('Base URL of the gateway; required with PARLEY_BACKEND=gateway.'),
-  PARLEY_GATEWAY_API_KEY: secret(visibleText(), 'API key to send to the gateway. Unset sends no key.'),
+  PARLEY_GATEWAY_API_KEY: secret(
+    visibleText(),
+    'API key that the server sends to the gateway. If unset, it does not send a key.',
+  ),
   PARLEY_LOCAL_URL: localUrl()
     .prefault(LOCAL_URL)
     .describe('URL of Ollama or llama-server, with or without /v1; used with PARLEY_BACKEND=local.'),
@@ -210,17 +218,17 @@ const backend = {
     ),
   PARLEY_LOCAL_THREADS: localThreads()
     .optional()
-    .describe('Number of threads for PARLEY_LOCAL_MODEL. Unset uses one per available processor.'),
+    .describe('Number of threads for PARLEY_LOCAL_MODEL. Defaults to one per available processor.'),
   PARLEY_LOCAL_CONTEXT: localContext()
     .optional()
     .describe(
-      'Context size per response of PARLEY_LOCAL_MODEL, in tokens. Unset uses the maximum of the model, capped at 8192.',
+      'Context size of PARLEY_LOCAL_MODEL per response, in tokens. Defaults to the maximum of the model, but at most 8192.',
     ),
   PARLEY_DEFAULT_MODEL: printable('a model id').optional().describe('Model for agents that do not name one.'),
   PARLEY_DEFAULT_EMBEDDING_MODEL: printable('a model id')
     .optional()
     .describe(
-      'Model for embedding requests that do not name one. Unset uses the first embedding model that the provider lists.',
+      'Model for embedding requests that do not name one. Defaults to the first embedding model that the provider lists.',
     ),
   PARLEY_BACKEND_ATTEMPTS: integer(1, 10)
     .prefault('3')
@@ -230,38 +238,46 @@ const backend = {
   PARLEY_BREAKER_CALLS: limit()
     .prefault('10')
     .describe(
-      'Minimum number of calls to a model within the window below before it can be skipped. If half of them fail, requests go to the fallback model; 0 never skips a model.',
+      'Minimum number of calls to a model within the window below before the server can skip the model. If half of the calls fail, the server uses the fallback model. With 0, it never skips a model.',
     ),
   PARLEY_BREAKER_WINDOW_SECONDS: seconds()
     .prefault('10')
-    .describe('Length of the window in which those calls are counted, in seconds.'),
+    .describe('Length of the window in which the server counts those calls, in seconds.'),
   PARLEY_BREAKER_REST_SECONDS: seconds()
     .prefault('15')
-    .describe('Time for which a model is skipped before one call tries it again, in seconds.'),
+    .describe('Time for which the server skips a model before it tries one call again, in seconds.'),
 }
 
 const tools = {
   PARLEY_HOOKS: path()
     .optional()
     .describe(
-      'ES module that exports tools and onUploadComplete; MCP servers are configured in PARLEY_CONFIG.',
+      'ES module that exports tools and onUploadComplete. MCP servers are configured in PARLEY_CONFIG.',
     ),
 }
 
 const limits = {
-  PARLEY_RATE_LIMIT_PARENT: limit().prefault('600').describe('Requests per minute per parent key.'),
-  PARLEY_RATE_LIMIT_AGENT: limit().prefault('120').describe('Requests per minute per agent key.'),
+  PARLEY_RATE_LIMIT_PARENT: limit()
+    .prefault('600')
+    .describe('Maximum number of requests per minute with one parent key.'),
+  PARLEY_RATE_LIMIT_AGENT: limit()
+    .prefault('120')
+    .describe('Maximum number of requests per minute with one agent key.'),
   PARLEY_RATE_LIMIT_AGENT_ADDRESS: limit()
     .prefault('60')
-    .describe('Requests per minute per agent key and client IP address.'),
+    .describe('Maximum number of requests per minute with one agent key from one client IP address.'),
   PARLEY_RATE_LIMIT_AUTH_FAILURES: limit()
     .prefault('30')
-    .describe('Requests per minute without a valid key per client IP address.'),
-  PARLEY_MAX_STREAMS_PARENT: limit().prefault('50').describe('Concurrent streams per parent key.'),
-  PARLEY_MAX_STREAMS_AGENT: limit().prefault('64').describe('Concurrent streams per agent key.'),
+    .describe('Maximum number of failed authentications per minute from one client IP address.'),
+  PARLEY_MAX_STREAMS_PARENT: limit()
+    .prefault('50')
+    .describe('Maximum number of concurrent streams with one parent key.'),
+  PARLEY_MAX_STREAMS_AGENT: limit()
+    .prefault('64')
+    .describe('Maximum number of concurrent streams with one agent key.'),
   PARLEY_MAX_STREAMS_ADDRESS: limit()
     .prefault('16')
-    .describe('Concurrent streams with agent keys per client IP address.'),
+    .describe('Maximum number of concurrent streams with agent keys from one client IP address.'),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456)
     .prefault('20971520')
     .describe('Maximum body size of a chat or embeddings request, in bytes; cannot be turned off.'),
@@ -285,7 +301,9 @@ const limits = {
 const widget = {
   PARLEY_WIDGET_CONNECT_ORIGINS: originList()
     .optional()
-    .describe('Other API servers that the widget may call when a page sets one of them as its endpoint.'),
+    .describe(
+      'Origins of other API servers that the widget may call if a page sets one of them as its endpoint.',
+    ),
   PARLEY_WIDGET_ALLOW_PROVIDER_KEY: flag()
     .prefault('false')
     .describe(
@@ -305,7 +323,7 @@ const uploads = {
   PARLEY_CONVERSION_TRIES: integer(1, 10)
     .prefault('3')
     .describe(
-      'Maximum number of attempts to convert an upload; after the last failure it is served unconverted.',
+      'Maximum number of attempts to convert an upload. After the last failure, the server serves the original.',
     ),
   PARLEY_CONVERSION_MEMORY_BYTES: integer(536_870_912, TEBIBYTE)
     .prefault('2147483648')
@@ -313,50 +331,60 @@ const uploads = {
 }
 
 const times = {
-  PARLEY_BACKEND_CONNECT_SECONDS: seconds().prefault('5').describe('Time to connect to the model provider.'),
+  PARLEY_BACKEND_CONNECT_SECONDS: seconds()
+    .prefault('5')
+    .describe('Maximum time to connect to the model provider.'),
   PARLEY_BACKEND_FIRST_BYTE_SECONDS: seconds()
     .prefault('60')
-    .describe('Time until the first byte of the provider response, per attempt.'),
+    .describe('Maximum time until the first byte of the provider response, per attempt.'),
   PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds()
     .prefault('120')
     .describe(
-      'Time until the first event of the provider response, across all attempts. A model that has a fallback gets half of the time left.',
+      'Maximum time until the first event of the provider response, across all attempts. A model that has a fallback gets half of the time left.',
     ),
   PARLEY_BACKEND_IDLE_SECONDS: seconds()
     .prefault('60')
-    .describe('Time between two chunks of a streamed provider response.'),
+    .describe('Maximum time between two chunks of a streamed provider response.'),
   PARLEY_BACKEND_TOTAL_SECONDS: seconds()
     .prefault('600')
     .describe(
-      'Total time for a provider response that is not streamed. A model that has a fallback gets half of the time left.',
+      'Maximum total time for a provider response that is not streamed. A model that has a fallback gets half of the time left.',
     ),
-  PARLEY_STREAM_MAX_SECONDS: seconds().prefault('900').describe('Total time for a stream to a client.'),
+  PARLEY_STREAM_MAX_SECONDS: seconds()
+    .prefault('900')
+    .describe('Maximum total time for a stream to a client.'),
   PARLEY_TOOL_SECONDS: seconds()
     .prefault('30')
-    .describe('Time for one call to a tool that runs on the server.'),
+    .describe('Maximum time for one call to a tool that runs on the server.'),
   PARLEY_HEARTBEAT_SECONDS: seconds()
     .prefault('15')
     .describe(
       'Time without data on a stream after which the server sends a comment to keep the connection open.',
     ),
-  PARLEY_BODY_SECONDS: seconds().prefault('30').describe('Total time to receive a JSON body.'),
-  PARLEY_BODY_IDLE_SECONDS: seconds().prefault('10').describe('Time between two chunks of a request body.'),
+  PARLEY_BODY_SECONDS: seconds().prefault('30').describe('Maximum total time to receive a JSON body.'),
+  PARLEY_BODY_IDLE_SECONDS: seconds()
+    .prefault('10')
+    .describe('Maximum time between two chunks of a request body.'),
   PARLEY_UPLOAD_IDLE_SECONDS: seconds()
     .prefault('60')
-    .describe('Time between two chunks of an upload; the data received so far is kept.'),
-  PARLEY_CONVERSION_SECONDS: seconds().prefault('600').describe('Time for one conversion of an upload.'),
+    .describe(
+      'Maximum time between two chunks of an upload. If it is exceeded, the server keeps the data received so far.',
+    ),
+  PARLEY_CONVERSION_SECONDS: seconds()
+    .prefault('600')
+    .describe('Maximum time for one conversion of an upload.'),
   PARLEY_SHUTDOWN_SECONDS: seconds()
     .prefault('25')
-    .describe('Time for open streams to end after the server receives SIGTERM or SIGINT.'),
+    .describe('Maximum time that open requests have to finish after the server receives SIGTERM or SIGINT.'),
 }
 
 export const settingGroups = {
   Server: server,
-  'Console identity: a proxy authenticates users (docs/console-identity.md)': consoleIdentity,
+  'Console identity: sign-in through a proxy (docs/console-identity.md)': consoleIdentity,
   'Data and secrets': data,
   'Object storage': bucket,
   'Metrics and traces (docs/observability.md)': observability,
-  'Model backend': backend,
+  'Model provider': backend,
   'Tools that run on the server (docs/tools.md)': tools,
   'Limits (0 turns a limit off)': limits,
   'Chat widget (docs/widget.md)': widget,

@@ -45,7 +45,7 @@ export function toInvalidValue(error: z.ZodError): ServiceError {
 
 type Issue = z.core.$ZodIssue
 
-/** zod's own messages; a schema with an `error` of its own has another one. */
+/** Matches zod's own messages, which a schema with an `error` replaces. */
 const defaultMessage = /^(Too (big|small)|Invalid|Unrecognized)/
 
 /** Returns the schema's own message, or one that says what the value must be. */

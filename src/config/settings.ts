@@ -273,10 +273,10 @@ const limits = {
     .prefault('50')
     .describe('Maximum number of concurrent streams with one parent key.'),
   PARLEY_MAX_STREAMS_AGENT: limit()
-    .prefault('20')
+    .prefault('64')
     .describe('Maximum number of concurrent streams with one agent key.'),
   PARLEY_MAX_STREAMS_ADDRESS: limit()
-    .prefault('4')
+    .prefault('16')
     .describe('Maximum number of concurrent streams with agent keys from one client IP address.'),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456)
     .prefault('20971520')

@@ -71,6 +71,16 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
   return client
 }
 
+/** Returns the last address of `X-Forwarded-For` if the peer is not a trusted proxy, and the header is therefore ignored. */
+export function ignoredForwardedForOf(
+  { headers, socket }: IncomingMessage,
+  trusted: readonly AddressBlock[],
+): string | undefined {
+  const forwarded = headers['x-forwarded-for']
+  if (forwarded === undefined || isWithin(plainAddress(socket.remoteAddress ?? ''), trusted)) return undefined
+  return String(forwarded).split(',').at(-1)?.trim()
+}
+
 function plainAddress(address: string): string {
   const plain = withoutZone(address)
   return plain.startsWith('::ffff:') ? plain.slice(7) : plain

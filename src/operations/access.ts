@@ -139,7 +139,12 @@ export function limitBodyBytes(
 
 export async function limitRate({ context, auth }: GuardedCall): Promise<void> {
   if (auth === undefined || auth.callers.length === 0 || auth.isUncounted) return
-  await countRequest(context, context.caller)
+  const { caller, deps, metadata } = context
+  if (caller.kind === 'agent') {
+    const address = addressGroup(metadata.clientAddress)
+    deps.addressSharing.record(address, caller.agentId, metadata.ignoredForwardedFor)
+  }
+  await countRequest(context, caller)
 }
 
 type LimitedContext = CallContext<AnyCaller, Pick<Dependencies, 'config' | 'metrics' | 'shared'>>

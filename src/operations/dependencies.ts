@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Replicas } from '../replicas/replicas.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { AddressSharing } from './address-sharing.ts'
 import type { Authenticator } from './operation.ts'
 
 export interface Dependencies {
@@ -13,4 +14,5 @@ export interface Dependencies {
   readonly metrics: Metrics
   readonly shared: Pick<Replicas, 'limiter'>
   readonly authenticator: Authenticator
+  readonly addressSharing: AddressSharing
 }

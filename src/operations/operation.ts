@@ -170,6 +170,8 @@ export interface RequestMetadata {
   readonly requestId: string
   /** The client's address; taken from a header only if a trusted proxy sent it. */
   readonly clientAddress: string
+  /** `X-Forwarded-For` of a peer that is not a trusted proxy. */
+  readonly ignoredForwardedFor?: string | undefined
   readonly bearer: string | undefined
   /** The artifact token in the query of a read; undefined where such tokens are not accepted. */
   readonly token?: string | undefined

@@ -7,6 +7,7 @@ import {
   assertSingleHeaders,
   bearerOf,
   clientAddressOf,
+  ignoredForwardedForOf,
   implicitCredentialsOf,
   requestIdOf,
   tokenOf,
@@ -106,10 +107,12 @@ function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerR
   toOriginForm(request)
   const bearer = bearerOf(request)
   const requestId = requestIdOf(request)
+  const { trustedProxies } = deps.config.server
   return {
     requestId,
     instrumentation: new RequestInstrumentation(deps, request, response, requestId),
-    clientAddress: clientAddressOf(request, deps.config.server.trustedProxies),
+    clientAddress: clientAddressOf(request, trustedProxies),
+    ignoredForwardedFor: ignoredForwardedForOf(request, trustedProxies),
     bearer,
     token: bearer === undefined ? tokenOf(request) : undefined,
     implicit: bearer === undefined ? implicitCredentialsOf(request) : undefined,

@@ -18,6 +18,7 @@ import { createAuthenticator, createKeyDirectory, createUserDirectory } from '..
 import { type Clock, createPositions } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import { ModelCatalogue } from '../models/catalogue.ts'
+import { AddressSharing } from '../operations/address-sharing.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
 import { broadcastInvalidation } from '../replicas/bus.ts'
@@ -87,6 +88,7 @@ export async function createDeps(
     agents: broadcastInvalidation(bus, 'agents', createAgentDirectory(db, clock)),
     users,
     tokens,
+    addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
     backends,
     models,

@@ -6,6 +6,7 @@ import type { Dependencies as ChatDependencies } from '../chat/dependencies.ts'
 import type { Dependencies as ConsoleDependencies } from '../console/dependencies.ts'
 import type { Dependencies as FilesDependencies } from '../files/dependencies.ts'
 import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
+import type { AddressSharing } from '../operations/address-sharing.ts'
 import type { Authenticator } from '../operations/operation.ts'
 import type { ChatBackend } from '../providers/provider.ts'
 
@@ -19,4 +20,5 @@ export interface Deps
   readonly artifacts: ArtifactService
   readonly tokens: ArtifactTokens
   readonly authenticator: Authenticator
+  readonly addressSharing: AddressSharing
 }

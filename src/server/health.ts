@@ -11,9 +11,11 @@ const STORAGE_STALE_MS = 20_000
 
 type StorageState = 'up' | 'full' | 'down'
 
+type HealthDeps = Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools' | 'addressSharing'>
+
 /** Reports `unavailable` without database or storage; `degraded` if storage is full, or a provider, MCP server or the coordination store is down. */
-export function createHealth(deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools'>) {
-  const { db, models, shared, tools } = deps
+export function createHealth(deps: HealthDeps) {
+  const { db, models, shared, tools, addressSharing } = deps
   const readStorage = createStorageReader(deps)
   return async (isDraining: boolean) => {
     const isFound = hasParentKey(db).then(() => true)
@@ -29,7 +31,12 @@ export function createHealth(deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'c
     const isReady = isDatabaseUp && storage !== 'down' && !isDraining
     const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'
     const database = isDatabaseUp ? 'up' : 'down'
-    const checks = { database, ...shares, storage, backends, ...(Object.keys(mcp).length > 0 && { mcp }) }
+    const checks = {
+      ...{ database, ...shares, storage, backends },
+      ...(Object.keys(mcp).length > 0 && { mcp }),
+      // A warning only: the server works.
+      ...(addressSharing.isShared && { addresses: 'shared' }),
+    }
     return { isReady, report: { status, checks } }
   }
 }

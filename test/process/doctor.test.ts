@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openApp } from '../support/app.ts'
 import { runCommandHere } from '../support/command.ts'
-import { makeFolder, startServer } from '../support/process.ts'
+import { callServer, makeFolder, startServer } from '../support/process.ts'
 import { startUpstream } from '../support/start-upstream.ts'
 
 // Starting processes is slow on a busy machine.
@@ -108,6 +108,22 @@ describe('next to a running server', () => {
     expect(found.port).toBe(`ok: Parley is already running on ${server.url}`)
     expect(await server.stop()).toMatchObject({ code: 0 })
   })
+})
+
+test('warns when many agent keys share one address at the running server', async () => {
+  const server = await startServer({ folder: await makeFolder() })
+  const { port } = new URL(server.url)
+  for (let made = 0; made < 10; made++) {
+    const { body } = await callServer(server.url, 'POST', '/v1/agents', server.key, {
+      yaml: 'name: A\ninstructions: B\n',
+    })
+    await callServer(server.url, 'GET', '/v1/models', body.agent_key)
+  }
+  const { ok, found } = await runDoctor(await makeFolder(), { PORT: port })
+  expect([ok, found['client addresses']]).toEqual([
+    true,
+    expect.stringMatching(/^warn: .*PARLEY_TRUSTED_PROXIES$/),
+  ])
 })
 
 describe('a failed check says what to do about', () => {

@@ -55,7 +55,7 @@ describe('without any variable', () => {
           agentAddress: 60,
           authFailures: 30,
           agents: 1_000,
-          streams: { parent: 50, agent: 20, address: 4 },
+          streams: { parent: 50, agent: 64, address: 16 },
           maxBodyBytes: 20 * 1024 * 1024,
           maxAgentBodyBytes: 2 * 1024 * 1024,
           maxFileBytes: 2 * 1024 ** 3,

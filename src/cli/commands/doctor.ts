@@ -43,7 +43,7 @@ async function listDiagnostics(): Promise<Diagnostic[]> {
     ...(await checkMcpServers(config)),
     ...(await checkConversion(config)),
     ...(await checkRedisAndClock(config)),
-    await checkPort(config.server),
+    ...(await checkPort(config.server)),
   ]
 }
 

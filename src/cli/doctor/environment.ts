@@ -91,24 +91,32 @@ function toSetting({ kind, name }: RemoteConfig, variable: string, key: string):
   return name === kind ? `${variable} (or ${inFile})` : inFile
 }
 
-export async function checkPort({ host, port, allowedHosts }: Config['server']): Promise<Diagnostic> {
+export async function checkPort(settings: Config['server']): Promise<Diagnostic[]> {
+  const { host, port, allowedHosts } = settings
   const check = 'port'
-  if (port === 0) return ok(check, 'any free port (PORT=0)')
+  if (port === 0) return [ok(check, 'any free port (PORT=0)')]
   try {
     const server = await listen(() => {}, host, port)
     await new Promise((resolve) => server.close(resolve).closeAllConnections())
-    return ok(check, `${port} on ${host} is free`)
+    return [ok(check, `${port} on ${host} is free`)]
   } catch (error) {
     const url = `http://${toAuthority(host)}:${port}`
-    return (await isParley(url, allowedHosts))
-      ? ok(check, `Parley is already running on ${url}`)
-      : fail(check, reasonOf(error))
+    if ((await readPage(`${url}/healthz`, allowedHosts)) !== '{"status":"ok"}')
+      return [fail(check, reasonOf(error))]
+    const running = ok(check, `Parley is already running on ${url}`)
+    const report = (await readPage(`${url}/readyz`, allowedHosts)) ?? ''
+    return report.includes('"addresses":"shared"') ? [running, sharedAddresses] : [running]
   }
 }
 
-/** Sends an allowed Host header, which `fetch` cannot set. */
-async function isParley(url: string, [host]: readonly string[]): Promise<boolean> {
-  const asked = get(`${url}/healthz`, {
+const sharedAddresses = warn(
+  'client addresses',
+  'many clients share one address and its limits; if a proxy is in front, add it to PARLEY_TRUSTED_PROXIES',
+)
+
+/** Reads a page with an allowed Host header, which `fetch` cannot set; undefined without an answer. */
+async function readPage(url: string, [host]: readonly string[]): Promise<string | undefined> {
+  const asked = get(url, {
     agent: false,
     signal: AbortSignal.timeout(HEALTH_MS),
     ...(host !== undefined && { headers: { host } }),
@@ -117,9 +125,9 @@ async function isParley(url: string, [host]: readonly string[]): Promise<boolean
   asked.on('error', () => {})
   try {
     const [response] = (await once(asked, 'response')) as [IncomingMessage]
-    return response.statusCode === 200 && (await text(response)) === '{"status":"ok"}'
+    return response.statusCode === 200 ? await text(response) : undefined
   } catch {
-    return false
+    return undefined
   } finally {
     asked.destroy()
   }

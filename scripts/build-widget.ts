@@ -45,6 +45,13 @@ const frameAliases = [
   },
 ]
 
+/**
+ * Properties that the loader shortens. None may appear in a message, in an option, on `ParleyChat`, in the DOM, or in what the
+ * loader shares with the React component (`widget/host/page.ts`).
+ */
+const internalNames =
+  /^(attach|onConnect|onEscape|onMessage|onSilence|onToggle|paint|publishCall|setOpen|setUnread|show|showHint)$/
+
 async function bundle(
   entry: string,
   config: InlineConfig,
@@ -105,7 +112,14 @@ function styleOf({ style }: BuiltCode): Uint8Array {
 }
 
 async function writeAll(folder: string): Promise<object> {
-  const loader = await bundle('loader/main.ts', {}, { format: 'iife' })
+  const loader = await bundle(
+    'loader/main.ts',
+    {},
+    {
+      format: 'iife',
+      minify: { compress: true, mangle: true, codegen: true, mangleProps: { include: internalNames } },
+    },
+  )
   const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, { format: 'es' })
   const demo = await bundle('demo/main.ts', {}, { format: 'es' })
   await writeFile(join(folder, 'react.js'), await bundleReact())

@@ -1,5 +1,6 @@
 /** What the widget reports to the page: callbacks, events of the document, and warnings in the console. */
 import type { WidgetErrorCode } from '../messages.ts'
+import { dom } from './page.ts'
 
 /** The argument of `onError`. */
 export interface WidgetError extends Error {
@@ -68,7 +69,7 @@ export function publish<Name extends keyof WidgetEvents>(
   detail: WidgetEvents[Name] | undefined,
 ): void {
   if (options.debug) log('info', name)
-  document.dispatchEvent(new CustomEvent(`parley-chat-${name}`, { detail }))
+  dom.dispatchEvent(new CustomEvent(`parley-chat-${name}`, { detail }))
   const callback = options[callbackNames[name] as 'onReady'] as ((detail: unknown) => void) | undefined
   // The callback may come from options that were never checked.
   if (typeof callback !== 'function') return

@@ -40,10 +40,10 @@ const length: Read = (value) => {
   return isText(css) && /\d/.test(css) && CSS.supports('width', css) ? css : undefined
 }
 
-/** An address as the page means it; undefined for none. */
+/** Resolves an address against the page's own; user content can contain a `<base>`. Undefined for an invalid one. */
 function toUrl(address: string): URL | undefined {
   try {
-    return new URL(address, document.baseURI)
+    return new URL(address, location.href)
   } catch {
     return undefined
   }

@@ -1,6 +1,7 @@
 /** The widget's element in the page: an open shadow root with the launcher and the window around the frame. */
 
 import type { LauncherWords } from '../messages.ts'
+import { dom } from './page.ts'
 import type { ReadOptions } from './read-options.ts'
 import styles from './shell.css?inline'
 
@@ -28,7 +29,7 @@ export function createShell(
   { onToggle, onEscape }: LauncherEvents,
   ended: AbortController,
 ): Shell {
-  const host = document.createElement('parley-chat')
+  const host = dom.createElement('parley-chat')
   const root = attachStyledRoot(host)
   const badge = make('span', 'badge')
   badge.hidden = true
@@ -38,7 +39,7 @@ export function createShell(
   launcher.onkeydown = ({ key }) => {
     if (key === 'Escape') onEscape()
   }
-  const frame = document.createElement('iframe')
+  const frame = dom.createElement('iframe')
   frame.allow = 'clipboard-write'
   const pane = make('div', 'window', frame)
   pane.id = 'window'
@@ -86,7 +87,7 @@ export function createShell(
     },
     setOpen(open) {
       const hadFocus = root.activeElement === frame
-      if (open && !hadFocus) focusedBefore = document.activeElement
+      if (open && !hadFocus) focusedBefore = dom.activeElement
       isOpen = open
       refresh()
       if (isInline) return
@@ -96,7 +97,7 @@ export function createShell(
     showHint(text) {
       layout.appendChild(make('div', 'hint', text)).role = 'alert'
     },
-    attach: () => (container ?? document.body).append(host),
+    attach: () => (container ?? dom.body).append(host),
     remove: () => host.remove(),
   }
 }
@@ -114,7 +115,7 @@ function make<Name extends keyof HTMLElementTagNameMap>(
   className: string,
   ...children: (Node | string)[]
 ): HTMLElementTagNameMap[Name] {
-  const element = document.createElement(name)
+  const element = dom.createElement(name)
   element.className = className
   element.append(...children)
   return element

@@ -3,7 +3,7 @@ import type { FrameMessage } from '../messages.ts'
 import { isWithinLimit, toPlain } from '../values.ts'
 import { openChannel } from './channel.ts'
 import { createError, publish, reportMistake, type WidgetEvents } from './events.ts'
-import { publishChange, sharedPage, type Widget, type WidgetState } from './page.ts'
+import { dom, publishChange, sharedPage, type Widget, type WidgetState } from './page.ts'
 import { frameAddressOf, type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
 import { createShell } from './shell.ts'
 import { hostPageTools } from './tools/page-tools.ts'
@@ -20,7 +20,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
   const page = sharedPage()
   if (page.widget !== undefined) return void reportMistake(first, 'already_mounted')
   const { containerId } = first
-  const container = document.getElementById(containerId ?? '') ?? undefined
+  const container = dom.getElementById(containerId ?? '') ?? undefined
   const isInline = typeof containerId === 'string'
   if (isInline && container === undefined)
     return void reportMistake(first, 'container_not_found', containerId)

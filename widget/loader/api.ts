@@ -1,6 +1,6 @@
 /** `ParleyChat`: what a page can do with the widget. */
 import { log } from '../host/events.ts'
-import { sharedPage } from '../host/page.ts'
+import { dom, sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { mountWidget } from '../host/widget.ts'
 
@@ -57,7 +57,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       page.widget?.destroy()
     },
     get ready() {
-      return readiness()
+      return waitUntilReady(api)
     },
     get isOpen() {
       return page.widget?.state.isOpen === true
@@ -69,7 +69,6 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       return page.widget?.iframe ?? null
     },
   }
-  const readiness = createReadiness(api)
   return {
     api,
     autoMount() {
@@ -98,39 +97,28 @@ export interface ParleyChat {
   readonly iframe: HTMLIFrameElement | null
 }
 
-/** Answers the readiness of the widget there is, or of the next one. */
-function createReadiness(api: ParleyChat): () => Promise<ParleyChat> {
-  const page = sharedPage()
-  let settle: (() => void) | undefined
-  let ready: Promise<ParleyChat> | undefined
-
-  function follow(): void {
-    if (page.widget?.state.isReady) {
-      settle?.()
-      settle = undefined
-    } else if (settle === undefined) ready = undefined
-  }
-
-  page.listeners.add(follow)
-  return () => {
-    ready ??= new Promise((resolve) => {
-      settle = () => resolve(api)
-    })
-    follow()
-    return ready as Promise<ParleyChat>
-  }
+/** Resolves once the current widget, or the next one, is ready. */
+function waitUntilReady(api: ParleyChat): Promise<ParleyChat> {
+  const { listeners } = sharedPage()
+  return new Promise((resolve) => {
+    const settle = () => {
+      if (sharedPage().widget?.state.isReady && listeners.delete(settle)) resolve(api)
+    }
+    listeners.add(settle)
+    settle()
+  })
 }
 
 /** Once the page's elements are there; at once if they are. */
 function whenParsed(run: () => void): void {
-  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', run)
+  if (dom.readyState === 'loading') dom.addEventListener('DOMContentLoaded', run)
   else run()
 }
 
 /** Once the page has loaded and has nothing to do: what it shows itself comes first. */
 function whenQuiet(run: () => void): void {
-  // Safari has no such moments.
-  const wait = () => (window.requestIdleCallback ?? setTimeout)(run)
-  if (document.readyState === 'complete') wait()
+  // Safari has no idle callbacks.
+  const wait = () => (typeof requestIdleCallback === 'function' ? requestIdleCallback : setTimeout)(run)
+  if (dom.readyState === 'complete') wait()
   else window.addEventListener('load', wait)
 }

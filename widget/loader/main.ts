@@ -1,5 +1,6 @@
 /** The script of `/embed/parley.js`: `ParleyChat` for the page, and the widget on it. */
 
+import { dom, shared } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { recordWebMcp } from '../host/tools/webmcp.ts'
 import type { CreatedApi, ParleyChat } from './api.ts'
@@ -7,7 +8,7 @@ import { createApi } from './api.ts'
 
 const script = findScript()
 recordWebMcp()
-installApi(createApi(script?.src, readAttributes(script)))
+shared('api', () => installApi(createApi(script?.src, readAttributes(script))))
 
 /** A call that came before the script: a method's name and what it is called with. */
 type QueuedCall = readonly [name: string, ...given: never[]]
@@ -19,11 +20,10 @@ declare global {
   }
 }
 
-/** A second script on the page changes nothing. */
-function installApi({ api, autoMount }: CreatedApi): void {
-  const queue = window.ParleyChat?.q
-  // A list is the page's; what is none was put there by a first script.
-  if (queue !== undefined && !Array.isArray(queue)) return
+/** Runs once per page: a second script changes nothing. */
+function installApi({ api, autoMount }: CreatedApi): ParleyChat {
+  // An element with this id is not the page's queue.
+  const queue: unknown = window.ParleyChat?.q
   const call = ([name, ...given]: QueuedCall) => {
     const methods = api as unknown as Readonly<Record<string, (...given: never[]) => unknown>>
     // The promise is not called but waited for.
@@ -32,13 +32,13 @@ function installApi({ api, autoMount }: CreatedApi): void {
   }
   window.ParleyChat = Object.assign(api, { q: { push: call } })
   autoMount()
-  queue?.forEach(call)
+  if (Array.isArray(queue)) queue.forEach(call)
+  return api
 }
 
 /** The tag that is running; for a module there is none, so the one that looks like it. */
 function findScript(): HTMLScriptElement | null {
-  const { currentScript } = document
-  return (currentScript ?? document.querySelector('script[src*="/embed/parley"]')) as HTMLScriptElement | null
+  return (dom.currentScript ?? dom.querySelector('script[src*="/embed/parley"]')) as HTMLScriptElement | null
 }
 
 /** Options by their names with hyphens: `data-primary-color` is `primaryColor`. Lists and records are not for attributes. */

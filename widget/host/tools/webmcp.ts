@@ -29,7 +29,9 @@ function startRecording(): Tools {
   const tools: Tools = new Map()
   const recorders = createRecorders(tools)
   const places = [document, navigator] as { modelContext?: ModelContext }[]
-  const native = places.find(({ modelContext }) => modelContext)?.modelContext
+  const native = places.find(
+    ({ modelContext }) => typeof modelContext?.registerTool === 'function',
+  )?.modelContext
   if (native !== undefined) {
     for (const [name, record] of Object.entries(recorders)) wrap(native, name, record as Method)
   } else {

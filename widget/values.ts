@@ -21,6 +21,11 @@ export function toPlain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value))
 }
 
+/** The prefix and public id of an agent key, by which its agent is found; empty for any other text. */
+export function publicPartOf(key = ''): string {
+  return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
+}
+
 /** 128 random bits. `crypto.randomUUID` needs a secure context, which servers in a local network often lack. */
 export function newId(): string {
   return crypto.getRandomValues(new Uint32Array(4)).join('-')

@@ -171,6 +171,8 @@ export interface RequestMetadata {
   readonly token?: string | undefined
   /** A cookie or proxy headers; undefined with a bearer token, and where only a key is accepted. */
   readonly implicit: ImplicitCredentials | undefined
+  /** The `Origin` header, unless it names this service; undefined for callers that are not pages. */
+  readonly foreignOrigin?: string | undefined
 }
 
 /** The context of one call. A class, because accessors of object literals are slow on this path. */

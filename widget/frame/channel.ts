@@ -14,6 +14,8 @@ import { isRecord } from '../values.ts'
 
 /** The channel, once the page has opened it. */
 export interface Channel {
+  /** The page's origin. */
+  readonly origin: string
   readonly post: (message: FrameMessage) => void
 }
 
@@ -35,13 +37,17 @@ export function openChannel(onMessage: (message: PageMessage, channel: Channel) 
     } else if (port === undefined && isGreeting(data, 'port') && ports.length === 1) {
       if (origin !== hello?.origin || data.session !== hello.session) return
       port = ports[0] as MessagePort
-      listen(port, onMessage)
+      listen(port, origin, onMessage)
     }
   })
 }
 
-function listen(port: MessagePort, onMessage: (message: PageMessage, channel: Channel) => void): void {
-  const channel: Channel = { post: (message) => port.postMessage(message) }
+function listen(
+  port: MessagePort,
+  origin: string,
+  onMessage: (message: PageMessage, channel: Channel) => void,
+): void {
+  const channel: Channel = { origin, post: (message) => port.postMessage(message) }
   port.onmessage = ({ data }: MessageEvent<unknown>) => {
     if (isBounded(data) && isPageMessage(data)) onMessage(data, channel)
   }

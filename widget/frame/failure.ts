@@ -28,6 +28,8 @@ export interface Failure {
   readonly code: FailureCode
   /** When the same can be tried again, in milliseconds of the Unix epoch. */
   readonly retryAtMs?: number
+  /** What the page's developer is told instead of the visitor's text. */
+  readonly detail?: string
 }
 
 /** Those that stand until the page sets other options. */

@@ -1,10 +1,12 @@
 /** The frame's session: connects the page, the server and the state. */
 import type { FrameMessage, PageMessage } from '../messages.ts'
 import type { FrameOptions } from '../options.ts'
+import { publicPartOf } from '../values.ts'
 import { type AppState, createStore, type Store } from './app-state.ts'
 import type { Channel } from './channel.ts'
 import { type Chat, createChat } from './chat/chat.ts'
 import { chooseServer, type Operator, type Server } from './chat/choose-server.ts'
+import { checkOptions, needsOtherAddress } from './check-options.ts'
 import { findStreaming, renderTranscript } from './conversation.ts'
 import { ChatFailure, type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
 import { createHistorySync } from './history.ts'
@@ -35,6 +37,7 @@ export function createSession(operator: Operator): Session {
   const chat = createChat({ store, toolRunner, onFailure: reportFailure })
   const connection = createConnection({ store, operator, chat, onFailure: reportFailure })
   const history = createHistorySync(store)
+  const reportMistake = createMistakeReporter(post)
   let channel: Channel | undefined
 
   function post(message: FrameMessage): void {
@@ -43,14 +46,22 @@ export function createSession(operator: Operator): Session {
   }
 
   function reportFailure(failure: Failure): void {
-    post({ type: 'error', code: toWidgetErrorCode(failure.code), message: en.failures[failure.code] })
+    const { code, detail } = failure
+    if (detail !== undefined) logMistake(detail)
+    post({ type: 'error', code: toWidgetErrorCode(code), message: detail ?? en.failures[code] })
     if (isLasting(failure)) dispatch({ type: 'blocked', failure })
   }
 
-  function configure(options: FrameOptions): void {
+  function configure(given: FrameOptions, pageOrigin: string): void {
+    if (needsOtherAddress(given, operator.publicKey)) {
+      location.replace(`?key=${publicPartOf(given.apiKey)}`)
+      return
+    }
     const before = store.get().options
+    const { options, problems } = checkOptions(given, operator.origin)
+    for (const problem of problems) reportMistake(problem)
     const language = chooseLanguage([options.language, ...navigator.languages])
-    connection.configure(options, language)
+    connection.configure(options, language, pageOrigin)
     history.follow(connection.historyScope(), options.history)
     const { openChat, closeChat, defaultTitle } = language.strings
     const words = { open: openChat, close: closeChat, window: defaultTitle }
@@ -75,7 +86,7 @@ export function createSession(operator: Operator): Session {
       if (message.type === 'mcp') return pageTools.receive(message.message)
       if (message.type === 'context') return chat.setContext(message.context)
       if (message.type === 'focus') return dispatch({ type: 'focus' })
-      if (message.type === 'configure') return configure(message.options)
+      if (message.type === 'configure') return configure(message.options, from.origin)
       dispatch({ type: 'visibility', isOpen: message.isOpen })
       void connection.readAgent()
     },
@@ -129,13 +140,13 @@ function createConnection({ store, operator, chat, onFailure }: ConnectionParts)
     readAgent,
     historyScope: () => server?.historyScope,
     /** Connects to another server only if the options that name it have changed. */
-    configure(options: FrameOptions, language: Language): void {
+    configure(options: FrameOptions, language: Language, pageOrigin: string): void {
       const { options: before, blocked } = store.get()
       if (before !== undefined && isSameServer(before, options)) {
         dispatch({ type: 'configured', options, language, blocked })
         return
       }
-      const chosen = chooseServer(options, operator)
+      const chosen = chooseServer(options, operator, pageOrigin)
       const failure = 'code' in chosen ? chosen : undefined
       server = 'code' in chosen ? undefined : chosen
       dispatch({ type: 'configured', options, language, blocked: failure })
@@ -185,6 +196,23 @@ function coversPage({ options }: AppState): boolean {
 /** Waits with a timer, because a hidden frame is never painted. */
 function afterRender(act: () => void): void {
   setTimeout(act, 0)
+}
+
+/** Reports each mistake of the page's developer once. */
+function createMistakeReporter(post: (message: FrameMessage) => void): (message: string) => void {
+  const reported = new Set<string>()
+  return (message) => {
+    if (reported.has(message)) return
+    reported.add(message)
+    logMistake(message)
+    post({ type: 'error', code: 'invalid_option', message })
+  }
+}
+
+/** Logs a mistake of the page's developer, without values. */
+function logMistake(message: string): void {
+  // biome-ignore lint/suspicious/noConsole: the page's developer looks there
+  console.error(`Parley: ${message}`)
 }
 
 /** Logs names only, never keys or text. */

@@ -1,6 +1,7 @@
 /** What the widget reports to the page: callbacks, events of the document, and warnings in the console. */
+
 import type { WidgetErrorCode } from '../messages.ts'
-import { dom } from './page.ts'
+import { dom } from './dom.ts'
 
 /** The argument of `onError`. */
 export interface WidgetError extends Error {

@@ -14,14 +14,6 @@ export function shared<T>(name: string, make: () => T): T {
   return holder[key]
 }
 
-/** The document without its named elements: `<img name="currentScript">` hides the property `document.currentScript`. */
-export const dom = new Proxy({} as Document, {
-  get(_target, name) {
-    const value: unknown = Reflect.get(Document.prototype, name, document)
-    return typeof value === 'function' ? value.bind(document) : value
-  },
-})
-
 export function sharedPage(): SharedPage {
   return shared('page', () => ({ widget: undefined, listeners: new Set() }))
 }

@@ -1,7 +1,7 @@
 /** Reads the page's options; reports each invalid one and uses its default. */
 
 import { defaultOptions, type FrameOptions, type WidgetOptions } from '../options.ts'
-import { isRecord, isText, toPlain } from '../values.ts'
+import { isRecord, isText, publicPartOf, toPlain } from '../values.ts'
 import type { WidgetCallbacks } from './events.ts'
 
 /** What a page may pass; everything may be left out. */
@@ -117,10 +117,9 @@ export function toFrameOptions({ context: _context, tools: _tools, ...options }:
  * `endpoint`, where the script came from; else the page's own.
  */
 export function frameAddressOf(
-  { widgetUrl, endpoint, apiKey = '' }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,
+  { widgetUrl, endpoint, apiKey }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,
   scriptUrl: string | undefined,
 ): string {
   const origin = toUrl(widgetUrl ?? endpoint ?? scriptUrl ?? '')?.origin
-  const [publicPart = ''] = /^agnt_key-[0-9A-Za-z]{12}/.exec(apiKey) ?? []
-  return `${origin}/embed/frame?key=${publicPart}`
+  return `${origin}/embed/frame?key=${publicPartOf(apiKey)}`
 }

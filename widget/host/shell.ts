@@ -1,7 +1,7 @@
 /** The widget's element in the page: an open shadow root with the launcher and the window around the frame. */
 
 import type { LauncherWords } from '../messages.ts'
-import { dom } from './page.ts'
+import { dom } from './dom.ts'
 import type { ReadOptions } from './read-options.ts'
 import styles from './shell.css?inline'
 

@@ -1,9 +1,11 @@
 /** The widget on a page: connects the launcher and the frame with the page's options, callbacks and tools. */
+
 import type { FrameMessage } from '../messages.ts'
 import { isWithinLimit, toPlain } from '../values.ts'
 import { openChannel } from './channel.ts'
+import { dom } from './dom.ts'
 import { createError, publish, reportMistake, type WidgetEvents } from './events.ts'
-import { dom, publishChange, sharedPage, type Widget, type WidgetState } from './page.ts'
+import { publishChange, sharedPage, type Widget, type WidgetState } from './page.ts'
 import { frameAddressOf, type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
 import { createShell } from './shell.ts'
 import { hostPageTools } from './tools/page-tools.ts'

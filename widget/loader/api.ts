@@ -1,6 +1,7 @@
 /** `ParleyChat`: what a page can do with the widget. */
+import { dom } from '../host/dom.ts'
 import { log } from '../host/events.ts'
-import { dom, sharedPage } from '../host/page.ts'
+import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { mountWidget } from '../host/widget.ts'
 

@@ -1,6 +1,7 @@
 /** The script of `/embed/parley.js`: `ParleyChat` for the page, and the widget on it. */
 
-import { dom, shared } from '../host/page.ts'
+import { dom } from '../host/dom.ts'
+import { shared } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { recordWebMcp } from '../host/tools/webmcp.ts'
 import type { CreatedApi, ParleyChat } from './api.ts'

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { build, type InlineConfig, type Rolldown } from 'vite'
 import { replaceBuild, root } from './web-folder.ts'
 import { webBuilds } from './web-sources.mjs'
@@ -50,7 +50,7 @@ const frameAliases = [
  * loader shares with the React component (`widget/host/page.ts`).
  */
 const internalNames =
-  /^(attach|onConnect|onEscape|onMessage|onSilence|onToggle|paint|publishCall|setOpen|setUnread|show|showHint)$/
+  /^(attach|load|post|receive|reset|onConnect|onEscape|onMessage|onSilence|onToggle|paint|publishCall|setOpen|setUnread|show|showHint)$/
 
 async function bundle(
   entry: string,
@@ -98,12 +98,15 @@ async function bundleReact(): Promise<Uint8Array> {
 async function write(folder: string, name: string, extension: string, code: Uint8Array): Promise<BuiltPart> {
   const digest = createHash('sha384').update(code).digest()
   const file = `${name}-${digest.toString('hex').slice(0, 12)}.${extension}`
+  const gzip = gzipSync(code, { level: 9 })
   await writeFile(join(folder, file), code)
+  await writeFile(join(folder, `${file}.gz`), gzip)
+  await writeFile(join(folder, `${file}.br`), brotliCompressSync(code))
   return {
     file,
     integrity: `sha384-${digest.toString('base64')}`,
     sizeBytes: code.length,
-    gzipBytes: gzipSync(code, { level: 9 }).length,
+    gzipBytes: gzip.length,
   }
 }
 

@@ -49,9 +49,11 @@ export type PageMessage =
   | { readonly type: 'visibility'; readonly isOpen: boolean }
   /** The window was opened by the keyboard or the button: the input takes the focus. */
   | { readonly type: 'focus' }
+  /** The person has signed out of the page: the stored conversations with this agent are deleted. */
+  | { readonly type: 'logout' }
   | ToolMessage
 
-/** What the page shows of the widget besides the frame, in the person's language: only the frame knows all languages. */
+/** What the page shows of the widget besides the frame: only the frame knows all languages and computes contrasts. */
 export interface LauncherWords {
   /** The button's name while the window is closed. */
   readonly open: string
@@ -59,6 +61,9 @@ export interface LauncherWords {
   readonly close: string
   /** The name of the window, for people who do not see it. */
   readonly window: string
+  /** The button's background, `#rrggbb`, and the color of its icon, which stands out on it. */
+  readonly color: string
+  readonly iconColor: string
 }
 
 /** What the frame says over the port. No other text of the conversation ever leaves it. */

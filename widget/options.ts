@@ -50,6 +50,8 @@ export interface FrameOptions {
   readonly language?: string
   /** Whether the conversation survives a reload, in the frame's own storage. */
   readonly history: boolean
+  /** The page's id of the signed-in person, at most 256 characters; each has a stored conversation of their own. */
+  readonly user?: string
   /** Whether the frame has a close button: not when it stands in a container of the page. */
   readonly isInline: boolean
 }

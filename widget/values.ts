@@ -12,8 +12,8 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 /** Limit of a context and of a tool result, as UTF-8. */
 const MAX_BYTES = 64 * 1024
 
-export function isWithinLimit(text: string): boolean {
-  return new TextEncoder().encode(text).length <= MAX_BYTES
+export function isWithinLimit(value: unknown): boolean {
+  return new TextEncoder().encode(isText(value) ? value : JSON.stringify(value)).length <= MAX_BYTES
 }
 
 /** A copy without functions and everything else that JSON lacks. */

@@ -61,10 +61,14 @@ function isGreeting<T extends 'page-hello' | 'port'>(
   return protocol === PROTOCOL && sent === type && typeof session === 'string' && session.length <= 128
 }
 
+/** A list of tools may be longer: those that are too large are dropped one by one, and reported. */
+const MAX_TOOLS_LENGTH = 16 * MAX_MESSAGE_LENGTH
+
 /** Also refuses what JSON cannot hold: the channel carries nothing else. */
 function isBounded(data: unknown): boolean {
+  const limit = isRecord(data) && data.type === 'mcp' ? MAX_TOOLS_LENGTH : MAX_MESSAGE_LENGTH
   try {
-    return (JSON.stringify(data)?.length ?? 0) <= MAX_MESSAGE_LENGTH
+    return (JSON.stringify(data)?.length ?? 0) <= limit
   } catch {
     return false
   }
@@ -97,10 +101,11 @@ const optionChecks: Readonly<Record<keyof FrameOptions, Check>> = {
   greeting: optional(isText),
   placeholder: optional(isText),
   debug: isFlag,
-  headers: optional((value) => isRecord(value) && Object.values(value).every(isText)),
+  headers: optional(isRecord),
   providerApiKey: optional(isText),
   language: optional(isText),
   history: isFlag,
+  user: optional(isText),
   isInline: isFlag,
 }
 
@@ -109,6 +114,7 @@ const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<strin
   context: ({ context }) => isRecord(context),
   visibility: ({ isOpen }) => isFlag(isOpen),
   focus: () => true,
+  logout: () => true,
   mcp: ({ message }) => isRecord(message),
 }
 

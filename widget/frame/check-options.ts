@@ -1,6 +1,7 @@
 /** Checks options that concern only the frame, beyond their types. */
 import type { FrameOptions } from '../options.ts'
 import { publicPartOf } from '../values.ts'
+import { toHex } from './theme.ts'
 
 interface CheckedOptions {
   readonly options: FrameOptions
@@ -11,13 +12,13 @@ interface CheckedOptions {
 /** Drops headers that cannot be sent or that would replace the agent key. `ownOrigin` is the frame's origin. */
 export function checkOptions(given: FrameOptions, ownOrigin: string): CheckedOptions {
   const { headers, ...options } = given
-  if (headers === undefined) return { options: given, problems: [] }
+  const problems = toHex(given.primaryColor) === undefined ? ['primaryColor'] : []
+  if (headers === undefined) return { options: given, problems }
   if (options.endpoint === undefined)
-    return { options, problems: ['headers: set `endpoint` too; headers are sent only there.'] }
+    return { options, problems: [...problems, 'headers: set `endpoint` too; headers are sent only there.'] }
   const isOwn =
     URL.canParse(options.endpoint, ownOrigin) && new URL(options.endpoint, ownOrigin).origin === ownOrigin
   const kept: Record<string, string> = {}
-  const problems: string[] = []
   for (const [name, value] of Object.entries(headers)) {
     if (isOwn && name.trim().toLowerCase() === 'authorization')
       problems.push('headers: `Authorization` is not sent to this server; set `apiKey` to the agent key.')
@@ -30,9 +31,9 @@ export function checkOptions(given: FrameOptions, ownOrigin: string): CheckedOpt
   return { options: { ...options, headers: kept }, problems }
 }
 
-function isSendable(name: string, value: string): boolean {
+function isSendable(name: string, value: unknown): boolean {
   try {
-    return new Request('/', { headers: [[name, value]] }).headers.has(name)
+    return typeof value === 'string' && new Request('/', { headers: [[name, value]] }).headers.has(name)
   } catch {
     return false
   }

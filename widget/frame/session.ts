@@ -1,5 +1,5 @@
 /** The frame's session: connects the page, the server and the state. */
-import type { FrameMessage, PageMessage } from '../messages.ts'
+import type { FrameMessage, LauncherWords, PageMessage } from '../messages.ts'
 import type { FrameOptions } from '../options.ts'
 import { publicPartOf } from '../values.ts'
 import { type AppState, createStore, type Store } from './app-state.ts'
@@ -7,11 +7,13 @@ import type { Channel } from './channel.ts'
 import { type Chat, createChat } from './chat/chat.ts'
 import { chooseServer, type Operator, type Server } from './chat/choose-server.ts'
 import { checkOptions, needsOtherAddress } from './check-options.ts'
+import { textOn } from './contrast.ts'
 import { findStreaming, renderTranscript } from './conversation.ts'
 import { ChatFailure, type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
-import { createHistorySync } from './history.ts'
+import { createHistorySync } from './history/history.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
+import { accentOf } from './theme.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
 import { createToolRunner } from './tools/tool-runner.ts'
 
@@ -32,12 +34,13 @@ export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNe
 export function createSession(operator: Operator): Session {
   const store = createStore()
   const { dispatch } = store
-  const pageTools = createPageToolClient((message) => post({ type: 'mcp', message }))
+  const reportMistake = createMistakeReporter(post)
+  const pageTools = createPageToolClient((message) => post({ type: 'mcp', message }), reportMistake)
   const toolRunner = createToolRunner(pageTools)
   const chat = createChat({ store, toolRunner, onFailure: reportFailure })
   const connection = createConnection({ store, operator, chat, onFailure: reportFailure })
   const history = createHistorySync(store)
-  const reportMistake = createMistakeReporter(post)
+  const announceReady = createAnnouncer(post)
   let channel: Channel | undefined
 
   function post(message: FrameMessage): void {
@@ -62,11 +65,9 @@ export function createSession(operator: Operator): Session {
     for (const problem of problems) reportMistake(problem)
     const language = chooseLanguage([options.language, ...navigator.languages])
     connection.configure(options, language, pageOrigin)
-    history.follow(connection.historyScope(), options.history)
-    const { openChat, closeChat, defaultTitle } = language.strings
-    const words = { open: openChat, close: closeChat, window: defaultTitle }
-    const hasNewWords = before === undefined || before.language !== options.language
-    if (hasNewWords) afterRender(() => post({ type: 'ready', words }))
+    const server = connection.historyScope()
+    history.follow(server === undefined ? undefined : { server, user: options.user }, options.history)
+    announceReady(renderLauncher(options, language))
     if (before === undefined) pageTools.start()
   }
 
@@ -86,6 +87,10 @@ export function createSession(operator: Operator): Session {
       if (message.type === 'mcp') return pageTools.receive(message.message)
       if (message.type === 'context') return chat.setContext(message.context)
       if (message.type === 'focus') return dispatch({ type: 'focus' })
+      if (message.type === 'logout') {
+        chat.stop()
+        return history.forget()
+      }
       if (message.type === 'configure') return configure(message.options, from.origin)
       dispatch({ type: 'visibility', isOpen: message.isOpen })
       void connection.readAgent()
@@ -186,6 +191,22 @@ function isSameServer(one: FrameOptions, other: FrameOptions): boolean {
   const identity = ({ apiKey, agentId, endpoint, providerApiKey, headers }: FrameOptions) =>
     JSON.stringify([apiKey, agentId, endpoint, providerApiKey, headers])
   return identity(one) === identity(other)
+}
+
+/** Tells the page that the frame is configured, and again when the launcher must look different. */
+function createAnnouncer(post: (message: FrameMessage) => void): (words: LauncherWords) => void {
+  let posted = ''
+  return (words) => {
+    const text = JSON.stringify(words)
+    if (text !== posted) afterRender(() => post({ type: 'ready', words }))
+    posted = text
+  }
+}
+
+function renderLauncher({ primaryColor }: FrameOptions, { strings }: Language): LauncherWords {
+  const { openChat, closeChat, defaultTitle } = strings
+  const color = accentOf(primaryColor)
+  return { open: openChat, close: closeChat, window: defaultTitle, color, iconColor: textOn(color) }
 }
 
 /** On a small screen the window covers the page, so it closes to show the inserted text. */

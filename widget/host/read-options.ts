@@ -28,11 +28,11 @@ const callback = accept((value) => typeof value === 'function')
 /** As attributes have them too. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
-const color = accept((value) => isText(value) && CSS.supports('color', value) && !value.includes('var('))
-
-const webAddress = accept((value) => isText(value) && /^https?:/.test(toUrl(value)?.href ?? ''))
-
-const tools = accept((value) => Array.isArray(value) && value.every(isTool))
+/** The absolute address. */
+const webAddress: Read = (value) => {
+  const { href = '' } = (isText(value) && toUrl(value)) || {}
+  return /^https?:/.test(href) ? href : undefined
+}
 
 /** A number of pixels, or a length of CSS that is none of its keywords. */
 const length: Read = (value) => {
@@ -49,60 +49,33 @@ function toUrl(address: string): URL | undefined {
   }
 }
 
-function isTool(value: unknown): boolean {
-  return isRecord(value) && isRecord(value.function) && isToolName(value.function.name)
-}
-
-/** Whether the chat API takes the name, with `postMessage_` in front. */
-export function isToolName(name: unknown): name is string {
-  return isText(name) && /^[\w-]{1,52}$/.test(name)
-}
-
-const readers: Readonly<Record<keyof ReadOptions, Read>> = {
-  apiKey: text,
-  agentId: text,
+/** The readers of options whose names and defaults do not tell how they are read. */
+const readers: Readonly<Record<string, Read>> = {
   endpoint: webAddress,
-  model: text,
-  system: text,
-  welcomeMessage: text,
-  title: text,
   theme: matching(/^(light|dark|auto)$/),
-  primaryColor: color,
-  greeting: text,
-  placeholder: text,
-  debug: flag,
-  headers: accept((value) => isRecord(value) && Object.values(value).every(isText)),
-  providerApiKey: text,
-  language: text,
-  history: flag,
+  headers: accept(isRecord),
   position: matching(/^bottom-(right|left)$/),
   width: length,
   height: length,
-  autoOpen: flag,
   context: accept(isRecord),
-  tools,
+  tools: accept(Array.isArray),
   widgetUrl: webAddress,
-  defaultUI: flag,
-  containerId: text,
-  autoMount: flag,
-  onReady: callback,
-  onOpen: callback,
-  onClose: callback,
-  onInsert: callback,
-  onToolCall: callback,
-  onUserShare: callback,
-  onError: callback,
+}
+
+function readerOf(name: string): Read {
+  if (typeof defaultOptions[name as 'debug'] === 'boolean') return flag
+  return readers[name] ?? (/^on[A-Z]/.test(name) ? callback : text)
 }
 
 /** The options over their defaults. `refuse` is called with the name of each one that cannot be used. */
 export function readOptions(given: GivenOptions, refuse: (name: string) => void): ReadOptions {
   const read: Record<string, unknown> = { ...defaultOptions, width: '360px', height: '420px' }
-  for (const name of Object.keys(readers) as (keyof ReadOptions)[]) {
+  for (const [name, value] of Object.entries(given)) {
     // `null` is how React and JSON say that there is nothing.
-    const value = given[name] ?? undefined
-    const usable = value === undefined ? undefined : readers[name](value)
+    if (value == null) continue
+    const usable = readerOf(name)(value)
     if (usable !== undefined) read[name] = usable
-    else if (value !== undefined) refuse(name)
+    else refuse(name)
   }
   return read as unknown as ReadOptions
 }

@@ -21,7 +21,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   const gather = (): GivenOptions => ({ ...attributes, ...window.ParleyChatConfig, ...configured })
 
   /** What the page asks for is done as soon as it can be, not when the page is quiet. */
-  function call(name: 'open' | 'close' | 'toggle'): void {
+  function call(name: 'open' | 'close' | 'toggle' | 'logout'): void {
     mountIfWaiting()
     whenParsed(() => {
       if (page.widget === undefined) log('warn', `${name}: no widget`)
@@ -50,6 +50,10 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
     open: () => call('open'),
     close: () => call('close'),
     toggle: () => call('toggle'),
+    logout() {
+      api.configure({ user: undefined })
+      call('logout')
+    },
     setContext: (context) => api.configure({ context }),
     destroy() {
       configured = {}
@@ -89,6 +93,8 @@ export interface ParleyChat {
   toggle(): void
   /** Another object replaces the context; the same one changed does not. */
   setContext(context: Readonly<Record<string, unknown>>): void
+  /** Forgets `user` and deletes the conversations with this agent that this browser has stored. */
+  logout(): void
   /** Takes the widget off the page; `mount` puts another one there. */
   destroy(): void
   /** Resolves once the widget is there; after `destroy` it is that of the next one. */
@@ -118,8 +124,7 @@ function whenParsed(run: () => void): void {
 
 /** Once the page has loaded and has nothing to do: what it shows itself comes first. */
 function whenQuiet(run: () => void): void {
-  // Safari has no idle callbacks.
-  const wait = () => (typeof requestIdleCallback === 'function' ? requestIdleCallback : setTimeout)(run)
+  const wait = () => setTimeout(run)
   if (dom.readyState === 'complete') wait()
   else window.addEventListener('load', wait)
 }

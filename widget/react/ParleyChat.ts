@@ -124,6 +124,8 @@ export interface ParleyChatProps {
   language?: string | undefined
   /** Beyond the contract: whether the conversation survives a reload. @defaultValue true */
   history?: boolean | undefined
+  /** Beyond the contract: your id of the signed-in person; each has a stored conversation of their own. */
+  user?: string | undefined
   /** Beyond the contract: the id of an element to stand in, instead of a window above the page. */
   containerId?: string | undefined
   onReady?: (() => void) | undefined

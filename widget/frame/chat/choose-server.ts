@@ -20,8 +20,6 @@ export interface Server {
   readonly transport: Transport
   /** The name of the stored conversation, which contains no secret; undefined if the conversation is not stored. */
   readonly historyScope: string | undefined
-  /** Whether `system` is sent as a system message, because no agent adds instructions. */
-  readonly takesSystem: boolean
 }
 
 const CHAT_PATH = '/v1/chat/completions'
@@ -44,17 +42,19 @@ export function chooseServer(
   if (address === undefined || address.origin === operator.origin) {
     if (apiKey === undefined || apiKey === '') return { code: 'missing_api_key' }
     if (publicKey === '') return { code: 'invalid_api_key' }
-    const own = { historyScope: publicKey, takesSystem: false }
+    const own = { historyScope: publicKey }
     if (address === undefined || (address.pathname === CHAT_PATH && Object.keys(headers).length === 0))
       return { ...own, transport: createRpcTransport(apiKey) }
-    return { ...own, transport: createRestTransport({ endpoint: address.href, key: apiKey, headers }) }
+    return {
+      ...own,
+      transport: createRestTransport({ endpoint: address.href, key: apiKey, headers, takesSystem: false }),
+    }
   }
   const key = providerApiKey ?? apiKey
   return {
-    transport: createRestTransport({ endpoint: address.href, key, headers }),
+    transport: createRestTransport({ endpoint: address.href, key, headers, takesSystem: publicKey === '' }),
     // Without an agent, nothing but its origin tells which pages may show the conversation.
     historyScope: `${address.origin}${address.pathname} ${publicKey === '' ? pageOrigin : publicKey}`,
-    takesSystem: publicKey === '',
   }
 }
 

@@ -9,7 +9,7 @@ export interface ChatBody {
 }
 
 export type ChatMessage =
-  | { readonly role: 'user'; readonly content: string }
+  | { readonly role: 'system' | 'user'; readonly content: string }
   | {
       readonly role: 'assistant'
       readonly content: string | null
@@ -33,6 +33,8 @@ export interface AgentSelf {
 }
 
 export interface Transport {
+  /** Whether `system` is sent as a system message, because no agent adds instructions. */
+  readonly takesSystem: boolean
   /** The chunks of an answer, several at a time. @throws ChatFailure */
   stream(body: ChatBody, signal: AbortSignal): AsyncIterable<readonly ChatChunk[]>
   /** Nothing where no agent stands behind the address. @throws ChatFailure */

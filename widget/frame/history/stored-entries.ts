@@ -1,69 +1,18 @@
-/** Stores the conversation in the frame's own storage, which the page cannot read. */
+/** The stored form of a conversation: its limits, its expiry, and how the versions of several tabs are combined. */
 
-import { isRecord } from '../values.ts'
-import type { Store } from './app-state.ts'
-import type { Entry, Reply, Round, ToolCall } from './conversation.ts'
-
-/** How long changes are gathered before they are written. */
-const PACE_MS = 500
-
-interface History {
-  readonly load: () => readonly Entry[]
-  /** Writes the entries a moment later, the newest of several. */
-  readonly save: (entries: readonly Entry[]) => void
-  /** Writes what waits, at once: the page goes away. */
-  readonly flush: () => void
-  readonly remove: () => void
-}
-
-/** The history of one agent. `getStorage` may throw: a browser can forbid storage in frames. */
-function createHistory(scope: string, getStorage: () => Storage): History {
-  const key = `parley-history ${scope}`
-  let waiting: readonly Entry[] | undefined
-  let timer: ReturnType<typeof setTimeout> | undefined
-
-  function attempt<T>(use: (storage: Storage) => T): T | undefined {
-    try {
-      return use(getStorage())
-    } catch {
-      // Forbidden or full: the conversation goes on in memory.
-      return undefined
-    }
-  }
-
-  function flush(): void {
-    clearTimeout(timer)
-    timer = undefined
-    if (waiting === undefined) return
-    const text = renderHistory(waiting)
-    waiting = undefined
-    attempt((storage) => (text === undefined ? storage.removeItem(key) : storage.setItem(key, text)))
-  }
-
-  return {
-    load: () => parseHistory(attempt((storage) => storage.getItem(key)) ?? ''),
-    save(entries) {
-      waiting = entries
-      timer ??= setTimeout(flush, PACE_MS)
-    },
-    flush,
-    remove() {
-      clearTimeout(timer)
-      timer = undefined
-      waiting = undefined
-      attempt((storage) => storage.removeItem(key))
-    },
-  }
-}
+import { isRecord } from '../../values.ts'
+import type { Entry, Reply, Round, ToolCall } from '../conversation.ts'
 
 const MAX_ENTRIES = 200
 /** In UTF-16 code units of its JSON. */
 const MAX_LENGTH = 1024 * 1024
-/** What was kept by another version of this form is not read. */
-const VERSION = 1
+/** Conversations in the format of another version are not read. */
+const VERSION = 2
+/** How long a conversation is kept after its last change. */
+const KEPT_MS = 30 * 24 * 60 * 60 * 1000
 
-/** The newest entries that fit, as JSON; undefined when there is nothing to keep. */
-export function renderHistory(entries: readonly Entry[]): string | undefined {
+/** The newest entries that fit, as JSON; undefined if there are none. */
+export function renderHistory(entries: readonly Entry[], nowMs: number): string | undefined {
   const texts: string[] = []
   let length = 0
   for (const entry of entries.slice(-MAX_ENTRIES).toReversed()) {
@@ -72,19 +21,52 @@ export function renderHistory(entries: readonly Entry[]): string | undefined {
     if (length > MAX_LENGTH) break
     texts.unshift(text)
   }
-  return texts.length === 0 ? undefined : `{"version":${VERSION},"entries":[${texts.join(',')}]}`
+  if (texts.length === 0) return undefined
+  return `{"version":${VERSION},"savedAtMs":${nowMs},"entries":[${texts.join(',')}]}`
 }
 
-/** The entries of such a text; a reply that was being written then is marked as broken off. Nothing of what has another form. */
-export function parseHistory(text: string): readonly Entry[] {
+/** The stored entries; none if the text is invalid or has expired. */
+export function parseHistory(text: string, nowMs: number): readonly Entry[] {
   try {
     const kept: unknown = JSON.parse(text)
     if (!isRecord(kept) || kept.version !== VERSION || !Array.isArray(kept.entries)) return []
-    if (!kept.entries.every(isEntry)) return []
-    return kept.entries.map(breakOff)
+    if (!(Number(kept.savedAtMs) > nowMs - KEPT_MS) || !kept.entries.every(isEntry)) return []
+    return kept.entries
   } catch {
     return []
   }
+}
+
+/** Marks replies that were being written when the page went away. */
+export function breakOffAll(entries: readonly Entry[]): readonly Entry[] {
+  return entries.map(breakOff)
+}
+
+/**
+ * Combines what several tabs wrote. `base` is what this tab last read or wrote, `ours` what it has now; what neither added nor
+ * changed since then is taken from `stored`.
+ */
+export function mergeEntries(
+  stored: readonly Entry[],
+  base: readonly Entry[],
+  ours: readonly Entry[],
+): readonly Entry[] {
+  const before = new Map(base.map((entry) => [entry.id, entry]))
+  const now = new Map(ours.map((entry) => [entry.id, entry]))
+  const isChanged = (entry: Entry) => before.get(entry.id) !== entry
+  const merged = stored.flatMap((entry) => {
+    const own = now.get(entry.id)
+    if (own === undefined) return before.has(entry.id) ? [] : [entry]
+    return [isChanged(own) ? own : entry]
+  })
+  const storedIds = new Set(stored.map(({ id }) => id))
+  for (const [index, entry] of ours.entries()) {
+    if (storedIds.has(entry.id) || !isChanged(entry)) continue
+    // A reply stays behind its question.
+    const question = entry.kind === 'reply' ? merged.findIndex(({ id }) => id === ours[index - 1]?.id) : -1
+    merged.splice(question === -1 ? merged.length : question + 1, 0, entry)
+  }
+  return merged
 }
 
 function breakOff(entry: Entry): Entry {
@@ -116,53 +98,4 @@ function isRound(value: unknown): value is Round {
         [call.id, call.name, call.argumentsText, call.status].every((text) => typeof text === 'string'),
     )
   )
-}
-
-interface HistorySync {
-  /** From now on the conversation is that of `scope`; `isStored`: it outlives the frame, otherwise what was kept is deleted. */
-  readonly follow: (scope: string | undefined, isStored: boolean) => void
-  /** Writes what has not been written yet. */
-  readonly flush: () => void
-}
-
-/** Keeps the conversation in that store. */
-export function createHistorySync(store: Store): HistorySync {
-  let current: string | undefined
-  let hasBegun = false
-  let history: History | undefined
-  let kept = store.get().conversation.entries
-
-  store.subscribe(() => {
-    const { entries } = store.get().conversation
-    if (entries === kept) return
-    kept = entries
-    history?.save(entries)
-  })
-
-  function changeScope(scope: string | undefined, next: History | undefined): void {
-    history?.flush()
-    history = undefined
-    const loaded = next?.load() ?? []
-    const isEmpty = loaded.length === 0 && store.get().conversation.entries.length === 0
-    if (!isEmpty) store.dispatch({ type: 'replaced', entries: loaded })
-    current = scope
-    hasBegun = true
-  }
-
-  return {
-    follow(scope, isStored) {
-      const next = scope === undefined ? undefined : createHistory(scope, () => localStorage)
-      const isOther = !hasBegun || scope !== current
-      if (isOther) changeScope(scope, isStored ? next : undefined)
-      if (!isStored) {
-        history?.flush()
-        next?.remove()
-        history = undefined
-      } else if (isOther || history === undefined) {
-        history = next
-        if (!isOther) history?.save(store.get().conversation.entries)
-      }
-    },
-    flush: () => history?.flush(),
-  }
 }

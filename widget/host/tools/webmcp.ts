@@ -3,7 +3,6 @@
  * browser has WebMCP or not. The page's own use of it stays what it is. See WebMCP, ModelContext.
  */
 import { shared, sharedPage } from '../page.ts'
-import { isToolName } from '../read-options.ts'
 import type { HostedTool } from './page-tools.ts'
 
 /** See WebMCP, ModelContextTool. */
@@ -81,9 +80,7 @@ function createRecorders(tools: Tools) {
   }
 }
 
-/** The recorded tools whose names the chat API accepts. */
+/** The recorded tools; the frame checks them. */
 export function hostWebMcpTools(tools: Tools): [name: string, HostedTool][] {
-  return [...tools.values()]
-    .filter(({ name }) => isToolName(name))
-    .map((tool) => [tool.name, { tool, call: (args) => tool.execute(args) }])
+  return [...tools.values()].map((tool) => [tool.name, { tool, call: (args) => tool.execute(args) }])
 }

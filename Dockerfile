@@ -41,6 +41,7 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 PARLEY_DATA_DIR=/data
 COPY --from=packages /app/node_modules node_modules
 COPY --from=pages /app/dist dist
 COPY package.json openapi.json LICENSE ./
+COPY docs docs
 COPY src src
 COPY packages/in-process/src packages/in-process/src
 COPY deploy/healthcheck.mjs deploy/

@@ -1,4 +1,4 @@
-/** How the tests run: one project per tier, and a tier is a folder below test/. */
+/** Configures the test projects; each one is a folder below test/. */
 import { defineConfig } from 'vitest/config'
 import { onPostgres } from './test/support/databases.ts'
 import { CountReporter } from './test/support/reporter.ts'
@@ -7,10 +7,13 @@ import { SlowFirst } from './test/support/slow-first.ts'
 const buildWeb = 'test/support/build-web.ts'
 const startPostgres = 'test/support/start-postgres.ts'
 
-/** Tiers whose tests wait for other processes repeat a failed test once on CI; the report lists each that passed only then. */
+/**
+ * The retries on CI of tests that wait for other processes; the report lists each test that passed only when
+ * repeated.
+ */
 const retry = process.env.CI === undefined ? 0 : 1
 
-/** A project whose services keep their rows in SQLite unless a test says otherwise. */
+/** Creates a project whose services use SQLite unless a test sets another database. */
 function withSqlite(name: string, options: { readonly retry?: number } = {}) {
   return {
     extends: true as const,
@@ -24,7 +27,7 @@ function withSqlite(name: string, options: { readonly retry?: number } = {}) {
   }
 }
 
-/** A project whose services keep their rows in PostgreSQL. */
+/** Creates a project whose services use PostgreSQL. */
 function withPostgres(name: string, include: readonly string[]) {
   return {
     extends: true as const,
@@ -45,9 +48,9 @@ export default defineConfig({
     reporters: ['default', new CountReporter()],
     sequence: { sequencer: SlowFirst },
     pool: 'forks',
-    // Each worker loads the service once. No file changes what others see.
+    // Each worker loads the service once; test files must not affect each other.
     isolate: false,
-    // The tests wait more than they compute: on two cores, two workers leave a third of the processor idle.
+    // The tests mostly wait: on two cores, two workers would leave a third of the CPU idle.
     maxWorkers: 3,
     testTimeout: 20_000,
     hookTimeout: 30_000,

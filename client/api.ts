@@ -1,16 +1,16 @@
-/** The console's way to its server: typed calls, several in one request, chats as streams. */
+/** Creates the console's tRPC client and query cache. */
 import { QueryClient } from '@tanstack/react-query'
 import { createTRPCClient, type TRPCLink } from '@trpc/client'
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import { tap } from '@trpc/server/observable'
 import type { AppRouter } from '../src/server/api.ts'
 import { isSignedOut, ProxyRejection, toFailure } from './failure.ts'
-import { createDoorLink } from './rpc/link.ts'
+import { createApiLink } from './rpc/link.ts'
 import { reportSessionEnd } from './session.ts'
 
-const apiLink = createDoorLink({
+const apiLink = createApiLink({
   url: '/trpc',
-  // What another site's form could not send.
+  // A form on another site cannot send this header (CSRF protection).
   headers: { 'X-Requested-With': 'parley' },
   fetch: async (...request: Parameters<typeof fetch>) => {
     const answer = await fetch(...request)
@@ -36,7 +36,7 @@ export const api = createTRPCClient<AppRouter>({
 
 const MAX_RETRIES = 2
 
-/** Retries only server errors: other rejections would repeat. */
+/** Retries server errors only, because a client error would occur again. */
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {

@@ -1,15 +1,15 @@
-/** What the page's content security policy asks of its scripts: a nonce on style elements, and a policy for text that becomes HTML. */
+/** Meets the page's content security policy: sets the nonce of style elements and a Trusted Types policy. */
 
 interface TrustedTypes {
   createPolicy(name: string, rules: { createHTML(text: string): string | null }): unknown
 }
 
-/** The nonce of this page, for elements that hold styles. */
+/** The page's nonce for style elements. */
 export const pageNonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? ''
 
-/** The UI library writes the text of its style elements as HTML; whatever holds a tag is no such text. */
+/** Allows the UI library to write style text as HTML, and rejects any text that contains a tag. */
 export function guardPage(): void {
-  // The scroll lock under dialogs writes a style element of its own, and looks for the nonce here.
+  // The scroll lock of dialogs creates its own style element and reads the nonce from this global.
   Object.assign(globalThis, { __webpack_nonce__: pageNonce })
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
   trustedTypes?.createPolicy('default', { createHTML: (text) => (text.includes('<') ? null : text) })

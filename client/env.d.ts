@@ -1,2 +1,2 @@
-/** What the build makes of imports that are no code. */
+/** Declares imports of style sheets, which the build handles. */
 declare module '*.css'

@@ -1,43 +1,53 @@
-/** One shape for every failed call of the console. */
+/** Converts every failed call of the console to one shape. */
 import { isTRPCClientError } from '@trpc/client'
 import type { AppRouter } from '../src/server/api.ts'
 
 export interface Failure {
-  /** A sentence for the person. */
+  /** Message for the user. */
   readonly message: string
-  /** The server's code, `offline` without an answer, or `unknown`. */
+  /** The server's error code, `offline` without a response, or `unknown`. */
   readonly code: string
-  /** The field at fault, if one is. */
+  /** The invalid field, if there is one. */
   readonly param: string | undefined
-  /** The status over HTTP; 0 without an answer. */
+  /** HTTP status; 0 without a response. */
   readonly status: number
 }
 
-/** The sign-in proxy rejected the request itself. */
+/** Thrown when the sign-in proxy rejects a request before it reaches Parley. */
 export class ProxyRejection extends Error {}
 
 export function toFailure(thrown: unknown): Failure {
   if (!isTRPCClientError<AppRouter>(thrown)) {
-    const message = thrown instanceof Error ? thrown.message : 'Something went wrong.'
+    const message = thrown instanceof Error ? thrown.message : 'Something went wrong. Try again.'
     return { message, code: 'unknown', param: undefined, status: 0 }
   }
   const data: { httpStatus?: number; code?: string; param?: string | null } = thrown.data ?? {}
   if (thrown.cause instanceof ProxyRejection) {
-    return { message: 'You are not signed in.', code: 'unknown', param: undefined, status: 401 }
+    return {
+      message: 'You are not signed in. Sign in and try again.',
+      code: 'unknown',
+      param: undefined,
+      status: 401,
+    }
   }
   if (data.httpStatus === undefined) {
-    return { message: 'The server cannot be reached.', code: 'offline', param: undefined, status: 0 }
+    return {
+      message: 'The server cannot be reached. Check your connection and try again.',
+      code: 'offline',
+      param: undefined,
+      status: 0,
+    }
   }
   const { httpStatus: status, code = 'unknown', param } = data
   return { message: thrown.message, code, param: param ?? undefined, status }
 }
 
-/** The session is missing or has ended. */
+/** Returns whether a call failed because the session is missing or has ended. */
 export function isSignedOut(thrown: unknown): boolean {
   return toFailure(thrown).status === 401
 }
 
-/** The message a form shows for a failure; none when the sign-in dialog is shown instead. */
+/** Returns the message for a form, or undefined when the sign-in dialog is shown instead. */
 export function problemOf(thrown: unknown): string | undefined {
   return thrown === null || isSignedOut(thrown) ? undefined : toFailure(thrown).message
 }

@@ -1,4 +1,4 @@
-/** Runs in the page's head, before anything is painted: a dark page never flashes white. */
+/** Sets the color scheme before the first paint, so that a dark page does not flash white. */
 
 function readChoice(): string | null {
   try {

@@ -1,4 +1,4 @@
-/** Numbers and times in words, in the browser's language. */
+/** Formats numbers, sizes and times in the browser's language. */
 
 const whole = new Intl.NumberFormat()
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
@@ -17,7 +17,7 @@ export function renderNumber(value: number): string {
   return whole.format(value)
 }
 
-/** `1 tool`, `2 tools`. */
+/** Renders a count with its noun, such as `1 tool` or `2 tools`. */
 export function renderCount(count: number, one: string, many = `${one}s`): string {
   return `${whole.format(count)} ${count === 1 ? one : many}`
 }
@@ -27,19 +27,19 @@ export function renderMilliseconds(milliseconds: number): string {
   return `${(milliseconds / 1_000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`
 }
 
-/** Unix seconds as the distance from now. */
+/** Renders Unix seconds relative to now. */
 export function renderAgo(seconds: number, nowMs = Date.now()): string {
   const distance = seconds - nowMs / 1_000
   const [unit, size] = units.find(([, size]) => Math.abs(distance) >= size) ?? ['second', 1]
   return unit === 'second' ? 'just now' : relative.format(Math.round(distance / size), unit)
 }
 
-/** Unix seconds as a date and a time. */
+/** Renders Unix seconds as a date and time. */
 export function renderMoment(seconds: number): string {
   return absolute.format(seconds * 1_000)
 }
 
-/** A day of UTC (`2026-01-31`) as the distance from today. */
+/** Renders a UTC day (`2026-01-31`) relative to today. */
 export function renderDay(day: string, nowMs = Date.now()): string {
   const days = Math.round(
     (Date.parse(day) - Date.parse(new Date(nowMs).toISOString().slice(0, 10))) / 86_400_000,
@@ -49,12 +49,12 @@ export function renderDay(day: string, nowMs = Date.now()): string {
 
 const compact = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })
 
-/** `12K`. */
+/** Renders a number in compact notation, such as `12K`. */
 export function renderCompact(value: number): string {
   return compact.format(value)
 }
 
-/** `350 ms`, `1.2 s`, without zeros nobody needs, on one line. */
+/** Renders a duration as `350 ms` or `1.2 s`, with a non-breaking space. */
 export function renderShortTime(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.round(milliseconds)}\u00a0ms`
   return `${compact.format(milliseconds / 1_000)}\u00a0s`
@@ -62,7 +62,7 @@ export function renderShortTime(milliseconds: number): string {
 
 const sizeUnits = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const
 
-/** Bytes as people say them: 1.4 MB. */
+/** Renders bytes in decimal units, such as `1.4 MB`. */
 export function renderSize(sizeBytes: number): string {
   const power = sizeBytes < 1 ? 0 : Math.min(Math.floor(Math.log10(sizeBytes) / 3), sizeUnits.length - 1)
   const unitDisplay = power === 0 ? 'long' : 'short'
@@ -76,7 +76,7 @@ export function renderSize(sizeBytes: number): string {
   return format.format(sizeBytes / 1_000 ** power)
 }
 
-/** 0 to 1 as whole percent, rounded down: 100 % is said of what is whole alone. */
+/** Renders a share from 0 to 1 as a whole percentage, rounded down so that 100 % means complete. */
 export function renderShare(share: number): string {
   return `${Math.floor(share * 100)} %`
 }

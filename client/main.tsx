@@ -1,4 +1,4 @@
-/** The console: takes the one-time link out of the address, sets the page's guards, and shows the page that the address names. */
+/** Starts the console: removes the sign-in secret from the address, installs the page guards and renders the router. */
 import '@mantine/core/styles.css'
 import './styles.css'
 import { MantineProvider } from '@mantine/core'

@@ -1,4 +1,4 @@
-/** Every address of the console, and the script that shows it: one a page, loaded when it is wanted. */
+/** Defines the routes of the console; each page has its own script, loaded on demand. */
 import {
   createRootRoute,
   createRoute,
@@ -18,7 +18,7 @@ import { BrokenPage, UnknownPage } from './shell/ErrorPage.tsx'
 import { Shell } from './shell/Shell.tsx'
 import { SignInPage } from './shell/SignIn.tsx'
 
-/** Which panes of the editor are shown. */
+/** The visible panes of the editor. */
 interface EditorSearch {
   readonly view?: 'both' | 'form' | 'yaml' | 'try'
   readonly try?: boolean
@@ -156,7 +156,7 @@ const tree = root.addChildren([
   ]),
 ])
 
-/** Reads the page's address at once: whatever must not stay in it has to be out of it by then. */
+/** Reads the page's address immediately, so secrets must be removed from it first. */
 export function createConsoleRouter() {
   return createRouter({
     routeTree: tree,

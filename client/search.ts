@@ -1,27 +1,26 @@
-/** The query strings of all pages; a malformed value counts as absent. */
+/** Parses the query strings of all pages; treats malformed values as absent. */
 import { actions } from './admin/audit-labels.ts'
 
 type RawSearch = Readonly<Record<string, unknown>>
 
-/** Text; digits alone come as a number. */
+/** Reads text; the router parses digits alone as a number. */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** One of these. */
 function oneOf<T extends string>(value: unknown, choices: readonly T[]): T | undefined {
   return choices.find((choice) => choice === value)
 }
 
-/** A day (`2026-01-31`) that exists. */
+/** Reads a valid day, such as `2026-01-31`. */
 function dayOf(value: unknown): string | undefined {
   const text = textOf(value)
   const isDay = text !== undefined && /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))
   return isDay ? text : undefined
 }
 
-/** Without what is absent, so that the address stays short. */
+/** Omits absent values, which keeps the address short. */
 function present<T extends object>(values: T): T {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as T
 }
@@ -32,16 +31,16 @@ export type Grouping = (typeof groupings)[number]
 export const ranges = ['7', '30', '90', '365'] as const
 
 export interface UsageSearch {
-  /** The last so many days; 30 without it. */
+  /** Number of days up to today; 30 if absent. */
   readonly range?: (typeof ranges)[number] | undefined
-  /** Days of one's own choice, in the place of a range. */
+  /** First day of a custom period, which replaces `range`. */
   readonly from?: string | undefined
   readonly to?: string | undefined
-  /** By day without it. */
+  /** Grouping; by day if absent. */
   readonly by?: Grouping | undefined
-  /** Everybody's calls, for administrators. */
+  /** Selects the calls of all keys; for administrators. */
   readonly whose?: 'all' | undefined
-  /** Only this parent key's, for administrators. */
+  /** Selects the calls of one parent key; for administrators. */
   readonly key?: string | undefined
 }
 
@@ -60,9 +59,9 @@ export const adminTabs = ['users', 'keys', 'usage', 'audit'] as const
 type AdminTab = (typeof adminTabs)[number]
 
 export interface AdminSearch extends UsageSearch {
-  /** The users without it. */
+  /** The users tab if absent. */
   readonly tab?: AdminTab | undefined
-  /** The entry after which the page of the list begins. */
+  /** Id of the item before the current page of the list. */
   readonly after?: string | undefined
   readonly action?: (typeof actions)[number] | undefined
   readonly actor?: string | undefined
@@ -84,7 +83,7 @@ export function parseAdminSearch(raw: RawSearch): AdminSearch {
 }
 
 interface FilesSearch {
-  /** The file after which the page of the list begins. */
+  /** Id of the file before the current page of the list. */
   readonly after?: string | undefined
 }
 
@@ -96,7 +95,7 @@ export const keyTabs = ['parent', 'agent'] as const
 
 interface KeysSearch {
   readonly tab?: (typeof keyTabs)[number] | undefined
-  /** The agent whose key is looked for. */
+  /** Id of the agent whose key is shown. */
   readonly agent?: string | undefined
 }
 
@@ -105,9 +104,9 @@ export function parseKeysSearch({ tab, agent }: RawSearch): KeysSearch {
 }
 
 interface UploadsSearch {
-  /** The artifact after which the page of the list begins. */
+  /** Id of the artifact before the current page of the list. */
   readonly after?: string | undefined
-  /** The artifact that is looked at. */
+  /** Id of the artifact shown in the dialog. */
   readonly artifact?: string | undefined
 }
 

@@ -1,8 +1,8 @@
-/** The state of the session, shared between tabs, and the secret of a one-time sign-in link. */
+/** Holds the state of the session, shared between tabs, and the secret of a one-time sign-in link. */
 
 let hasEnded = false
 const listeners = new Set<() => void>()
-/** Between the tabs of one browser. */
+/** Connects the tabs of one browser. */
 const tabs = new BroadcastChannel('parley-session')
 const signInListeners = new Set<() => void>()
 
@@ -14,7 +14,7 @@ export function reportSessionEnd(): void {
   setEnded(true)
 }
 
-/** The user signed in again or dismissed the dialog. */
+/** Called when the user has signed in again or dismissed the dialog. */
 export function clearSessionEnd(): void {
   setEnded(false)
 }
@@ -23,7 +23,7 @@ export function hasSessionEnded(): boolean {
   return hasEnded
 }
 
-/** Calls `listener` after every change; returns the function that stops this. */
+/** Calls `listener` after every change; returns a function that unsubscribes. */
 export function onSessionChange(listener: () => void): () => void {
   listeners.add(listener)
   return () => void listeners.delete(listener)
@@ -34,7 +34,7 @@ export function publishSignIn(): void {
   tabs.postMessage('signed-in')
 }
 
-/** Calls `listener` when another tab has signed in; returns the function that stops this. */
+/** Calls `listener` when another tab has signed in; returns a function that unsubscribes. */
 export function onSignInElsewhere(listener: () => void): () => void {
   signInListeners.add(listener)
   return () => void signInListeners.delete(listener)
@@ -48,7 +48,7 @@ function setEnded(value: boolean): void {
 
 let secret: string | undefined
 
-/** Reads what stands behind `#` of `/console/sign-in`, and removes it from the address and the history at once. */
+/** Reads the secret after `#` in `/console/sign-in`, and removes it from the address and the history. */
 export function takeLink(): void {
   const { pathname, hash } = window.location
   if (pathname !== '/console/sign-in' || hash.length < 2) return
@@ -56,14 +56,14 @@ export function takeLink(): void {
   window.history.replaceState(null, '', pathname)
 }
 
-/** The secret, once: a second try would be refused anyway. */
+/** Returns the secret once, because the server accepts it only once. */
 export function consumeLink(): string | undefined {
   const taken = secret
   secret = undefined
   return taken
 }
 
-/** What signs in, of a link that was pasted: all of it where only that was. */
+/** Returns the secret of a pasted link, or the text itself if it is only the secret. */
 export function secretOf(link: string): string {
   return link.slice(link.lastIndexOf('#') + 1)
 }

@@ -1,4 +1,4 @@
-/** How the console looks: one accent, an 8 px grid, the system's own letters, and colors that can be read in both schemes. */
+/** Defines the console's theme: one accent color, an 8 px grid, system fonts and readable colors in both schemes. */
 import {
   Badge,
   type CSSVariablesResolver,
@@ -20,7 +20,7 @@ const indigo: MantineColorsTuple = [
   '#312e81',
 ]
 
-/** From the lightest to the darkest, a little blue: what the dark scheme is made of. */
+/** Base colors of the dark scheme, from lightest to darkest, slightly blue. */
 const dark: MantineColorsTuple = [
   '#d7dae3',
   '#b6bac7',
@@ -55,7 +55,7 @@ export const theme = createTheme({
   },
 })
 
-/** The library's own greys and reds are too pale for small letters (WCAG 2.2, 1.4.3). */
+/** Replaces the library's greys and reds, which are too pale for small text (WCAG 2.2, 1.4.3). */
 export const resolveVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
@@ -96,7 +96,7 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--parley-line': '#2a2e38',
     '--parley-line-strong': '#3d424f',
     '--parley-accent-text': '#a5b4fc',
-    // Also on a row of a table under the pointer.
+    // Also readable on a hovered table row.
     '--mantine-color-anchor': '#a5b4fc',
     '--parley-accent-soft': '#23264a',
     '--parley-good': '#6fd39a',
@@ -110,5 +110,5 @@ export const resolveVariables: CSSVariablesResolver = () => ({
   },
 })
 
-/** The choice stays in this browser. */
+/** Stores the selected scheme in this browser. */
 export const colorSchemeManager = localStorageColorSchemeManager({ key: 'parley-color-scheme' })

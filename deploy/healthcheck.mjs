@@ -1,8 +1,8 @@
-/** Ends with 0 when the server on this machine's PORT answers /healthz, with 1 when it does not: the HEALTHCHECK of the image. */
+/** Checks the health of the Docker image: exits with 0 if the server on PORT answers /healthz with 200, otherwise with 1. */
 import { get } from 'node:http'
 
 const port = process.env.PORT || '3000'
-// A server that answers to certain names only does so to its own probe as well.
+// With PARLEY_ALLOWED_HOSTS, the probe must also send an allowed Host header.
 const [host = ''] = (process.env.PARLEY_ALLOWED_HOSTS ?? '').split(',')
 const headers = { Host: host.trim() || `127.0.0.1:${port}`, Connection: 'close' }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the secrets of compose.yaml, in the folder `secrets` beside it; those that are there already stay as they are.
-# The folder is for its owner alone. The files in it are readable, because each container reads its own as a user of its own.
+# Creates the secrets for compose.yaml in the folder `secrets` next to it, and keeps existing ones.
+# Only the owner can open the folder. The files are readable, because each container reads its secret as a different user.
 set -eu
 cd "$(dirname "$0")/.."
 umask 022
@@ -16,5 +16,5 @@ make redis_password "$(random)"
 make redis_url "redis://:$(cat secrets/redis_password)@redis:6379/0"
 make s3_secret_key "$(random)"
 make parley_secret "$(random)"
-# Filled by `keys generate`, see docs/deploy.md.
+# `keys generate` fills this file, see docs/deploy.md.
 [ -e secrets/parent_key ] || : > secrets/parent_key

@@ -51,7 +51,7 @@ async function bundle(): Promise<Rolldown.RolldownOutput> {
   })) as Rolldown.RolldownOutput
 }
 
-/** A page is named after its folder. */
+/** Names the chunk of a page after its folder. */
 function nameOf(name: string, path: string | null | undefined): string {
   return name === 'page' && path ? basename(dirname(path)) : name
 }

@@ -8,7 +8,7 @@ import { root } from './web-folder.ts'
 const target = join(root, 'dist/package')
 const fresh = `${target}.${process.pid}`
 
-/** The compiler prints its errors. @throws Error */
+/** Compiles a project; the compiler prints its own errors. @throws Error when it fails. */
 function compile(project: string, folder: string): void {
   const words = [join(root, 'node_modules/typescript/bin/tsc'), '-p', project, '--outDir', folder]
   const { status } = spawnSync(process.execPath, words, { cwd: root, stdio: ['ignore', 2, 2] })
@@ -24,6 +24,7 @@ async function fill(): Promise<void> {
   compile('tsconfig.build.json', fresh)
   // Pages load these files unchanged; the compiler would turn them into modules.
   for await (const path of glob('src/**/*.{js,css,svg}', { cwd: root })) await copy(path)
+  for await (const path of glob('docs/*.md', { cwd: root })) await copy(path)
   for (const path of ['dist/console', 'dist/widget', 'openapi.json', 'README.md', 'CHANGELOG.md', 'LICENSE'])
     await copy(path)
   compile('widget/tsconfig.build.json', join(fresh, 'dist/widget/types'))
@@ -33,7 +34,7 @@ async function fill(): Promise<void> {
   await writeFile(join(fresh, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
-/** `from './x'`, `import './x'` and `import('./x')`, in either kind of quotes. */
+/** Matches `from './x'`, `import './x'` and `import('./x')`, with either kind of quotes. */
 const ownImport = /\b(from\s+|import\s*\(?\s*)(['"])(\.{1,2}\/[^'"\n]+?)\.ts\2/g
 
 /** Keeps the type files that the entries need, given as paths in the folder, and removes the others. */

@@ -8,9 +8,9 @@ import { replaceBuild, root } from './web-folder.ts'
 import { webBuilds } from './web-sources.mjs'
 
 interface BuiltPart {
-  /** Contains a digest of the content, so a file with this name never changes. */
+  /** The file name, which contains a digest of the content, so that a file with this name never changes. */
   readonly file: string
-  /** For the `integrity` attribute. */
+  /** The value of the `integrity` attribute. */
   readonly integrity: string
   readonly sizeBytes: number
   readonly gzipBytes: number
@@ -78,14 +78,17 @@ async function bundle(
   })) as Rolldown.RolldownOutput
   const script = built.output.find((part) => part.type === 'chunk')
   const style = built.output.find((part) => part.type === 'asset' && part.fileName.endsWith('.css'))
-  if (script?.type !== 'chunk') throw new Error(`${entry} made no script`)
+  if (script?.type !== 'chunk') throw new Error(`${entry} produced no script`)
   return {
     script: Buffer.from(script.code),
     style: style?.type === 'asset' ? Buffer.from(style.source) : undefined,
   }
 }
 
-/** The React component imports React from the page. The banner tells server renderers that it is for browsers. */
+/**
+ * Bundles the React component without React, which the page provides; the banner marks it for server renderers as
+ * client code.
+ */
 async function bundleReact(): Promise<Uint8Array> {
   const rolldownOptions = {
     external: /^react(-dom)?(\/|$)/,

@@ -1,28 +1,53 @@
-/** Fails when the documentation names a path that the repository does not contain. */
+/** Fails when the documentation links to a page or heading that does not exist, or names a path that the repository does not contain. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Text in backticks is a path when it starts with one of these folders. */
+/** Text in backticks counts as a path when it starts with one of these folders. */
 const pathStart = /^(\.ci|\.github|client|deploy|docs|examples|packages|scripts|src|test|widget)\//
 
-/** ADRs are left out: they are history and may name deleted files. */
-const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { exclude: ['docs/adr'] })]
+const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...globSync('docs/**/*.md')].filter((page) =>
+  existsSync(page),
+)
 
-const missing = pages
-  .filter((page) => existsSync(page))
-  .flatMap((page) => listMissingPaths(page).map((path) => `${page} names ${path}, which does not exist`))
+const missing = pages.flatMap((page) => {
+  const prose = readFileSync(page, 'utf8').replaceAll(/^```.*?^```/gms, '')
+  // ADRs and the changelog are history, and may name deleted files.
+  const isHistory = page === 'CHANGELOG.md' || page.startsWith(join('docs', 'adr'))
+  return [...listDeadLinks(page, prose), ...(isHistory ? [] : listMissingPaths(prose))].map(
+    (target) => `${page} names ${target}, which does not exist`,
+  )
+})
 for (const line of missing) process.stderr.write(`${line}\n`)
 process.exitCode = missing.length > 0 ? 1 : 0
 
-/** The missing paths that a page names. `*` matches any name; paths with `<…>` are placeholders. */
-function listMissingPaths(page: string): string[] {
-  const prose = readFileSync(page, 'utf8').replaceAll(/^```.*?^```/gms, '')
-  const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
-    .map(([, target = '']) => target.replace(/#.*$/, ''))
-    .filter((target) => target !== '' && !/^([a-z]+:|\/)/.test(target))
-    .map((target) => join(dirname(page), target))
-  const words = [...prose.matchAll(/`([^`\s]+)`/g)]
+/** Lists the links to missing files, and to missing headings of Markdown files. */
+function listDeadLinks(page: string, prose: string): string[] {
+  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^([a-z]+:|\/)/.test(target))
+    .filter((target) => {
+      const [path = '', anchor] = target.split('#')
+      const file = path === '' ? page : join(dirname(page), path)
+      if (!existsSync(file)) return true
+      return anchor !== undefined && file.endsWith('.md') && !listAnchors(file).includes(anchor)
+    })
+}
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function listAnchors(file: string): string[] {
+  const text = readFileSync(file, 'utf8').replaceAll(/^```.*?^```/gms, '')
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replaceAll(/\s/g, '-'),
+  )
+}
+
+/** Lists the missing paths in backticks. `*` matches any name; paths with `<…>` are placeholders. */
+function listMissingPaths(prose: string): string[] {
+  return [...prose.matchAll(/`([^`\s]+)`/g)]
     .map(([, word = '']) => word)
-    .filter((word) => pathStart.test(word))
-  return [...links, ...words].filter((path) => !path.includes('<') && globSync(path).length === 0)
+    .filter((word) => pathStart.test(word) && !word.includes('<') && globSync(word).length === 0)
 }

@@ -1,7 +1,7 @@
 /**
- * Fails when `src/` breaks a rule of docs/architecture.md: the order of layers, import cycles, private files, sizes, where packages and
- * globals may be used, what loads the optional package, and which module owns a table. Run by `npm run verify`; the argument is another
- * source folder to check.
+ * Fails when `src/` breaks a rule of docs/architecture.md: the order of layers, import cycles, private files,
+ * sizes, the homes of packages and globals, the optional package, and table ownership. `npm run verify` runs it;
+ * the argument is another source folder to check.
  */
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -37,13 +37,13 @@ const layers = [
   'cli',
 ]
 
-/** The largest number of files in `src` itself, of files in a folder, and of lines in a file. */
+/** The maximum number of files in `src` itself, of files in a folder, and of lines in a file. */
 const limits = { topFiles: 5, folderFiles: 16, fileLines: 400 }
 
-/** Migrations are a sequence that grows; nobody reads them as a folder. */
+/** Migrations are a growing sequence, which developers do not read as one folder. */
 const unboundedFolders = ['db/migrations']
 
-/** Where a package may be imported: a file, or every file of a folder. */
+/** The files and folders that may import a package. */
 const packageHomes: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['db/'],
   pg: ['db/'],
@@ -64,7 +64,7 @@ const packageHomes: Readonly<Record<string, readonly string[]>> = {
   'zod-openapi': ['operations/', 'server/', 'artifacts/tus-openapi.ts'],
 }
 
-/** The one file that reads each global, so that tests can replace it. */
+/** The only file that reads each global, so that tests can replace it. */
 const globalHomes: readonly { name: string; pattern: RegExp; home: string }[] = [
   { name: 'the environment', pattern: /\bprocess\.(env\b|loadEnvFile)/, home: 'config/parse.ts' },
   {
@@ -122,13 +122,16 @@ function checkLayers(): string[] {
 function checkPrivateFiles(): string[] {
   const isForeign = ({ from, to }: Import) => moduleOf(to) !== '' && moduleOf(from) !== moduleOf(to)
   const isPrivate = ({ to }: Import) => /\/store\.ts$/.test(to) || to.split('/').length > 2
-  // The formats of `lib` are a group of small functions for everybody.
+  // Every module may use the formats of `lib`.
   return own
     .filter((one) => isForeign(one) && isPrivate(one) && !one.to.startsWith('lib/'))
     .map(({ from, to }) => `src/${from}: imports ${to}, which is private to its module`)
 }
 
-/** Cycles of files and of modules, types included: neither can be understood, tested or moved alone. */
+/**
+ * Finds cycles of files and of modules, including type imports, because their members cannot be understood, tested
+ * or moved alone.
+ */
 function checkCycles(): string[] {
   const byFile = own.filter(({ from, to }) => from !== to).map(({ from, to }): [string, string] => [from, to])
   const byModule = byFile
@@ -161,15 +164,15 @@ function findCycles(edges: readonly [string, string][]): string[][] {
 function checkSizes(): string[] {
   const counts = new Map<string, number>()
   for (const file of files) counts.set(folderOf(file), (counts.get(folderOf(file)) ?? 0) + 1)
+  const limitOf = (folder: string) => (folder === '' ? limits.topFiles : limits.folderFiles)
   const folders = [...counts].filter(
-    ([folder, count]) =>
-      !unboundedFolders.includes(folder) && count > (folder === '' ? limits.topFiles : limits.folderFiles),
+    ([folder, count]) => !unboundedFolders.includes(folder) && count > limitOf(folder),
   )
   const long = files
     .map((file) => ({ file, lines: readSource(source, file).split('\n').length - 1 }))
     .filter(({ lines }) => lines > limits.fileLines)
   return [
-    ...folders.map(([folder, count]) => `src/${folder}: holds ${count} files`),
+    ...folders.map(([folder, count]) => `src/${folder}: has ${count} files, at most ${limitOf(folder)}`),
     ...long.map(({ file, lines }) => `src/${file}: has ${lines} lines, at most ${limits.fileLines}`),
   ]
 }
@@ -193,7 +196,8 @@ function checkGlobals(): string[] {
     files
       .filter((file) => file !== home && pattern.test(code(file)))
       .map(
-        (file) => `src/${file}: reads ${name}, which ${home === '' ? 'no file may do' : `src/${home} does`}`,
+        (file) =>
+          `src/${file}: reads ${name}; ${home === '' ? 'no file may read it' : `use src/${home} instead`}`,
       ),
   )
 }
@@ -210,10 +214,10 @@ function checkOptionalPackage(): string[] {
   return imports
     .filter(({ to }) => to.startsWith(folder))
     .filter(({ from, isDynamic }) => from !== home || !isDynamic)
-    .map(({ from, to }) => `src/${from}: imports ${to}, which only src/${home} may, and dynamically`)
+    .map(({ from, to }) => `src/${from}: imports ${to}, which only src/${home} may do, with a dynamic import`)
 }
 
-/** Statements on a table outside the module that owns it. */
+/** Finds statements on a table outside the module that owns it. */
 function checkTables(): string[] {
   const statements =
     /(?:selectFrom|insertInto|updateTable|deleteFrom|innerJoin|leftJoin)\(\s*\[?((?:'[a-z_ ]+',?\s*)+)/g

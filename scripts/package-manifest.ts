@@ -1,7 +1,7 @@
-/** The package.json of the npm package. */
+/** Renders the package.json of the npm package. */
 import { OLDEST_NODE_MAJOR } from '../src/lib/node-version.ts'
 
-/** The fields that are copied from the package.json of the checkout. */
+/** The fields that are copied from the checkout's package.json. */
 export interface OwnManifest {
   readonly name: string
   readonly version: string
@@ -14,7 +14,7 @@ export interface OwnManifest {
 
 const entry = (path: string, types = path) => ({ types: `./${types}.d.ts`, default: `./${path}.js` })
 
-/** Scripts, development packages and the bundled Node of the checkout are left out (ADR 0035). */
+/** Renders the manifest without the checkout's scripts, development packages and bundled Node (ADR 0035). */
 export function renderManifest(own: OwnManifest) {
   const { name, version, description, license } = own
   return {
@@ -38,7 +38,7 @@ export function renderManifest(own: OwnManifest) {
   }
 }
 
-/** The paths of the type files of all entries. */
+/** Lists the paths of the type files of all entries. */
 export function listTypes({ exports }: ReturnType<typeof renderManifest>): string[] {
   return Object.values(exports).flatMap((one) => (typeof one === 'string' ? [] : [one.types]))
 }

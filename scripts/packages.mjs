@@ -1,6 +1,6 @@
 /**
- * The npm packages of a checkout: which of them a command needs, whether they are there, and how they are installed (ADR 0041).
- * Plain JavaScript that Node 20 understands, because it runs before anything is installed.
+ * Installs the npm packages that a command needs, and checks whether they are installed (ADR 0041). It is plain
+ * JavaScript for Node 20, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ export const root = fileURLToPath(new URL('..', import.meta.url))
 export const isWindows = process.platform === 'win32'
 
 const packagesFolder = join(root, 'node_modules')
-/** Written last after a trimmed installation; npm deletes it together with `node_modules`. */
+/** A marker written at the end of a trimmed installation; npm deletes it together with `node_modules`. */
 const trimmedMark = join(packagesFolder, '.trimmed')
 const modelFolder = join(root, 'packages/in-process')
 const modelLink = join(packagesFolder, 'node-llama-cpp')
@@ -22,7 +22,10 @@ const start = [
 ]
 const quickTests = [...start, { folder: '.', field: 'devDependencies' }]
 
-/** Each group holds the ones before it: the lists of packages in it, and the options of `npm ci` that select them. */
+/**
+ * The groups of packages, each including the previous ones: their dependency lists, and the `npm ci` options that
+ * select them.
+ */
 const groups = {
   start: { lists: start, options: ['--omit=dev', '--workspace=client', '--include-workspace-root'] },
   quickTests: {
@@ -35,7 +38,7 @@ const groups = {
   },
 }
 
-/** The text of a file, or undefined when there is none. */
+/** Returns the text of a file, or undefined if it does not exist. */
 export function readIfThere(path) {
   try {
     return readFileSync(path, 'utf8')
@@ -49,20 +52,20 @@ function readJson(path) {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-/** What npm recorded of its last installation in a folder; it writes that last, so an interrupted installation has none. */
+/** Reads npm's record of an installation; npm writes it last, so an interrupted installation has none. */
 function readInstalled(folder) {
   const record = readIfThere(join(folder, 'node_modules/.package-lock.json'))
   return record && JSON.parse(record).packages
 }
 
-/** Whether every installed package has the version that the lock file asks for. */
+/** Returns whether every installed package has the version in the lock file. */
 function isUpToDate(installed, locked) {
   return Object.entries(installed).every(
     ([path, { version }]) => locked[path] === undefined || locked[path].version === version,
   )
 }
 
-/** Whether `node_modules` holds the packages of a group as package-lock.json asks for them. */
+/** Returns whether `node_modules` contains the packages of a group in the locked versions. */
 export function hasPackages(group) {
   const installed = readInstalled(root)
   const locked = readJson(join(root, 'package-lock.json')).packages
@@ -76,12 +79,12 @@ export function hasPackages(group) {
   )
 }
 
-/** Runs `npm ci`; no dependency needs an install script, so none may run one. @throws Error when npm fails. */
+/** Runs `npm ci` without install scripts, because no dependency needs one. @throws Error when npm fails. */
 function runNpm(folder, options) {
   const command = ['ci', '--ignore-scripts', '--include=optional', '--loglevel=error', ...options]
   const npm = spawnSync('npm', command, { cwd: folder, stdio: ['ignore', 2, 2], shell: isWindows })
   if (npm.error) throw new Error(`npm could not be started: ${npm.error.message}`)
-  if (npm.status !== 0) throw new Error('npm ci failed; its message stands above.')
+  if (npm.status !== 0) throw new Error('npm ci failed; see its message above.')
 }
 
 /** Installs the packages of a group exactly as locked. @throws Error when npm fails. */
@@ -91,8 +94,8 @@ export function installPackages(group) {
 }
 
 /**
- * Deletes what only compilers and debuggers read, which is more than a third of what npm installs: TypeScript (npm takes it for
- * a dependency of `@trpc/server`), the headers of Node, declarations of types, source maps.
+ * Deletes files that only compilers and debuggers read, more than a third of the installation: TypeScript (which
+ * npm installs for `@trpc/server`), Node's headers, type declarations and source maps.
  */
 function trim() {
   const runtimes = Object.keys(readJson(join(root, 'package.json')).optionalDependencies ?? {})
@@ -111,7 +114,7 @@ function deleteUnread(folder) {
   }
 }
 
-/** Whether the package that runs models in the server's process is installed, in a folder of its own. */
+/** Returns whether the package for in-process models is installed in its own folder. */
 export function hasModelPackage() {
   const installed = readInstalled(modelFolder)
   return (
@@ -120,17 +123,17 @@ export function hasModelPackage() {
   )
 }
 
-/** @throws Error when npm fails. */
+/** Installs the package for in-process models. @throws Error when npm fails. */
 export function installModelPackage() {
   runNpm(modelFolder, [])
 }
 
-/** Whether the server finds that package, or it is not installed at all. */
+/** Returns whether the server finds the package for in-process models, or the package is not installed. */
 export function isModelPackageLinked() {
   return existsSync(modelLink) || readInstalled(modelFolder) === undefined
 }
 
-/** Leads from where Node looks for packages to the folder of that one; `npm ci` deletes the link. */
+/** Links the package for in-process models into `node_modules`; `npm ci` deletes the link. */
 export function linkModelPackage() {
   rmSync(modelLink, { recursive: true, force: true })
   symlinkSync('../packages/in-process/node_modules/node-llama-cpp', modelLink, 'junction')

@@ -1,8 +1,11 @@
-/** The system programs that tests need, with their Debian packages. */
+/** Finds the system programs that tests need, and names their Debian packages. */
 import { accessSync, constants, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** One of `commands` is sufficient; without an optional program its tests are skipped. */
+/**
+ * The programs by name: one of `commands` is sufficient, and tests that need a missing optional program are
+ * skipped.
+ */
 export const testPrograms = {
   chromium: {
     commands: ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'],
@@ -18,9 +21,9 @@ export const testPrograms = {
   openssl: { commands: ['openssl'], debianPackage: 'openssl' },
 }
 
-/** Debian installs the programs of each PostgreSQL version in a folder that is not on PATH. */
+/** Debian installs each PostgreSQL version in its own folder, which is not on PATH. */
 const postgresVersions = '/usr/lib/postgresql'
-/** Debian installs servers here, which is only on root's PATH. */
+/** Debian installs servers in this folder, which is on PATH only for root. */
 const systemPrograms = '/usr/sbin'
 
 export function canRun(path) {
@@ -32,13 +35,13 @@ export function canRun(path) {
   }
 }
 
-/** The path of the first command that is found on PATH or in Debian's folders for servers. */
+/** Returns the path of the first command found on PATH or in Debian's server folders. */
 export function findCommand(commands) {
   const folders = [...(process.env.PATH ?? '').split(delimiter), systemPrograms, ...listPostgresFolders()]
   return commands.flatMap((command) => folders.map((folder) => join(folder, command))).find(canRun)
 }
 
-/** Newest first. */
+/** Lists the newest version first. */
 function listPostgresFolders() {
   try {
     const versions = readdirSync(postgresVersions).sort((one, other) => Number(other) - Number(one))

@@ -1,8 +1,8 @@
 /**
- * Prepares a checkout for a command: npm packages, Node and browser builds. Without an option for `npm start`, with `--tests` for the
- * quick tests, with `--all-packages` for checks and builds, with `--all-tests` for every test, including the system programs it needs.
- * `--in-process` adds the package that runs models in the server's process. Plain JavaScript for Node 20, because it runs before
- * anything is installed.
+ * Prepares a checkout for a command: npm packages, Node and browser builds. Without an option it prepares for `npm
+ * start`, with `--tests` for the quick tests, with `--all-packages` for checks and builds, and with `--all-tests`
+ * for every test with its system programs. `--in-process` adds the package for in-process models. It is plain
+ * JavaScript for Node 20, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -38,7 +38,7 @@ function fail(message) {
   process.exit(1)
 }
 
-/** Installs the packages that the command needs, and the one that runs models if it is asked for. */
+/** Installs the packages that the command needs, and the one for in-process models if requested. */
 function installMissing() {
   try {
     if (!hasPackages(group)) {
@@ -53,12 +53,12 @@ function installMissing() {
     fail(error.message)
   }
   if (!isModelPackageLinked()) linkModelPackage()
-  // A Node built for another C library (Alpine) installs but cannot start, so it is tried once.
+  // A Node built for another C library (Alpine) installs but does not start, so the script tries it once.
   if (canRun(runtimePath) && spawnSync(runtimePath, ['--version'], { shell: isWindows }).status !== 0)
     rmSync(runtimePath)
 }
 
-/** Uses the Node of this machine when npm has none that runs on it. */
+/** Links this machine's Node when npm has none that runs here. */
 function linkHostRuntime() {
   if (hostMajor < runtimeMajor || isWindows) {
     fail(
@@ -114,7 +114,7 @@ function isAlive(processId) {
   }
 }
 
-/** Waits until no other set-up of this checkout runs, and locks it until this process exits. */
+/** Waits until no other setup of this checkout is running, and holds a lock until this process exits. */
 async function acquireLock() {
   const checkout = createHash('sha256').update(root).digest('hex').slice(0, 16)
   const lockPath = join(tmpdir(), `parley-setup-${checkout}.lock`)
@@ -123,7 +123,7 @@ async function acquireLock() {
   process.on('exit', () => rmSync(ownPath, { force: true }))
   for (;;) {
     try {
-      // A link is created with its content, so a lock always names its owner.
+      // A hard link appears with its content, so the lock file always contains its owner's id.
       linkSync(ownPath, lockPath)
       process.on('exit', () => rmSync(lockPath, { force: true }))
       return

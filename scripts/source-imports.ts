@@ -1,4 +1,4 @@
-/** Lists the TypeScript files of a folder and what each of them imports. */
+/** Lists the TypeScript files of a folder and the imports of each. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 
@@ -10,7 +10,7 @@ export interface Import {
   readonly isOwn: boolean
   /** True for an import that is erased before the program runs. */
   readonly isTypeOnly: boolean
-  /** True for `import('…')`, which loads a file when the program comes to it. */
+  /** True for `import('…')`, which loads a file only when the program reaches it. */
   readonly isDynamic: boolean
 }
 
@@ -28,7 +28,7 @@ export function readSource(folder: string, path: string): string {
   return readFileSync(join(folder, path), 'utf8')
 }
 
-/** Every import in the folder: static, re-exporting, dynamic and in types (`import('./x.ts').Y`). */
+/** Lists every import in the folder: static, re-exporting, dynamic and in types (`import('./x.ts').Y`). */
 export function listImports(folder: string): Import[] {
   return listSourceFiles(folder).flatMap((from) => {
     const text = readSource(folder, from)
@@ -49,7 +49,7 @@ export function listImports(folder: string): Import[] {
   })
 }
 
-/** Whether every name in `{ type A, type B }` is a type. */
+/** Returns whether every name in `{ type A, type B }` is a type. */
 function namesTypesOnly(names: string): boolean {
   const listed = (/^\{([^}]*)\}$/.exec(names.trim())?.[1] ?? '')
     .split(',')

@@ -1,4 +1,4 @@
-/** `npm run screenshots`: takes the pictures of the README from a small installation that runs as it is. */
+/** Runs `npm run screenshots`, which takes the pictures of the README from a small running installation. */
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { FrameLocator, Page } from 'playwright-core'
@@ -8,7 +8,7 @@ import { listViews, openView } from '../test/support/console-tour.ts'
 import { createWindow, signIn } from '../test/support/console-ui.ts'
 
 const folder = fileURLToPath(new URL('../docs/pictures', import.meta.url))
-/** A README is read over slow lines too. */
+/** Slow connections load the README too. */
 const MAX_BYTES = 200 * 1024
 
 interface Picture {
@@ -36,7 +36,7 @@ async function tryIt(page: Page, installation: Installation): Promise<void> {
   await openNamed(page, installation, 'edit-try')
   await page.getByRole('textbox', { name: 'Message' }).fill('Which of my orders are on the way?')
   await page.keyboard.press('Enter')
-  await page.getByRole('group', { name: 'What it took' }).waitFor()
+  await page.getByRole('group', { name: 'Answer details' }).waitFor()
 }
 
 async function askPreview(page: Page, installation: Installation): Promise<void> {
@@ -48,7 +48,7 @@ function showUsage(page: Page, installation: Installation): Promise<void> {
   return openNamed(page, installation, 'usage')
 }
 
-/** On the page that anybody may try. */
+/** Chats on the demo page. */
 async function askWidget(page: Page, { app, support }: Installation): Promise<void> {
   await page.goto(`${app.url}/demo?key=${support.agent_key}`)
   await page.locator('parley-chat .launcher').click()
@@ -68,7 +68,8 @@ async function takePicture(page: Page, installation: Installation, picture: Pict
   await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
   await open(page, installation)
   const bytes = await page.screenshot({ animations: 'disabled', caret: 'hide' })
-  if (bytes.length > MAX_BYTES) throw new Error(`${name}.png would have ${bytes.length} bytes.`)
+  if (bytes.length > MAX_BYTES)
+    throw new Error(`${name}.png would have ${bytes.length} bytes, more than ${MAX_BYTES}.`)
   await writeFile(`${folder}/${name}.png`, bytes)
   process.stdout.write(`docs/pictures/${name}.png: ${Math.round(bytes.length / 1024)} KB\n`)
 }

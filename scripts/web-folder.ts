@@ -1,15 +1,18 @@
-/** Replaces the output folder of a browser build at once, so that a server that starts during a build finds a complete one. */
+/**
+ * Replaces the output folder of a browser build in one step, so that a server that starts during a build finds a
+ * complete one.
+ */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { digestSources, type webBuilds } from './web-sources.mjs'
 
-// A test runner sets it to `test`; the build must not depend on that.
+// Test runners set NODE_ENV to `test`, which must not influence the build.
 process.env.NODE_ENV = 'production'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** `write` fills a new folder and returns the manifest; the folder then replaces the old one. */
+/** Builds into a new folder, which then replaces the old one; `write` fills it and returns the manifest. */
 export async function replaceBuild(
   build: (typeof webBuilds)[keyof typeof webBuilds],
   write: (folder: string) => Promise<object>,
@@ -18,7 +21,7 @@ export async function replaceBuild(
   const fresh = `${target}.${process.pid}`
   await mkdir(fresh, { recursive: true })
   try {
-    // Computed first, so that a source that changes during the build makes the result stale.
+    // The digest is computed first, so that a source that changes during the build makes the result stale.
     const sources = digestSources(root, build)
     const manifest = { sources, ...(await write(fresh)) }
     await writeFile(join(fresh, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`)

@@ -1,11 +1,12 @@
-/** Finds browser builds that are older than their sources. Plain JavaScript, because the set-up runs it on any Node. */
+/**
+ * Finds browser builds that are older than their sources. It is plain JavaScript, because setup runs it on any
+ * Node.
+ */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/**
- * The browser builds: source folder, build script, output folder, and other files that the result depends on.
- */
+/** The browser builds: source folder, build script, output folder, and other files that affect the result. */
 export const webBuilds = {
   widget: {
     source: 'widget',
@@ -21,7 +22,7 @@ export const webBuilds = {
   },
 }
 
-/** A digest of all sources of a build; undefined when there are none, as in the npm package. */
+/** Returns a digest of all sources of a build, or undefined without sources, as in the npm package. */
 export function digestSources(root, { source, script, others }) {
   const names = listFiles(root, source)
   if (names.length === 0) return undefined
@@ -32,7 +33,7 @@ export function digestSources(root, { source, script, others }) {
   return digest.digest('hex')
 }
 
-/** The builds that are missing or older than their sources. */
+/** Lists the builds that are missing or older than their sources. */
 export function listStaleBuilds(root) {
   return Object.values(webBuilds).filter((build) => {
     const digest = digestSources(root, build)

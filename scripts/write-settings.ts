@@ -2,10 +2,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { settingGroups } from '../src/config/settings.ts'
 
-/** What the documents state about a setting. */
+/** The documented properties of a setting. */
 interface Documented {
   readonly name: string
-  /** What it does, and what its value must be. */
+  /** The description, and the rule for the value. */
   readonly help: string
   readonly defaultText: string
   readonly isSecret: boolean
@@ -83,7 +83,7 @@ function renderPage(): string {
   return `${[introduction, ...sections].join('\n\n')}\n`
 }
 
-/** Pages are named by their path in the repository, which becomes a link. */
+/** Replaces page names in help texts with links. */
 function linkPages(text: string): string {
   return text.replace(/ \(docs\/([\w-]+\.md)\)/g, ' ([more]($1))')
 }

@@ -1,4 +1,4 @@
-/** `parley`: the service for a program that runs it in its own process. */
+/** Exports the service for programs that run it in their own process. */
 import './require-node.ts'
 
 export type { Config } from './config/config.ts'

@@ -1,4 +1,4 @@
-/** Entry point of the `parley` command: handles stop signals, enables the compile cache, then runs the command line. */
+/** Runs the `parley` command: handles stop signals, enables the compile cache, then runs the command line. */
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { listenForStopSignals } from './cli/signals.ts'
@@ -6,8 +6,8 @@ import { listenForStopSignals } from './cli/signals.ts'
 // Other commands keep Node's default handling.
 if (process.argv[2] === 'serve') listenForStopSignals()
 
-// Saves a third of a start; it applies only to modules loaded after it, hence the dynamic import below. Node continues without the
-// cache if the folder is not writable.
+// Saves a third of the start-up time, for modules that are imported dynamically after this call. Node continues without the cache
+// if the folder is not writable.
 enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/parley', import.meta.url)))
 
 const { runCommand } = await import('./cli/program.ts')

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The `parley` command as it is installed: a Node that is too old is refused with a sentence, before it meets what it cannot read. */
+/** Starts the installed `parley` command, or reports that Node is too old before loading code that it cannot parse. */
 import { findNodeTrouble } from './lib/node-version.ts'
 
 const trouble = findNodeTrouble(process.versions.node)

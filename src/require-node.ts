@@ -1,4 +1,4 @@
-/** Stops a program that loads the service on a Node that is too old, with a sentence. To be imported before everything else. */
+/** Throws an error if Node is too old; must be imported before all other modules. */
 
 import { StartupError } from './lib/errors.ts'
 import { findNodeTrouble } from './lib/node-version.ts'

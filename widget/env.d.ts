@@ -1,9 +1,9 @@
-/** What the build makes of imports that are no code. */
+/** Declares imports of style sheets, which the build handles. */
 declare module '*.css'
 
-/** A style sheet as text. */
+/** Imports a style sheet as text. */
 declare module '*.css?inline' {
   const text: string
-  // biome-ignore lint/style/noDefaultExport: it is how Vite hands it out.
+  // biome-ignore lint/style/noDefaultExport: Vite exports the text as the default.
   export default text
 }

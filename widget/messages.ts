@@ -1,16 +1,16 @@
 /**
- * The messages between the page and the frame.
+ * Defines the messages between the page and the frame.
  *
- * 1. The frame has loaded: the page posts `PageHello` to the frame's origin.
- * 2. The frame takes the first hello of its parent, remembers that origin for good, and answers `FrameHello` to it alone.
- * 3. The page posts `PortOffer` with one end of a `MessageChannel`. From then on both speak over the port only.
+ * 1. When the frame has loaded, the page posts `PageHello` to the frame's origin.
+ * 2. The frame accepts the first hello of its parent, remembers that origin, and posts `FrameHello` to it only.
+ * 3. The page posts `PortOffer` with one end of a `MessageChannel`. From then on, both sides use only the port.
  *
- * Both sides check the source, the origin and the session of every message on the window, and the form of every message at all;
- * what does not fit is dropped in silence. The session is made anew by the page for each load of the frame.
+ * Both sides check the source, origin and session of every message on the window, and the form of all messages. They silently ignore
+ * invalid messages. The page creates a new session each time the frame loads.
  */
 import type { FrameOptions } from './options.ts'
 
-/** A page and a frame of different versions do not understand each other: the frame answers nothing else. */
+/** Protocol version; the frame ignores messages of any other version. */
 export const PROTOCOL = 'parley/1'
 
 /** Longest message, in UTF-16 code units of its JSON. */
@@ -34,20 +34,20 @@ export interface PortOffer {
   readonly session: string
 }
 
-/** JSON-RPC of the Model Context Protocol: the frame is the client, the page the server. */
+/** A JSON-RPC message of the Model Context Protocol; the frame is the client, the page is the server. */
 export interface ToolMessage {
   readonly type: 'mcp'
   readonly message: Readonly<Record<string, unknown>>
 }
 
-/** What the page says over the port. */
+/** Messages from the page to the frame over the port. */
 export type PageMessage =
-  /** First of all, and whenever an option has changed. */
+  /** Sent first, and whenever an option has changed. */
   | { readonly type: 'configure'; readonly options: FrameOptions }
   | { readonly type: 'context'; readonly context: Readonly<Record<string, unknown>> }
-  /** Whether a person can see the frame: what comes while they cannot is unread. */
+  /** Whether the frame is visible; replies that arrive while it is hidden are unread. */
   | { readonly type: 'visibility'; readonly isOpen: boolean }
-  /** The window was opened by the keyboard or the button: the input takes the focus. */
+  /** The window was opened, so the input takes the focus. */
   | { readonly type: 'focus' }
   /** The person has signed out of the page: the stored conversations with this agent are deleted. */
   | { readonly type: 'logout' }
@@ -55,32 +55,32 @@ export type PageMessage =
 
 /** What the page shows of the widget besides the frame: only the frame knows all languages and computes contrasts. */
 export interface LauncherWords {
-  /** The button's name while the window is closed. */
+  /** Name of the button while the window is closed. */
   readonly open: string
-  /** And while it is open. */
+  /** Name of the button while the window is open. */
   readonly close: string
-  /** The name of the window, for people who do not see it. */
+  /** Accessible name of the window. */
   readonly window: string
   /** The button's background, `#rrggbb`, and the color of its icon, which stands out on it. */
   readonly color: string
   readonly iconColor: string
 }
 
-/** What the frame says over the port. No other text of the conversation ever leaves it. */
+/** Messages from the frame to the page over the port. No other text of the conversation leaves the frame. */
 export type FrameMessage =
   /** The frame is configured. Sent again when the language changes. */
   | { readonly type: 'ready'; readonly words: LauncherWords }
   | { readonly type: 'close' }
-  /** `label` says the count in words, such as "2 new messages". */
+  /** `label` is the count as text, such as "2 new messages". */
   | { readonly type: 'unread'; readonly count: number; readonly label: string }
-  /** The person pressed "insert" under a reply. */
+  /** The visitor clicked "Insert into page" below a reply. */
   | { readonly type: 'insert'; readonly text: string; readonly close: boolean }
-  /** The person pressed "share". */
+  /** The visitor clicked "Share" or "Share conversation". */
   | { readonly type: 'share'; readonly kind: 'message' | 'conversation'; readonly text: string }
   | { readonly type: 'error'; readonly code: WidgetErrorCode; readonly message: string }
   | ToolMessage
 
-/** What `onError` can be told; the table in docs/widget.md says what each means. */
+/** Error codes for `onError`; docs/widget.md explains each. */
 export const widgetErrorCodes = [
   'missing_api_key',
   'invalid_api_key',

@@ -1,6 +1,6 @@
-/** The widget's options: names, defaults, and which of them the frame receives. */
+/** Defines the widget's options: their names, defaults, and which of them the frame receives. */
 
-/** A tool of the page, as the chat API describes functions. */
+/** A tool of the page, in the chat API's format. */
 export interface PageTool {
   readonly type: 'function'
   readonly function: {
@@ -8,12 +8,12 @@ export interface PageTool {
     readonly description?: string
     /** JSON Schema of an object. */
     readonly parameters?: Readonly<Record<string, unknown>>
-    /** How careful the frame is before it calls the tool, as MCP names it, and `requiresApproval`. */
+    /** MCP annotations and `requiresApproval`, which decide whether the visitor must approve a call. */
     readonly annotations?: ToolAnnotations
   }
 }
 
-/** See MCP 2025-11-25, ToolAnnotations; `requiresApproval` is ours: the person is asked whatever else is said. */
+/** Annotations of MCP 2025-11-25, extended by `requiresApproval`, which always requires the visitor's approval. */
 export interface ToolAnnotations {
   readonly title?: string
   readonly readOnlyHint?: boolean
@@ -21,34 +21,34 @@ export interface ToolAnnotations {
   readonly requiresApproval?: boolean
 }
 
-/** What the frame needs to know. It travels over the port, never in an address. */
+/** The options that the frame receives, over the port and never in an address. */
 export interface FrameOptions {
-  /** An agent key; it is public, but stays in memory. */
+  /** An agent key; public, but kept in memory only. */
   readonly apiKey?: string
-  /** Checked against the key's agent. */
+  /** Must be the id of the key's agent. */
   readonly agentId?: string
-  /** A chat completions address of another server. */
+  /** URL of a chat completions API on another server. */
   readonly endpoint?: string
   readonly model?: string
   readonly system?: string
-  /** Heads an empty chat. */
+  /** Shown at the top of an empty chat. */
   readonly welcomeMessage?: string
   readonly title?: string
   readonly theme: 'light' | 'dark' | 'auto'
-  /** `#rgb`, `#rrggbb`, or any color CSS knows by one word. */
+  /** Any CSS color without `var()`. */
   readonly primaryColor: string
-  /** Shown as the first message of the assistant, never sent to the model. */
+  /** Shown as the assistant's first message, but not sent to the model. */
   readonly greeting?: string
-  /** The frame's own words in its language unless given. */
+  /** Default: the frame's text in the visitor's language. */
   readonly placeholder?: string
   readonly debug: boolean
-  /** With `endpoint` only. */
+  /** Used only with `endpoint`. */
   readonly headers?: Readonly<Record<string, string>>
-  /** With `endpoint` only, and where the operator allows it. */
+  /** Used only with `endpoint`, if the operator allows it. */
   readonly providerApiKey?: string
-  /** BCP 47; the browser's unless given. */
+  /** BCP 47 tag; default: the browser's language. */
   readonly language?: string
-  /** Whether the conversation survives a reload, in the frame's own storage. */
+  /** Whether the frame stores the conversation, so that it survives a reload. */
   readonly history: boolean
   /** The page's id of the signed-in person, at most 256 characters; each has a stored conversation of their own. */
   readonly user?: string
@@ -56,23 +56,23 @@ export interface FrameOptions {
   readonly isInline: boolean
 }
 
-/** Everything a page can set.  */
+/** All options that a page can set. */
 export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
   readonly position: 'bottom-right' | 'bottom-left'
-  /** A number is pixels. */
+  /** A number means pixels. */
   readonly width: string | number
   readonly height: string | number
   readonly autoOpen: boolean
-  /** Goes with each turn; another object replaces it, the same one changed does not. */
+  /** Sent with each turn. Replace it with a new object to change it. */
   readonly context: Readonly<Record<string, unknown>>
   readonly tools: readonly PageTool[]
-  /** The server's origin, where it is not that of `endpoint`, of the script, or of the page. */
+  /** The server's origin; default: that of `endpoint`, of the script, or of the page. */
   readonly widgetUrl?: string
-  /** The floating button. */
+  /** Whether the floating button is shown. */
   readonly defaultUI: boolean
-  /** The id of an element of the page to live in, instead of a window above the page. */
+  /** Id of an element that contains the widget, instead of a window above the page. */
   readonly containerId?: string
-  /** Whether the script mounts the widget by itself. */
+  /** Whether the script mounts the widget automatically. */
   readonly autoMount: boolean
 }
 

@@ -1,22 +1,22 @@
-/** Checks and copies of values that cross between the page and the frame. */
+/** Checks and copies values that the page and the frame exchange. */
 
 export function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
 
-/** Whether it is an object with named fields; false for arrays. */
+/** Returns whether the value is an object, but not an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Limit of a context and of a tool result, as UTF-8. */
+/** Limit of a context and of a tool result, in bytes of UTF-8. */
 const MAX_BYTES = 64 * 1024
 
 export function isWithinLimit(value: unknown): boolean {
   return new TextEncoder().encode(isText(value) ? value : JSON.stringify(value)).length <= MAX_BYTES
 }
 
-/** A copy without functions and everything else that JSON lacks. */
+/** Returns a copy through JSON, without functions and other values that JSON cannot represent. */
 export function toPlain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value))
 }

@@ -1,4 +1,4 @@
-/** The audit log: who did what to which key, policy, agent or file. */
+/** Shows the audit log with its filters. */
 import { Button, Code, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
@@ -44,8 +44,8 @@ export function Audit({ search, go }: TabProps) {
 function Events({ events }: { readonly events: readonly AuditEvent[] }) {
   if (events.length === 0) {
     return (
-      <Empty icon="search" title="Nothing was written down">
-        No action fits these filters. Take some of them away.
+      <Empty icon="search" title="No matching entries">
+        No audit log entries match these filters. Remove a filter to see more.
       </Empty>
     )
   }
@@ -53,26 +53,26 @@ function Events({ events }: { readonly events: readonly AuditEvent[] }) {
 }
 
 const actorKinds = {
-  parent_key: 'key',
+  parent_key: 'parent key',
   user: '',
-  token: 'token of',
-  command: 'command line of',
+  token: 'token for artifact',
+  command: 'command-line user',
   service: 'the',
 } as const
 
 const columns: readonly Column<AuditEvent>[] = [
   {
-    name: 'What',
+    name: 'Action',
     render: ({ action }) => (
       <Text span size="sm" fw={500}>
         {nameAction(action)}
       </Text>
     ),
   },
-  { name: 'Of', render: (event) => <Target {...event} /> },
-  { name: 'By', render: ({ actor_kind: kind, actor }) => `${actorKinds[kind]} ${actor}`.trim() },
-  { name: 'Address', render: ({ client_address: address }) => address ?? '–' },
-  { name: 'When', render: ({ created_at: at }) => <Ago seconds={at} /> },
+  { name: 'Target', render: (event) => <Target {...event} /> },
+  { name: 'Actor', render: ({ actor_kind: kind, actor }) => `${actorKinds[kind]} ${actor}`.trim() },
+  { name: 'IP address', render: ({ client_address: address }) => address ?? '–' },
+  { name: 'Time', render: ({ created_at: at }) => <Ago seconds={at} /> },
   { name: 'Details', render: ({ details }) => <Details details={details} /> },
 ]
 
@@ -103,14 +103,14 @@ interface AuditFiltersProps {
 }
 
 const offered = [
-  { value: '', label: 'Everything' },
+  { value: '', label: 'All actions' },
   ...actionGroups.map((one) => ({
     group: one.group,
     items: one.actions.map((value) => ({ value, label: actionNames[value] })),
   })),
 ]
 
-/** Actions and days are applied at once, texts with Enter or the button. */
+/** Applies the action and the dates on change, and the text fields on submit. */
 function AuditFilters({ filters, onFilter }: AuditFiltersProps) {
   const [actor, setActor] = useState(filters.actor ?? '')
   const [target, setTarget] = useState(filters.target ?? '')
@@ -131,14 +131,14 @@ function AuditFilters({ filters, onFilter }: AuditFiltersProps) {
           onChange={({ currentTarget: { value } }) => apply({ action: actions.find((one) => one === value) })}
         />
         <TextInput
-          label="By"
-          placeholder="E-mail address or key"
+          label="Actor"
+          placeholder="Email address or key"
           value={actor}
           onChange={(event) => setActor(event.currentTarget.value)}
         />
         <TextInput
-          label="Of"
-          placeholder="Id of a key, agent, file"
+          label="Target"
+          placeholder="ID of a key, agent or file"
           value={target}
           onChange={(event) => setTarget(event.currentTarget.value)}
         />

@@ -1,4 +1,4 @@
-/** Bounds the tokens of a key by the day and by the month. */
+/** Shows and sets the daily and monthly token budgets of a parent key. */
 import { NumberInput, Progress, Stack, Text } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -25,10 +25,10 @@ export function BudgetForm({ adminKey: { id, budget }, onClose }: BudgetFormProp
   return (
     <DialogForm onSubmit={save} onCancel={onClose} action="Save">
       <Text size="sm" c="dimmed">
-        Counted are prompt and completion together. An empty field bounds nothing; 0 lets no call through.
+        Prompt and completion tokens both count. Leave a field empty for no limit; 0 blocks all calls.
       </Text>
-      <Tokens label="Tokens a day (UTC)" value={day} onChange={setDay} isFirst />
-      <Tokens label="Tokens a month (UTC)" value={month} onChange={setMonth} />
+      <Tokens label="Tokens per day (UTC)" value={day} onChange={setDay} isFirst />
+      <Tokens label="Tokens per month (UTC)" value={month} onChange={setMonth} />
     </DialogForm>
   )
 }
@@ -44,7 +44,7 @@ function Tokens({ label, value, onChange, isFirst = false }: TokensProps) {
   return (
     <NumberInput
       label={label}
-      placeholder="unbounded"
+      placeholder="No limit"
       min={0}
       max={Number.MAX_SAFE_INTEGER}
       allowDecimal={false}
@@ -72,7 +72,7 @@ export function BudgetState({ budget }: Pick<AdminKey, 'budget'>) {
     const bound = budget[period]
     return bound === null ? [] : [{ ...bound, when }]
   })
-  if (bounds.length === 0) return 'unbounded'
+  if (bounds.length === 0) return 'No limit'
   return (
     <Stack gap={4} className="budget">
       {bounds.map(({ limit, used, when }) => {

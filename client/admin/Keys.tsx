@@ -1,4 +1,4 @@
-/** All parent keys: whose they are, what bounds them, and the way to end them. */
+/** Lists all parent keys with their owners and budgets, and revokes them. */
 import { ActionIcon, Group, Menu, Stack, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -49,11 +49,11 @@ export function Keys({ search: { after }, go }: TabProps) {
 
 const columns: readonly Column<AdminKey>[] = [
   { name: 'Key', render: (key) => <KeyName {...key} /> },
-  { name: 'Owner', render: ({ owner }) => owner ?? 'nobody' },
+  { name: 'Owner', render: ({ owner }) => owner ?? 'No owner' },
   { name: 'Agents', isNumber: true, render: ({ agents }) => agents },
   { name: 'Budget', render: ({ budget }) => <BudgetState budget={budget} /> },
   { name: 'Created', render: ({ created_at: at }) => <Ago seconds={at} /> },
-  { name: 'Last used', render: ({ last_used_at: at }) => (at === null ? 'never' : <Ago seconds={at} />) },
+  { name: 'Last used', render: ({ last_used_at: at }) => (at === null ? 'Never' : <Ago seconds={at} />) },
 ]
 
 function KeyName({ name, key_hint: hint, revoked_at: revokedAt }: AdminKey) {
@@ -89,9 +89,9 @@ function KeyMenu({ adminKey: key, go, setDoing }: KeyMenuProps) {
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item onClick={() => go({ tab: 'usage', key: key.id })}>Its usage</Menu.Item>
-        <Menu.Item onClick={() => go({ tab: 'audit', target: key.id })}>What was done to it</Menu.Item>
-        {isLive ? <Menu.Item onClick={() => setDoing({ what: 'budget', key })}>Budget…</Menu.Item> : null}
+        <Menu.Item onClick={() => go({ tab: 'usage', key: key.id })}>View usage</Menu.Item>
+        <Menu.Item onClick={() => go({ tab: 'audit', target: key.id })}>View audit log</Menu.Item>
+        {isLive ? <Menu.Item onClick={() => setDoing({ what: 'budget', key })}>Set budget…</Menu.Item> : null}
         {isLive ? (
           <Menu.Item c="var(--parley-bad)" onClick={() => setDoing({ what: 'revoke', key })}>
             Revoke…
@@ -107,12 +107,12 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
   const key = doing?.key
   const revoke = async () => {
     await api.admin.revokeKey.mutate({ key_id: key?.id ?? '' })
-    // It may have been one's own.
+    // The revoked key may be the active one, so all data is refetched.
     await queries.invalidateQueries()
   }
   return (
     <>
-      <Dialog title={`Budget of ${key?.name}`} isOpen={doing?.what === 'budget'} onClose={onClose}>
+      <Dialog title={`Budget for ${key?.name}`} isOpen={doing?.what === 'budget'} onClose={onClose}>
         {key === undefined ? null : <BudgetForm adminKey={key} onClose={onClose} />}
       </Dialog>
       <ConfirmDialog
@@ -120,15 +120,15 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
         isOpen={doing?.what === 'revoke'}
         onClose={onClose}
         onConfirm={revoke}
-        action="Revoke for good"
+        action="Revoke key"
         isDangerous
         typed={key?.name ?? ''}
       >
         <Stack gap={4}>
-          <Text size="sm">The key and the keys of all its agents stop working at once, everywhere.</Text>
+          <Text size="sm">This key and the keys of all its agents stop working immediately.</Text>
           <Group gap={4}>
             <Text size="sm" c="dimmed">
-              {key?.owner ?? 'Nobody'} owns it.
+              Owner: {key?.owner ?? 'none'}
             </Text>
           </Group>
         </Stack>

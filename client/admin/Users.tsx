@@ -1,4 +1,4 @@
-/** All users who have signed in, and their keys. */
+/** Lists all users who have signed in, and their keys. */
 import { Badge, Group, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { Outputs } from '../api.ts'
@@ -21,8 +21,8 @@ export function Users({ search: { after }, go }: TabProps) {
   if (data === undefined) return <Loading what="the users" />
   if (data.data.length === 0) {
     return (
-      <Empty icon="admin" title="Nobody has signed in yet">
-        People appear here with their first visit through the proxy, or through a one-time link.
+      <Empty icon="admin" title="No users yet">
+        Users appear here after they first sign in through the proxy or with a one-time link.
       </Empty>
     )
   }
@@ -66,7 +66,7 @@ function Who({ name, email, is_administrator: isAdministrator }: User) {
 }
 
 function OwnKeys({ keys }: Pick<User, 'keys'>) {
-  if (keys.length === 0) return 'none'
+  if (keys.length === 0) return 'None'
   return (
     <Stack gap={0}>
       {keys.map(({ id, name, is_active: isActive }) => (

@@ -1,19 +1,21 @@
-/** Everything the audit log can hold, in words. */
+/** Names the actions of the audit log and groups them for the filter. */
 
 export const actionNames = {
   'key.create': 'Parent key created',
   'key.register': 'Parent key registered',
-  'key.provision': 'Automatic key made',
+  'key.provision': 'Automatic key created',
   'key.claim': 'Parent key claimed',
-  'key.rotate': 'Parent key: new secret',
+  'key.rotate': 'Parent key rotated',
   'key.revoke': 'Parent key revoked',
-  'agent_key.rotate': 'Agent key: new key',
+  'agent_key.rotate': 'Agent key rotated',
   'policy.set': 'Model policy set',
   'budget.set': 'Budget set',
+  'agent.create': 'Agent created',
+  'agent.update': 'Agent updated',
   'agent.delete': 'Agent deleted',
   'file.delete': 'File deleted',
-  'artifact.delete': 'Upload deleted',
-  'session.offer': 'Sign-in link made',
+  'artifact.delete': 'Artifact deleted',
+  'session.offer': 'Sign-in link created',
   'session.begin': 'Signed in',
 } as const
 
@@ -21,7 +23,6 @@ export type Action = keyof typeof actionNames
 
 export const actions = Object.keys(actionNames) as readonly Action[]
 
-/** As they are offered to choose from. */
 export const actionGroups = [
   {
     group: 'Keys',
@@ -29,6 +30,7 @@ export const actionGroups = [
   },
   { group: 'Claims', actions: ['key.claim'] },
   { group: 'Policies and budgets', actions: ['policy.set', 'budget.set'] },
+  { group: 'Agents', actions: ['agent.create', 'agent.update'] },
   { group: 'Deletions', actions: ['agent.delete', 'file.delete', 'artifact.delete'] },
   { group: 'Sessions', actions: ['session.offer', 'session.begin'] },
 ] as const satisfies readonly { group: string; actions: readonly Action[] }[]

@@ -1,4 +1,4 @@
-/** The administration pages: users, keys with budgets, usage, and the audit log. */
+/** Shows the administration page, with tabs for users, keys, usage and the audit log. */
 import './admin.css'
 import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
@@ -58,7 +58,7 @@ function TabContent({ tab, search, go }: TabProps & { readonly tab: (typeof admi
         <UsageView
           search={usage}
           onSearch={(next) => go({ ...next, tab: 'usage', whose: undefined })}
-          isEverybody
+          isAllKeys
           isAdministrator
         />
       )
@@ -72,8 +72,8 @@ function NotYours() {
   return (
     <>
       <PageHeader title="Administration" />
-      <Empty icon="admin" title="This is for administrators">
-        Whoever runs this service names them in PARLEY_ADMIN_EMAILS.
+      <Empty icon="admin" title="Administrators only">
+        To get access, ask the operator to add your email address to PARLEY_ADMIN_EMAILS.
       </Empty>
     </>
   )

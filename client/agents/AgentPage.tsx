@@ -1,4 +1,4 @@
-/** What stands above every page of an agent: its name, and the ways to the others. */
+/** Shows the header, menu and tabs that all pages of an agent share. */
 import { ActionIcon, Anchor, Breadcrumbs, Menu } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
@@ -48,7 +48,7 @@ const tabs = [
 
 function AgentTabs({ agentId }: { readonly agentId: string }) {
   return (
-    <nav className="tabs" aria-label="Of this agent">
+    <nav className="tabs" aria-label="Agent pages">
       {tabs.map(({ to, label }) => (
         <Link
           key={to}
@@ -70,7 +70,7 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
     <>
       <Menu position="bottom-end">
         <Menu.Target>
-          <ActionIcon variant="default" size="lg" aria-label="More">
+          <ActionIcon variant="default" size="lg" aria-label="More actions">
             <Icon name="dots" />
           </ActionIcon>
         </Menu.Target>
@@ -79,7 +79,7 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
             leftSection={<Icon name="copy" size={16} />}
             onClick={() => void navigator.clipboard.writeText(agent.agent_id)}
           >
-            Copy the agent’s id
+            Copy agent ID
           </Menu.Item>
           <Menu.Item
             leftSection={<Icon name="keys" size={16} />}
@@ -87,14 +87,14 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
               <Link to="/keys" search={{ tab: 'agent', agent: agent.agent_id }} {...props} />
             )}
           >
-            Go to its key
+            View agent key
           </Menu.Item>
           <Menu.Item
             className="danger-text"
             leftSection={<Icon name="trash" size={16} />}
             onClick={deleting.open}
           >
-            Delete this agent
+            Delete agent
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
@@ -120,7 +120,7 @@ function DeleteDialog({ agent, isOpen, onClose }: DeleteDialogProps) {
   }
   return (
     <ConfirmDialog
-      title="Delete this agent"
+      title="Delete agent"
       isOpen={isOpen}
       onClose={onClose}
       onConfirm={remove}
@@ -128,7 +128,8 @@ function DeleteDialog({ agent, isOpen, onClose }: DeleteDialogProps) {
       isDangerous
       typed={agent.definition.name}
     >
-      Its key stops working at once, and every page it is embedded in goes silent. This cannot be undone.
+      Its key stops working immediately, and the chat stops on every page that embeds it. This cannot be
+      undone.
     </ConfirmDialog>
   )
 }

@@ -1,4 +1,4 @@
-/** The list of agents: found by a word, with the model and the last day of each. */
+/** Lists the agents, with a search and the day each was last used. */
 import { Button, Table, Text, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
@@ -14,7 +14,7 @@ export function AgentsPage() {
   const { data: agents, error, refetch } = useQuery(agentsQuery)
   return (
     <>
-      <PageHeader title="Agents" about="Each has a name, instructions, tools and a key of its own.">
+      <PageHeader title="Agents" about="Each agent has a name, instructions, tools and its own key.">
         <NewAgentButton />
       </PageHeader>
       {agents === undefined && error === null ? <Loading what="the agents" rows={6} /> : null}
@@ -38,7 +38,7 @@ function NewAgentButton() {
 function NoAgents() {
   return (
     <Empty icon="agents" title="No agents yet" action={<NewAgentButton />}>
-      Begin with a template: it is an agent you can talk to at once, and change as you like.
+      Start from a template: it works right away, and you can change all of it.
     </Empty>
   )
 }
@@ -55,7 +55,7 @@ function FoundAgents({ agents }: { readonly agents: readonly AgentListItem[] }) 
     <>
       <TextInput
         aria-label="Search agents"
-        placeholder="Search by name, model or id"
+        placeholder="Search by name, model or ID"
         leftSection={<Icon name="search" size={16} />}
         maw={360}
         mb="md"
@@ -67,8 +67,8 @@ function FoundAgents({ agents }: { readonly agents: readonly AgentListItem[] }) 
       />
       <div aria-live="polite">
         {found.length === 0 ? (
-          <Empty icon="search" title="Nothing found">
-            No agent has “{q}” in its name, its model or its id.
+          <Empty icon="search" title="No matching agents">
+            No agent has “{q}” in its name, model or ID.
           </Empty>
         ) : (
           <AgentTable agents={found} />
@@ -122,12 +122,12 @@ function AgentRow({ agent }: { readonly agent: AgentListItem }) {
       </Table.Td>
       <Table.Td visibleFrom="md">
         <Text size="sm" c={agent.tools.length === 0 ? 'dimmed' : undefined}>
-          {agent.tools.length === 0 ? 'none' : renderCount(agent.tools.length, 'tool')}
+          {agent.tools.length === 0 ? 'None' : renderCount(agent.tools.length, 'tool')}
         </Text>
       </Table.Td>
       <Table.Td>
         <Text size="sm" c={lastDay === undefined ? 'dimmed' : undefined} title={lastDay}>
-          {lastDay === undefined ? 'never' : renderDay(lastDay)}
+          {lastDay === undefined ? 'Never' : renderDay(lastDay)}
         </Text>
       </Table.Td>
       <Table.Td visibleFrom="md">

@@ -1,4 +1,4 @@
-/** Every version of an agent: what it changed, and the way back to it. */
+/** Lists the versions of an agent, compares them and restores them. */
 import { Badge, Button, Group, SegmentedControl, Stack, Text, Title, UnstyledButton } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
@@ -47,7 +47,7 @@ function History({ agentId, versions }: HistoryProps) {
               </Text>
               {one.current ? (
                 <Badge size="sm" variant="light" className="accent-badge">
-                  in force
+                  Current
                 </Badge>
               ) : null}
             </Group>
@@ -80,10 +80,10 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
           {version.current ? null : (
             <SegmentedControl
               size="xs"
-              aria-label="Compared with"
+              aria-label="Compare with"
               data={[
-                { value: 'before', label: 'The one before' },
-                { value: 'current', label: 'The one in force' },
+                { value: 'before', label: 'Previous version' },
+                { value: 'current', label: 'Current version' },
               ]}
               value={against}
               onChange={(value) =>
@@ -103,8 +103,8 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
 }
 
 function titleOf(from: AgentVersion | undefined, to: AgentVersion | undefined): string {
-  if (from === undefined) return `Version ${to?.version}, the first`
-  return `From version ${from.version} to ${to?.version}`
+  if (from === undefined) return `Version ${to?.version} (first)`
+  return `Changes from version ${from.version} to ${to?.version}`
 }
 
 function RestoreButton({ agentId, version }: { readonly agentId: string; readonly version: number }) {
@@ -128,7 +128,8 @@ function RestoreButton({ agentId, version }: { readonly agentId: string; readonl
         onConfirm={restore}
         action="Restore"
       >
-        It becomes a new version, in force at once. The ones in between stay in the history.
+        This creates a new version with the old content and makes it current. No version is removed from the
+        history.
       </ConfirmDialog>
     </>
   )

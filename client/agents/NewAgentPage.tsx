@@ -1,4 +1,4 @@
-/** The page on which an agent begins: with a template, then in the editor. */
+/** Creates an agent: offers the templates, then opens the chosen one in the editor. */
 import { Anchor, Breadcrumbs, Button, SimpleGrid, Text } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
@@ -29,7 +29,10 @@ export function NewAgentPage() {
 function ChooseTemplate() {
   return (
     <>
-      <PageHeader title="New agent" about="Choose what to begin with. You can change all of it." />
+      <PageHeader
+        title="New agent"
+        about="Choose a template to start from. You can change everything later."
+      />
       <SimpleGrid cols={{ base: 1, xs: 2, lg: 3 }}>
         {templates.map(({ id, title, about }) => (
           <Link key={id} to="/agents/new" search={{ template: id }} className="panel template-card">

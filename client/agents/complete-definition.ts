@@ -1,14 +1,14 @@
-/** What can be typed next in a definition: the keys and values that the server's own schema knows at that place. */
+/** Completes keys and values in a definition from the server's JSON Schema. */
 import type { Completion, CompletionSource } from '@codemirror/autocomplete'
 import { isRecord } from './object-paths.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
 
-/** A step into a list. */
+/** Path step from a list to its items. */
 const item = Symbol('item')
 type Step = string | typeof item
 
-/** Completes keys where a key may stand, and values behind them; `models` are ids for `model`. */
+/** Returns a completion source for keys and values; `models` are the ids offered for `model`. */
 export function completeDefinition(
   schema: JsonSchema | undefined,
   models: readonly string[],
@@ -40,7 +40,7 @@ function toResult(from: number, options: readonly Completion[]) {
   return options.length === 0 ? null : { from, options, validFor: /^[\w./:-]*$/ }
 }
 
-/** Where a key stands, by the lines above it and what stands before it on its own. */
+/** Returns the path of the mapping that holds a key; `lead` is the indentation and dashes before that key. */
 export function pathOf(above: readonly string[], lead: string): Step[] {
   const path: Step[] = []
   let column = lead.length
@@ -68,7 +68,7 @@ export function pathOf(above: readonly string[], lead: string): Step[] {
   return path
 }
 
-/** Every schema that a value there could be of. */
+/** Returns every schema that a value at `path` may have to match. */
 function schemasAt(schema: unknown, path: readonly Step[]): JsonSchema[] {
   const branches = branchesOf(schema)
   const [step, ...rest] = path

@@ -1,10 +1,10 @@
-/** The text of a definition as the form sees it: read whole, changed one value at a time. Both ways of writing it. */
+/** Reads and edits the text of a definition, in YAML or in Markdown with front matter. */
 import { parseDocument } from 'yaml'
 import type { DefinitionFormat } from '../api.ts'
 import { emptiedPath, isRecord, isSame, type Path, valueAt } from './object-paths.ts'
 import { editYaml } from './yaml-edit.ts'
 
-/** What a text says; undefined where it is no YAML mapping. */
+/** Parses a definition; returns undefined when the text is not a YAML mapping. */
 export function readDefinition(text: string, format: DefinitionFormat): Record<string, unknown> | undefined {
   const parts = splitText(text, format)
   if (parts === undefined) return undefined
@@ -15,7 +15,7 @@ export function readDefinition(text: string, format: DefinitionFormat): Record<s
   return parts.instructions === undefined ? value : { ...value, instructions: parts.instructions }
 }
 
-/** The text with one value changed; nothing else of it is touched. `undefined` takes the value out, and what it leaves empty. */
+/** Returns the text with one value changed; `undefined` removes the value and any parent it leaves empty. */
 export function changeDefinition(text: string, format: DefinitionFormat, path: Path, value: unknown): string {
   const parts = splitText(text, format)
   const whole = readDefinition(text, format)
@@ -32,7 +32,7 @@ interface TextParts {
   readonly before: string
   readonly configuration: string
   readonly after: string
-  /** Of Markdown: everything below the front matter. */
+  /** Text below the front matter of Markdown; undefined for YAML. */
   readonly instructions: string | undefined
 }
 

@@ -1,9 +1,9 @@
-/** Values within values, by their paths. */
+/** Reads and changes nested values by path. */
 
-/** Keys of mappings and places in lists, from the outside in. */
+/** Mapping keys and list indexes, outermost first. */
 export type Path = readonly (string | number)[]
 
-/** A copy with that value at that place; `undefined` takes it out. Mappings and lists on the way are made. */
+/** Returns a copy with `value` at `path`; `undefined` removes it. Creates missing mappings and lists. */
 export function withValue(whole: unknown, path: Path, value: unknown): unknown {
   const [key, ...rest] = path
   if (key === undefined) return value
@@ -15,11 +15,11 @@ export function withValue(whole: unknown, path: Path, value: unknown): unknown {
   const { [key]: held, ...others } = isRecord(whole) ? whole : {}
   const inner = withValue(held, rest, value)
   if (inner === undefined) return others
-  // In its old place: the order of keys is the text's.
+  // Spreading `whole` first keeps the key in its position.
   return isRecord(whole) ? { ...whole, [key]: inner } : { [key]: inner }
 }
 
-/** What stands there; undefined for nothing. */
+/** Returns the value at `path`, or undefined. */
 export function valueAt(whole: unknown, path: Path): unknown {
   return path.reduce<unknown>((held, key) => {
     if (Array.isArray(held)) return held[key as number]
@@ -27,7 +27,7 @@ export function valueAt(whole: unknown, path: Path): unknown {
   }, whole)
 }
 
-/** The path without the ends that would be left empty when what is there is taken out. */
+/** Returns the outermost path to remove so that removing the value leaves no empty parent. */
 export function emptiedPath(whole: unknown, path: Path): Path {
   const parent = path.slice(0, -1)
   if (parent.length === 0) return path
@@ -40,7 +40,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Whether two values would be the same JSON, in whatever order their keys stand. */
+/** Compares two values as JSON, ignoring the order of keys. */
 export function isSame(one: unknown, other: unknown): boolean {
   if (Array.isArray(one) && Array.isArray(other)) {
     return one.length === other.length && one.every((item, index) => isSame(item, other[index]))

@@ -1,15 +1,16 @@
-/** What the pages of agents ask the server for, under one key each. */
+/** Defines the queries of the agent pages. */
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import type { AgentDetail } from '../api.ts'
 import { api } from '../api.ts'
+import { listAllAgents, listAllVersions } from './lists.ts'
 
 export const agentsQuery = queryOptions({
   queryKey: ['agents'],
-  queryFn: async () => (await api.agents.list.query({})).data,
+  queryFn: listAllAgents,
 })
 
-/** When each agent was called last, a day of UTC by its id. */
+/** Maps agent ids to the UTC day of the last call. */
 export const lastDaysQuery = queryOptions({
   queryKey: ['agents', 'last-days'],
   queryFn: async () => new Map((await api.usage.lastDays.query()).map(({ agent, day }) => [agent, day])),
@@ -21,7 +22,7 @@ export const agentQuery = (id: string) =>
 export const versionsQuery = (id: string) =>
   queryOptions({
     queryKey: ['agents', id, 'versions'],
-    queryFn: async () => (await api.agents.versions.query({ agent_id: id })).data,
+    queryFn: () => listAllVersions(id),
   })
 
 export const policyQuery = (id: string) =>
@@ -30,7 +31,7 @@ export const policyQuery = (id: string) =>
     queryFn: () => api.agents.modelPolicy.query({ agent_id: id }),
   })
 
-/** Every model that chats, by its provider and by the id a caller names. */
+/** Lists the chat models by provider and model id. */
 export const modelsQuery = queryOptions({
   queryKey: ['models'],
   queryFn: () => api.models.choices.query(),
@@ -43,7 +44,7 @@ export const definitionSchemaQuery = queryOptions({
   staleTime: Number.POSITIVE_INFINITY,
 })
 
-/** Only below the agent's own page, which has loaded it. */
+/** Returns the agent of the current page; works only below `AgentPage`, which loads it. */
 export function useAgent(): AgentDetail {
   const { agentId } = useParams({ from: '/shell/agents/$agentId' })
   return useSuspenseQuery(agentQuery(agentId)).data

@@ -1,4 +1,4 @@
-/** Agents to begin with: whole definitions, each showing something else of what one can say. */
+/** Lists the templates for new agents; each shows a different part of the definition format. */
 
 export interface Template {
   readonly id: string
@@ -20,7 +20,7 @@ instructions: |
   {
     id: 'support',
     title: 'Customer support',
-    about: 'Answers questions about a product and knows when to hand over to people.',
+    about: 'Answers product questions and hands over to a person when needed.',
     yaml: `name: Support
 instructions: |
   You help the customers of our shop with orders, deliveries and returns.
@@ -31,8 +31,8 @@ temperature: 0.3
 behavior:
   tone: friendly and calm
   rules:
-    - Answer in the language of the customer.
-    - Keep answers below 120 words.
+    - Answer in the customer's language.
+    - Keep answers under 120 words.
 
 # What visitors see in the chat window.
 embed:
@@ -46,12 +46,12 @@ embed:
   {
     id: 'site-guide',
     title: 'Site guide',
-    about: 'Uses the tools of the page it stands on: it can look things up and fill things in.',
+    about: "Uses the host page's tools to look things up and open pages.",
     yaml: `name: Site guide
 instructions: |
-  You guide visitors through this website. Use the tools of the page to find what they look for and to take them there; describe what you did in one sentence.
+  You guide visitors through this website. Use the page’s tools to find what they need and take them there. Describe what you did in one sentence.
 
-# Tools that the page itself offers. Only these may be called.
+# Tools that the page offers. The agent may call only these.
 pageTools:
   restricted:
     - search
@@ -65,15 +65,15 @@ embed:
   {
     id: 'analyst',
     title: 'Analyst with a tool',
-    about: 'Calls a tool with a schema for its arguments before it answers.',
+    about: 'Calls a tool with an argument schema before it answers.',
     yaml: `name: Analyst
 instructions: |
-  You answer questions about sales. Always call get_sales before you name a figure, and quote the period it is for.
+  You answer questions about sales. Always call get_sales before you name a figure, and state the period it covers.
 temperature: 0
 
 tools:
   - name: get_sales
-    description: Sums up the sales of a period.
+    description: Returns the total sales of a period.
     inputSchema:
       type: object
       properties:
@@ -91,10 +91,10 @@ tools:
   {
     id: 'editor',
     title: 'Text editor',
-    about: 'Improves what one writes, in a fixed style.',
+    about: 'Improves text in a fixed style.',
     yaml: `name: Text editor
 instructions: |
-  You improve texts. Keep the meaning and the language, shorten sentences, use the active voice. Answer with the improved text alone, without comments.
+  You improve the text you are given. Keep its meaning and language, shorten sentences and use the active voice. Answer with the improved text only, without comments.
 temperature: 0.4
 
 behavior:

@@ -1,6 +1,6 @@
 /**
- * Changes one value of a YAML text and leaves every other character as it is: comments, order, quotes, empty lines. What cannot
- * be done by cutting and pasting is done by the parser's own printer, which keeps comments.
+ * Changes one value in a YAML text and keeps all other characters, including comments, quotes and blank lines.
+ * Uses the parser's printer, which keeps only comments, for changes that text replacement cannot make.
  */
 import {
   type Document,
@@ -18,7 +18,7 @@ import {
 } from 'yaml'
 import { isSame, type Path, withValue } from './object-paths.ts'
 
-/** The text with that value at that place; `undefined` takes it out. The text must be YAML, and a mapping or empty. */
+/** Returns the text with `value` at `path`; `undefined` removes it. `text` must be empty or a YAML mapping. */
 export function editYaml(text: string, path: Path, value: unknown): string {
   const document = parseDocument(text, { keepSourceTokens: true })
   const wanted = withValue(document.toJS() ?? {}, path, value)
@@ -26,7 +26,7 @@ export function editYaml(text: string, path: Path, value: unknown): string {
   const says = (candidate: string) => isSame(parseDocument(candidate).toJS() ?? {}, wanted)
   if (edited !== undefined && says(edited)) return edited
   const printed = print(text, path, value)
-  // The printer forgets to indent some block texts that begin with spaces (yaml 2.9.1); quoted ones need none.
+  // yaml 2.9.1 does not indent some block scalars that start with spaces; quoted scalars avoid this.
   return says(printed) ? printed : print(text, path, value, { blockQuote: false })
 }
 
@@ -37,7 +37,7 @@ function print(text: string, path: Path, value: unknown, options: ToStringOption
   return document.toString({ lineWidth: 0, ...options })
 }
 
-/** Undefined where it cannot be done. */
+/** Replaces the value in the text; returns undefined when that is not possible. */
 function cutAndPaste(text: string, document: Document, path: Path, value: unknown): string | undefined {
   if (document.contents === null)
     return `${endLine(text)}${renderPair(path[0], nest(path.slice(1), value))}\n`
@@ -77,7 +77,7 @@ function change(
   return paste(text, start, end, rendered)
 }
 
-/** Where one line takes another's place, what stands around the value stays. */
+/** Returns a one-line replacement for a one-line value, which keeps the text around the value. */
 function shortValue(pair: Pair, key: string, rendered: string): { start: number; text: string } | undefined {
   const [start = 0, end = 0] = (isScalar(pair.value) ? pair.value.range : undefined) ?? []
   const prefix = `${key}: `
@@ -112,7 +112,7 @@ function insert(
   return `${endLine(text.slice(0, at))}${indent}${indentRest(rendered, indent)}\n${text.slice(at)}`
 }
 
-/** Multi-line texts stand as they are written; others keep their quotes. */
+/** Uses a block scalar for multi-line text, and keeps the quoting style of other text. */
 function styledLike({ value: old }: Pair, value: unknown): unknown {
   if (typeof value !== 'string') return value
   const scalar = new Scalar(value)
@@ -142,19 +142,19 @@ function renderItem(value: unknown): string {
 
 function paste(text: string, start: number, end: number, rendered: string): string {
   const indent = ' '.repeat(columnOf(text, start))
-  // A block text's range takes the end of its line along.
+  // The range of a block scalar includes its line break.
   const tail = text[end - 1] === '\n' ? '\n' : ''
   return text.slice(0, start) + indentRest(rendered, indent) + tail + text.slice(end)
 }
 
-/** Undefined when something else stands on the line. */
+/** Returns undefined when the line contains anything else. */
 function cutLines(text: string, start: number, end: number): string | undefined {
   const lineStart = start - columnOf(text, start)
   if (text.slice(lineStart, start).trim() !== '') return undefined
   return text.slice(0, lineStart) + text.slice(text[end - 1] === '\n' ? end : lineEnd(text, end))
 }
 
-/** Where a node ends: for a block collection where its last value does, so that comments below stay. */
+/** Returns the end of a node; a block collection ends with its last value, which keeps the comments below it. */
 function endOf(node: unknown): number | undefined {
   if (isCollection(node) && node.flow !== true && node.items.length > 0) {
     const last = node.items.at(-1)

@@ -1,11 +1,11 @@
-/** Copies a text, and says for two seconds that it did. */
+/** Copies a text and confirms it for two seconds. */
 import { Box, Button, type ButtonProps, Group, Text } from '@mantine/core'
 import { useClipboard } from '@mantine/hooks'
 import { Icon } from '../shell/icons.tsx'
 
 interface CopyProps extends Pick<ButtonProps, 'size' | 'variant'> {
   readonly text: string
-  /** What is copied, for the button's name. */
+  /** Names the copied text in the button's accessible name. */
   readonly what: string
 }
 
@@ -33,7 +33,7 @@ export function CodeBlock({ code, what }: { readonly code: string; readonly what
         </Text>
         <CopyButton text={code} what={what} />
       </Group>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <section tabIndex={0} aria-label={what}>
         <pre>{code}</pre>
       </section>

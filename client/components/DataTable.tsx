@@ -1,32 +1,32 @@
-/** A table of rows: on a phone either a card a row, or as wide as it is and pushed sideways. */
+/** Shows rows as a table; on a phone, as cards or as a table that scrolls sideways. */
 import './data-table.css'
 import { Button, Group } from '@mantine/core'
 import type { ReactNode } from 'react'
 
 export interface Column<T> {
-  /** Its head; unique within the table. */
+  /** Column header; unique within the table. */
   readonly name: string
   readonly render: (row: T) => ReactNode
   readonly isNumber?: boolean
-  /** The head is for screen readers alone: the cells say what they are. */
+  /** Shows the header to screen readers only. */
   readonly isBare?: boolean
 }
 
 interface DataTableProps<T> {
-  /** Names the table for those who do not see it. */
+  /** Accessible name of the table. */
   readonly label: string
   readonly columns: readonly Column<T>[]
   readonly rows: readonly T[]
   readonly keyOf: (row: T) => string
   readonly onPhone?: 'cards' | 'scroll'
-  /** The last line: what the rows add up to. */
+  /** Totals, shown as the last row. */
   readonly total?: T
 }
 
 export function DataTable<T>({ onPhone = 'cards', ...props }: DataTableProps<T>) {
   const { label, columns, rows, keyOf, total } = props
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
     <section className="panel data-table" data-phone={onPhone} tabIndex={0} aria-label={label}>
       <table aria-label={label}>
         <thead>
@@ -66,18 +66,18 @@ function Row<T>({ row, columns }: { readonly row: T; readonly columns: readonly 
 }
 
 interface PagerProps {
-  /** The entry after which this page begins; undefined on the first. */
+  /** Id of the item before this page; undefined on the first page. */
   readonly after: string | undefined
-  /** The last entry of this page, where older ones follow. */
+  /** Id of the last item of this page; undefined when there are no older items. */
   readonly next: string | undefined
   readonly onTurn: (after: string | undefined) => void
 }
 
-/** Nothing where there is one page only. */
+/** Renders nothing if there is only one page. */
 export function Pager({ after, next, onTurn }: PagerProps) {
   if (after === undefined && next === undefined) return null
   return (
-    <Group justify="flex-end" gap="xs" mt="sm" role="group" aria-label="Pages of the list">
+    <Group justify="flex-end" gap="xs" mt="sm" role="group" aria-label="Pagination">
       <Button variant="default" size="xs" disabled={after === undefined} onClick={() => onTurn(undefined)}>
         Newest
       </Button>
@@ -88,7 +88,7 @@ export function Pager({ after, next, onTurn }: PagerProps) {
   )
 }
 
-/** Where the next page begins, of a list as the server answers it. */
+/** Returns the `after` value of the next page, or undefined on the last page. */
 export function nextOf<T>(
   page: { readonly data: readonly T[]; readonly has_more: boolean } | undefined,
   idOf: (entry: T) => string,

@@ -1,4 +1,4 @@
-/** Dialogs: the window, its form, the confirmation, and the guard for unsaved changes. */
+/** Provides the dialog, its form, the confirmation dialog and the guard for unsaved changes. */
 import {
   Alert,
   Button,
@@ -21,14 +21,14 @@ interface DialogProps {
   readonly isOpen: boolean
   readonly onClose: () => void
   readonly size?: ModalRootProps['size']
-  /** Stands above other dialogs, whichever was opened first. */
+  /** Shows this dialog above all others, even those opened later. */
   readonly isAboveAll?: boolean
   readonly children: ReactNode
 }
 
 /**
- * The library's own head is a landmark of the page, which a dialog must not bring along. A large one hangs from the top, so that it
- * stays where it is while it grows.
+ * Renders its own header, because the library's header adds a page landmark. A large dialog is aligned to the top, so that it
+ * does not move while it grows.
  */
 export function Dialog({ title, isOpen, onClose, size = 'md', isAboveAll = false, children }: DialogProps) {
   useEscape(isOpen, onClose)
@@ -58,14 +58,14 @@ export function Dialog({ title, isOpen, onClose, size = 'md', isAboveAll = false
 interface FormProps {
   readonly onSubmit: () => Promise<unknown>
   readonly onCancel: () => void
-  /** On the button. */
+  /** Label of the submit button. */
   readonly action: string
   readonly isReady?: boolean
   readonly isDangerous?: boolean | undefined
   readonly children: ReactNode
 }
 
-/** Goes inside a `Dialog`. */
+/** Shows a form with submit and cancel buttons; must be inside a `Dialog`. */
 export function DialogForm({ onSubmit, onCancel, action, isReady = true, isDangerous, children }: FormProps) {
   const [problem, setProblem] = useState<string>()
   const [isBusy, setIsBusy] = useState(false)
@@ -114,12 +114,12 @@ interface ConfirmDialogProps {
   readonly title: string
   readonly isOpen: boolean
   readonly onClose: () => void
-  /** Resolves when it is done; a failure is shown, and the dialog stays. */
+  /** If it rejects, the dialog stays open and shows the error. */
   readonly onConfirm: () => Promise<unknown>
-  /** On the button. */
+  /** Label of the submit button. */
   readonly action: string
   readonly isDangerous?: boolean
-  /** What has to be typed first. */
+  /** Text that the user must type to confirm. */
   readonly typed?: string
   readonly children: ReactNode
 }
@@ -132,7 +132,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
   )
 }
 
-/** Lives as long as the dialog is open, so what was typed is gone the next time. */
+/** A separate component, so that closing the dialog discards the typed text. */
 function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children }: ConfirmDialogProps) {
   const [text, setText] = useState('')
   const confirm = async () => {
@@ -154,7 +154,7 @@ function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children 
         <TextInput
           label={
             <>
-              Type <Code>{typed}</Code> to go on
+              Type <Code>{typed}</Code> to confirm
             </>
           }
           data-autofocus
@@ -168,9 +168,9 @@ function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children 
 }
 
 interface LeaveGuardProps {
-  /** Read when the user leaves; another view of the same page does not count. */
+  /** Read when the user navigates; a change of the query string alone does not count. */
   readonly isDirty: RefObject<boolean>
-  /** What was changed, such as `this agent`. */
+  /** Names the changed object, such as `this agent`. */
   readonly what: string
 }
 
@@ -187,7 +187,7 @@ export function LeaveGuard({ isDirty, what }: LeaveGuardProps) {
       onClose={() => blocker.reset?.()}
     >
       <Stack gap="md">
-        <Text size="sm">Your changes to {what} are not saved, and would be lost.</Text>
+        <Text size="sm">Your changes to {what} are not saved and will be lost.</Text>
         <Group justify="flex-end" gap="xs">
           <Button variant="default" data-autofocus onClick={() => blocker.reset?.()}>
             Stay
@@ -201,7 +201,7 @@ export function LeaveGuard({ isDirty, what }: LeaveGuardProps) {
   )
 }
 
-/** How each openDialogs dialog is closed, the one on top last. */
+/** Close functions of the open dialogs, topmost last. */
 const openDialogs: (() => void)[] = []
 
 function useEscape(isOpen: boolean, onEscape: () => void): void {
@@ -221,7 +221,7 @@ function useEscape(isOpen: boolean, onEscape: () => void): void {
 
 function closeTop({ key, isComposing, target }: KeyboardEvent): void {
   if (key !== 'Escape' || isComposing) return
-  // The library's own mark of a list that is openDialogs, which closes first.
+  // The library sets this attribute while a dropdown is open; the dropdown must close first.
   if (target instanceof Element && target.getAttribute('data-mantine-stop-propagation') === 'true') return
   openDialogs.at(-1)?.()
 }

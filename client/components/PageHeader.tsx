@@ -1,4 +1,4 @@
-/** The head of a page: its title, what it is for, and what can be done. */
+/** Shows the title, description and actions of a page. */
 import { Group, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { useEffect } from 'react'
@@ -7,11 +7,11 @@ interface PageHeaderProps {
   readonly title: string
   readonly about?: ReactNode
   readonly children?: ReactNode
-  /** With tabs right below it. */
+  /** Reduces the margin for tabs directly below. */
   readonly isTight?: boolean
 }
 
-/** Names the page in the browser's tab as well. */
+/** Also sets the document title. */
 export function PageHeader({ title, about, children, isTight = false }: PageHeaderProps) {
   useTitle(title)
   return (

@@ -1,10 +1,10 @@
-/** What a view shows while there is nothing to show: waiting, empty, failed. */
+/** Shows the loading, empty and error states of a view. */
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { toFailure } from '../failure.ts'
 import { Icon, type IconName } from '../shell/icons.tsx'
 
-/** So many grey lines in the place of what is on its way, of the height it will have. */
+/** Shows placeholder rows at the expected height while data loads. */
 export function Loading({ what, rows = 4, height = 44 }: LoadingProps) {
   return (
     <Stack gap="xs" role="status" aria-label={`Loading ${what}`} aria-busy="true">
@@ -18,11 +18,11 @@ export function Loading({ what, rows = 4, height = 44 }: LoadingProps) {
 interface LoadingProps {
   readonly what: string
   readonly rows?: number
-  /** Pixels of each. */
+  /** Height of one row in pixels. */
   readonly height?: number
 }
 
-/** There is nothing yet: says what would be here, and what to do about it. */
+/** Explains what will be listed here and how to add it. */
 export function Empty({ icon, title, children, action }: EmptyProps) {
   return (
     <Stack className="panel" align="center" gap="xs" px="md" py={48} ta="center">
@@ -45,7 +45,7 @@ interface EmptyProps {
   readonly action?: ReactNode
 }
 
-/** What went wrong, in the server's words, and a way to try again. */
+/** Shows the server's error message and a retry button. */
 export function Failed({ error, what, retry }: FailedProps) {
   const { message, code } = toFailure(error)
   const isOffline = code === 'offline'
@@ -68,7 +68,7 @@ export function Failed({ error, what, retry }: FailedProps) {
 
 interface FailedProps {
   readonly error: unknown
-  /** What was asked for, such as `The agents`. */
+  /** Subject of the title, such as `The agents`. */
   readonly what: string
   readonly retry: () => void
 }

@@ -1,4 +1,4 @@
-/** A moment as its distance from now; the moment itself stands in its title. */
+/** Provides inline text components: a relative time and a router link. */
 
 import { Anchor, type AnchorProps } from '@mantine/core'
 import { createLink } from '@tanstack/react-router'

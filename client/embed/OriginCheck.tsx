@@ -1,4 +1,4 @@
-/** Which pages may show the agent, and what one on a given address would see. */
+/** Shows the allowed origins of an agent and checks a page URL against them. */
 import { Alert, Code, Group, List, Stack, Text, TextInput, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -22,11 +22,11 @@ export function OriginCheck({ agentId, agent }: OriginCheckProps) {
       <Group justify="space-between">
         <Title order={2}>Allowed origins</Title>
         <Link to="/agents/$agentId" params={{ agentId }} className="text-link">
-          Change them in the editor
+          Edit origins
         </Link>
       </Group>
       {origins.length === 0 ? (
-        <Text size="sm">Any site may show this agent: its definition names no origins.</Text>
+        <Text size="sm">Any site may embed this agent, because its definition lists no origins.</Text>
       ) : (
         <Group gap={6}>
           {origins.map((origin) => (
@@ -35,10 +35,14 @@ export function OriginCheck({ agentId, agent }: OriginCheckProps) {
         </Group>
       )}
       <TextInput
-        label="What would a page on this address see?"
+        label="Check a page URL"
         placeholder="https://www.example.com"
         value={address}
-        error={address.trim() !== '' && verdict === undefined ? 'is no address of a page' : undefined}
+        error={
+          address.trim() !== '' && verdict === undefined
+            ? 'Enter a page URL, such as https://www.example.com'
+            : undefined
+        }
         onChange={(event) => setAddress(event.currentTarget.value)}
       />
       <div aria-live="polite">
@@ -46,7 +50,7 @@ export function OriginCheck({ agentId, agent }: OriginCheckProps) {
           <Alert
             color={verdict.isShown ? 'green' : 'red'}
             icon={<Icon name={verdict.isShown ? 'check' : 'cross'} />}
-            title={verdict.isShown ? 'The chat is shown' : 'No chat is shown'}
+            title={verdict.isShown ? 'The chat is shown' : 'The chat is not shown'}
           >
             <Text size="sm">{verdict.reason}</Text>
             {verdict.isShown ? <WhatIsSeen agent={agent} /> : null}
@@ -64,11 +68,11 @@ function WhatIsSeen({ agent }: { readonly agent: PublicAgent }) {
       <List.Item>Title: {title}</List.Item>
       <List.Item>Greeting: {greeting ?? 'none'}</List.Item>
       {starters.length === 0 ? null : <List.Item>Starters: {starters.join(' · ')}</List.Item>}
-      <List.Item>Tools of the page it may use: {pageTools}</List.Item>
+      <List.Item>Page tools: {pageTools}</List.Item>
       {tools.length === 0 ? null : (
-        <List.Item>Names and schemas of its own tools: {tools.join(', ')}</List.Item>
+        <List.Item>Server tools (names and schemas): {tools.join(', ')}</List.Item>
       )}
-      <List.Item>The agent’s key, which may chat and nothing else. Never the instructions.</List.Item>
+      <List.Item>Agent key, for chat only. The instructions are never sent to the page.</List.Item>
     </List>
   )
 }
@@ -79,7 +83,7 @@ interface PublicAgent {
   readonly greeting: string | undefined
   readonly starters: readonly string[]
   readonly tools: readonly string[]
-  /** In words. */
+  /** Summary of the policy for page tools. */
   readonly pageTools: string
 }
 
@@ -107,6 +111,6 @@ function describePageTools(policy: unknown): string {
   const restricted = textsAt(policy, ['restricted'])
   if (restricted.length > 0) return `only ${restricted.join(', ')}`
   const blocked = textsAt(policy, ['blocked'])
-  if (blocked.length > 0) return `all but ${blocked.join(', ')}`
+  if (blocked.length > 0) return `all except ${blocked.join(', ')}`
   return 'restricted' in policy ? 'none' : 'all'
 }

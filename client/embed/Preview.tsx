@@ -1,4 +1,4 @@
-/** The widget as it will look, with what one can set of it. */
+/** Shows a live preview of the widget with controls for its appearance. */
 import { Alert, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput, Title } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { type RefObject, useEffect, useRef, useState } from 'react'
@@ -47,7 +47,7 @@ function Stage({
   return (
     <div className="preview-stage preview-hint">
       <Text size="sm" c="dimmed" ta="center" p="xl">
-        The button is at the bottom of this window, as it would be on your page.
+        The chat button is at the bottom of this window, as it will be on your page.
       </Text>
     </div>
   )
@@ -65,7 +65,7 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
   return (
     <Stack gap="sm">
       <SegmentedControl
-        aria-label="Theme of the widget"
+        aria-label="Widget theme"
         data={[
           { value: 'auto', label: 'Auto' },
           { value: 'light', label: 'Light' },
@@ -83,10 +83,10 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
       />
       <LookText name="title" label="Title" looks={looks} set={set} />
       <LookText name="greeting" label="Greeting" looks={looks} set={set} />
-      <LookText name="welcomeMessage" label="Welcome" looks={looks} set={set} />
+      <LookText name="welcomeMessage" label="Welcome message" looks={looks} set={set} />
       <LookText name="placeholder" label="Placeholder" looks={looks} set={set} />
       <Switch
-        label="As a button above the page"
+        label="Show as a floating button"
         checked={isFloating}
         onChange={(event) => onFloat(event.currentTarget.checked)}
       />
@@ -102,7 +102,7 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
         />
       ) : null}
       <Switch
-        label="Opens by itself"
+        label="Open automatically"
         checked={looks.autoOpen}
         onChange={(event) => set({ autoOpen: event.currentTarget.checked })}
       />
@@ -110,11 +110,11 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
   )
 }
 
-/** What the widget shows where nothing is set. */
+/** Placeholders that describe the default of each text. */
 const withoutText = {
-  title: 'the agent’s own',
-  greeting: 'the agent’s own',
-  welcomeMessage: 'none; shown above an empty chat',
+  title: 'From the definition',
+  greeting: 'From the definition',
+  welcomeMessage: 'None (shown above an empty chat)',
   placeholder: 'Type a message...',
 } as const
 
@@ -155,25 +155,26 @@ const loaderPath = '/embed/parley.js'
 async function loadWidget(): Promise<WidgetApi> {
   window.ParleyChatConfig ??= { autoMount: false }
   await import(/* @vite-ignore */ loaderPath)
-  if (window.ParleyChat === undefined) throw new Error('The widget could not be loaded.')
+  if (window.ParleyChat === undefined)
+    throw new Error('The widget could not be loaded. Reload the page to try again.')
   return window.ParleyChat
 }
 
 interface WidgetPlace {
   readonly agentKey: string
-  /** The id of the element it lives in; above the page without. */
+  /** Id of the container element; without it the widget floats above the page. */
   readonly containerId: string | undefined
   readonly looks: RefObject<Looks>
 }
 
-/** Shows the widget for as long as the component is there; says what went wrong. */
+/** Mounts the widget for the component's lifetime; returns the error message if loading fails. */
 function useWidget({ agentKey, containerId, looks }: WidgetPlace): string | undefined {
   const [problem, setProblem] = useState<string>()
   useEffect(() => {
-    let isGone = false
+    let isUnmounted = false
     loadWidget()
       .then((widget) => {
-        if (isGone) return
+        if (isUnmounted) return
         widget.mount({
           ...toOptions(looks.current),
           apiKey: agentKey,
@@ -184,19 +185,18 @@ function useWidget({ agentKey, containerId, looks }: WidgetPlace): string | unde
       })
       .catch((thrown: Error) => setProblem(thrown.message))
     return () => {
-      isGone = true
+      isUnmounted = true
       window.ParleyChat?.destroy()
     }
   }, [agentKey, containerId, looks])
   return problem
 }
 
-/** Lets the widget that is shown follow the controls. */
 function configureWidget(looks: Looks): void {
   window.ParleyChat?.configure(toOptions(looks))
 }
 
-/** An empty text means the agent's own. */
+/** Omits empty texts, so that the widget shows those of the definition. */
 function toOptions(looks: Looks): object {
   const { theme, position, primaryColor } = looks
   return { theme, position, primaryColor, ...Object.fromEntries(listChanges(looks)) }

@@ -1,4 +1,4 @@
-/** How the widget is to look, and the code that makes a page show it so. */
+/** Describes the widget's appearance and renders the code that embeds it. */
 
 export interface Looks {
   readonly theme: 'light' | 'dark' | 'auto'
@@ -11,7 +11,7 @@ export interface Looks {
   readonly autoOpen: boolean
 }
 
-/** The widget's own defaults: what is like them is left out of the code. */
+/** The widget's defaults, which the code omits. */
 export const defaultLooks: Looks = {
   theme: 'auto',
   position: 'bottom-right',
@@ -23,7 +23,7 @@ export const defaultLooks: Looks = {
   autoOpen: false,
 }
 
-/** What differs from the defaults. */
+/** Lists the options that differ from the defaults. */
 export function listChanges(looks: Looks): [name: keyof Looks, value: string | boolean][] {
   return (Object.entries(looks) as [keyof Looks, string | boolean][]).filter(
     ([name, value]) => value !== defaultLooks[name],
@@ -31,7 +31,7 @@ export function listChanges(looks: Looks): [name: keyof Looks, value: string | b
 }
 
 interface Embedding {
-  /** Of this server. */
+  /** Origin of this server. */
   readonly origin: string
   readonly agentKey: string
   readonly looks: Looks

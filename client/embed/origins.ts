@@ -6,7 +6,7 @@ interface Verdict {
 }
 
 /**
- * What becomes of the widget on a page of that address; undefined when it is none. The own origin is always in the list.
+ * Reports whether a page may show the widget; returns undefined if `address` is not a page URL. `ownOrigin` is always allowed.
  * See Content Security Policy 3, 6.7.2.8 (Does url match expression in origin with redirect count?).
  */
 export function checkPage(
@@ -17,17 +17,18 @@ export function checkPage(
   const page = toUrl(address)
   if (page === undefined) return undefined
   if (origins.length === 0)
-    return { isShown: true, reason: 'The agent names no origins, so every site may show it.' }
-  if (page.origin === ownOrigin) return { isShown: true, reason: 'It is this server’s own origin.' }
+    return { isShown: true, reason: 'The agent lists no origins, so any site may embed it.' }
+  if (page.origin === ownOrigin)
+    return { isShown: true, reason: 'The origin of this server is always allowed.' }
   const match = origins.find((origin) => matches(origin, page))
-  if (match !== undefined) return { isShown: true, reason: `The list has ${match}.` }
+  if (match !== undefined) return { isShown: true, reason: `The list includes ${match}.` }
   return {
     isShown: false,
-    reason: `${page.origin} is not in the list: the browser refuses the frame, and the visitor sees no chat.`,
+    reason: `${page.origin} is not in the list. The browser blocks the frame, so visitors see no chat.`,
   }
 }
 
-/** A bare host is meant with https. */
+/** Reads a bare host name as https. */
 function toUrl(address: string): URL | undefined {
   const text = address.trim()
   try {
@@ -53,7 +54,7 @@ function matches(origin: string, page: URL): boolean {
   )
 }
 
-/** A list that says http means https on its own port as well. */
+/** An http origin with the default port also allows https with the default port. */
 function isStandard(port: string, page: URL): boolean {
   return (port === '' || port === '80') && page.port === ''
 }

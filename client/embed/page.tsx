@@ -1,4 +1,4 @@
-/** How an agent gets onto a page: the code, a preview, and who may show it. */
+/** Shows how to embed an agent: the code, a preview and the allowed origins. */
 import { Stack, Tabs, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
@@ -52,23 +52,23 @@ function Snippets({ agentId, agentKey, looks }: SnippetsProps) {
         <Tabs.List mb="sm">
           <Tabs.Tab value="script">Script</Tabs.Tab>
           <Tabs.Tab value="react">React</Tabs.Tab>
-          <Tabs.Tab value="api">Plain API</Tabs.Tab>
+          <Tabs.Tab value="api">API</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="script">
-          <CodeBlock what="Before the end of the page’s body" code={renderScript(embedding)} />
+          <CodeBlock what="Script for the end of the page body" code={renderScript(embedding)} />
         </Tabs.Panel>
         <Tabs.Panel value="react">
-          <CodeBlock what="A component" code={renderReact(embedding)} />
+          <CodeBlock what="React component" code={renderReact(embedding)} />
         </Tabs.Panel>
         <Tabs.Panel value="api">
-          <CodeBlock what="A call from anywhere" code={renderCurl(embedding)} />
+          <CodeBlock what="API request" code={renderCurl(embedding)} />
         </Tabs.Panel>
       </Tabs>
       <Text size="xs" c="dimmed">
-        The agent’s key may be public: it can chat with this agent and nothing else. Limit who uses it by
-        origins and by the budget of the model policy, or{' '}
+        The agent key may be public: it can only chat with this agent. To limit its use, set allowed origins
+        and a budget in the model policy, or{' '}
         <TextLink to="/keys" search={{ tab: 'agent', agent: agentId }} underline="always" inherit>
-          give it a new one
+          rotate the key
         </TextLink>
         .
       </Text>

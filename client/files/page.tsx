@@ -1,4 +1,4 @@
-/** Stored files: what they are for, how large they are, to be taken along or removed. */
+/** Lists stored files, and downloads and deletes them. */
 import { Button, Group, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
@@ -24,7 +24,7 @@ export function FilesPage() {
   })
   return (
     <>
-      <PageHeader title="Files" about="What was stored over the files API with the key you work with." />
+      <PageHeader title="Files" about="Files stored through the files API with your active key." />
       {error !== null && data === undefined ? (
         <Failed error={error} what="The files" retry={() => void refetch()} />
       ) : null}
@@ -43,7 +43,7 @@ export function FilesPage() {
 function NoFiles({ isFirst }: { readonly isFirst: boolean }) {
   return (
     <Empty icon="files" title={isFirst ? 'No files yet' : 'No older files'}>
-      Files come with POST /v1/files; every official OpenAI client can send them.
+      Upload files with POST /v1/files or with any official OpenAI client.
     </Empty>
   )
 }
@@ -71,14 +71,14 @@ function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
         keyOf={({ id }) => id}
       />
       <ConfirmDialog
-        title="Delete this file"
+        title="Delete file"
         isOpen={deleted !== undefined}
         onClose={() => setDeleted(undefined)}
         onConfirm={remove}
         action="Delete"
         isDangerous
       >
-        <bdi>{deleted?.filename}</bdi> is gone for good.
+        <bdi>{deleted?.filename}</bdi> will be deleted permanently.
       </ConfirmDialog>
     </>
   )
@@ -97,8 +97,8 @@ const columns: readonly Column<StoredFile>[] = [
   { name: 'Size', isNumber: true, render: ({ bytes }) => renderSize(bytes) },
   { name: 'Created', render: ({ created_at: at }) => <Ago seconds={at} /> },
   {
-    name: 'Goes',
-    render: ({ expires_at: at }) => (at === undefined ? 'when deleted' : <Ago seconds={at} />),
+    name: 'Expires',
+    render: ({ expires_at: at }) => (at === undefined ? 'Never' : <Ago seconds={at} />),
   },
 ]
 

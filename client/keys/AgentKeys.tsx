@@ -1,4 +1,4 @@
-/** The keys of the agents, which may stand in web pages: shown when asked for, and given new secrets. */
+/** Lists agent keys, which web pages may contain, and reveals, copies and rotates them. */
 import { Button, Code, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useSearch } from '@tanstack/react-router'
@@ -19,11 +19,11 @@ export function AgentKeys() {
   const [rotated, setRotated] = useState<AgentListItem>()
   if (error !== null && data === undefined)
     return <Failed error={error} what="The agents" retry={() => void refetch()} />
-  if (data === undefined) return <Loading what="the agents' keys" />
+  if (data === undefined) return <Loading what="agent keys" />
   if (data.length === 0) {
     return (
       <Empty icon="keys" title="No agent keys">
-        Every agent gets a key of its own when it is created.
+        Each agent gets its own key when you create it.
       </Empty>
     )
   }
@@ -61,7 +61,7 @@ export function AgentKeys() {
         keyOf={({ id }) => id}
       />
       <Dialog
-        title={`A new key for ${rotated?.name}`}
+        title={`Rotate the key of ${rotated?.name}`}
         isOpen={rotated !== undefined}
         onClose={() => setRotated(undefined)}
       >
@@ -75,11 +75,10 @@ export function AgentKeys() {
   )
 }
 
-/** The way from one key to all of them. */
 function AllKeysLink() {
   return (
     <TextLink to="/keys" search={{ tab: 'agent' }} size="sm" display="inline-block" mb="sm">
-      Show the keys of all agents
+      Show all agent keys
     </TextLink>
   )
 }
@@ -104,8 +103,8 @@ function AgentKeyActions({ agent, isShown, onShow, onRotate }: AgentKeyActionsPr
         {isShown ? 'Hide' : 'Reveal'}
       </Button>
       <CopyButton text={key} what={`the key of ${name}`} />
-      <Button variant="default" size="xs" aria-label={`New key for ${name}`} onClick={onRotate}>
-        New key…
+      <Button variant="default" size="xs" aria-label={`Rotate the key of ${name}`} onClick={onRotate}>
+        Rotate…
       </Button>
     </Group>
   )

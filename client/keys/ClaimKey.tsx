@@ -1,4 +1,4 @@
-/** Makes a parent key one's own that one knows: first what would move is shown, then it moves. */
+/** Claims a parent key: previews the data that will move, then moves it. */
 import { Alert, List, PasswordInput, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
 import { DialogForm } from '../components/Dialog.tsx'
@@ -16,17 +16,17 @@ export function ClaimKey({ onClose }: { readonly onClose: () => void }) {
       onClose()
     }
     return (
-      <DialogForm onSubmit={claim} onCancel={onClose} action="Claim and move">
+      <DialogForm onSubmit={claim} onCancel={onClose} action="Claim key">
         <WhatMoves {...preview} />
       </DialogForm>
     )
   }
   const look = async () => setPreview(await previewClaim(key))
   return (
-    <DialogForm onSubmit={look} onCancel={onClose} action="See what moves" isReady={key.trim() !== ''}>
+    <DialogForm onSubmit={look} onCancel={onClose} action="Preview claim" isReady={key.trim() !== ''}>
       <PasswordInput
         label="Parent key"
-        description="The whole key, from svc_ to its end. Whoever knows it may claim it, once."
+        description="The full key, which starts with svc_. A key can be claimed only once."
         placeholder="svc_…"
         data-autofocus
         autoComplete="off"
@@ -42,8 +42,8 @@ function WhatMoves({ parent_key: parentKey, moved }: ClaimPreview) {
   const lines = [
     [agents, renderCount(agents, 'agent')],
     [files, renderCount(files, 'file')],
-    [artifacts, renderCount(artifacts, 'upload')],
-    [calls, `${renderCount(calls, 'call')} of usage on ${renderCount(days, 'day')}`],
+    [artifacts, renderCount(artifacts, 'artifact')],
+    [calls, `Usage of ${renderCount(calls, 'call')} on ${renderCount(days, 'day')}`],
   ] as const
   const shown = lines.filter(([count]) => count > 0)
   return (
@@ -53,12 +53,12 @@ function WhatMoves({ parent_key: parentKey, moved }: ClaimPreview) {
         <Text span ff="monospace" size="sm">
           {parentKey}
         </Text>{' '}
-        becomes yours, and the one you work with.
+        becomes yours and your active key.
       </Text>
       {shown.length === 0 ? (
-        <Text size="sm">Nothing moves: your automatic key owns nothing.</Text>
+        <Text size="sm">Nothing moves, because your automatic key owns nothing.</Text>
       ) : (
-        <Alert color="indigo" title="This moves to it from your automatic key">
+        <Alert color="indigo" title="Moves from your automatic key">
           <List size="sm">
             {shown.map(([, line]) => (
               <List.Item key={line}>{line}</List.Item>
@@ -67,7 +67,7 @@ function WhatMoves({ parent_key: parentKey, moved }: ClaimPreview) {
         </Alert>
       )}
       <Text size="sm" c="dimmed">
-        Your automatic key ends with that. Keys of agents go on working.
+        Your automatic key will be revoked. Agent keys keep working.
       </Text>
     </Stack>
   )

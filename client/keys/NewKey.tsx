@@ -23,7 +23,7 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
     <DialogForm onSubmit={create} onCancel={onClose} action="Create" isReady={name.trim() !== ''}>
       <TextInput
         label="Name"
-        description="So that you know later what it is for"
+        description="Helps you recognize the key later"
         placeholder="Web shop, production"
         data-autofocus
         maxLength={200}
@@ -36,16 +36,16 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
 }
 
 const overlaps = [
-  { value: '0', label: 'Stops at once' },
-  { value: '3600', label: 'Works for an hour more' },
-  { value: '86400', label: 'Works for a day more' },
-  { value: '604800', label: 'Works for a week more' },
-  { value: '2592000', label: 'Works for 30 days more' },
+  { value: '0', label: 'Stops working immediately' },
+  { value: '3600', label: 'Works for 1 more hour' },
+  { value: '86400', label: 'Works for 1 more day' },
+  { value: '604800', label: 'Works for 1 more week' },
+  { value: '2592000', label: 'Works for 30 more days' },
 ]
 
 interface RotateKeyProps {
   readonly rotate: (overlapSeconds: number) => Promise<NewKey>
-  /** Nobody can read the new secret again. */
+  /** The new secret cannot be read again later. */
   readonly isShownOnce: boolean
   readonly onClose: () => void
 }
@@ -60,10 +60,10 @@ export function RotateKey({ rotate, isShownOnce, onClose }: RotateKeyProps) {
     await refreshAll()
   }
   return (
-    <DialogForm onSubmit={submit} onCancel={onClose} action="Make a new secret" isDangerous={overlap === '0'}>
+    <DialogForm onSubmit={submit} onCancel={onClose} action="Rotate key" isDangerous={overlap === '0'}>
       <NativeSelect
-        label="The present secret"
-        description="Time to put the new one wherever the present one is used"
+        label="Current key"
+        description="Choose how long the current key keeps working while you replace it."
         data={overlaps}
         value={overlap}
         onChange={(event) => setOverlap(event.currentTarget.value)}
@@ -74,7 +74,7 @@ export function RotateKey({ rotate, isShownOnce, onClose }: RotateKeyProps) {
 
 interface NewKeyNoticeProps {
   readonly made: NewKey
-  /** Nobody can read it again. */
+  /** The key cannot be read again later. */
   readonly isShownOnce: boolean
   readonly onClose: () => void
 }
@@ -83,18 +83,18 @@ function NewKeyNotice({ made, isShownOnce, onClose }: NewKeyNoticeProps) {
   return (
     <Stack gap="md">
       {isShownOnce ? (
-        <Alert color="yellow" icon={<Icon name="warning" />} title="Copy it now">
+        <Alert color="yellow" icon={<Icon name="warning" />} title="Copy the key now">
           This is the only time the key is shown. Keep it on your server, never in a web page.
         </Alert>
       ) : null}
       <div className="new-key">
-        <CodeBlock code={made.key} what="The new key" />
+        <CodeBlock code={made.key} what="New key" />
       </div>
       {made.previousValidUntil === undefined ? null : (
         <Text size="sm">
           {made.previousValidUntil * 1_000 <= Date.now()
-            ? 'The key before it has stopped working.'
-            : `The key before it works until ${renderMoment(made.previousValidUntil)}.`}
+            ? 'The previous key has stopped working.'
+            : `The previous key works until ${renderMoment(made.previousValidUntil)}.`}
         </Text>
       )}
       <Group justify="flex-end">
@@ -104,14 +104,14 @@ function NewKeyNotice({ made, isShownOnce, onClose }: NewKeyNoticeProps) {
   )
 }
 
-/** A key that was just made, or got a new secret. */
+/** A key that was just created or rotated. */
 export interface NewKey {
   readonly key: string
-  /** Unix seconds until which the secret before it keeps working. */
+  /** Unix seconds until which the previous secret keeps working. */
   readonly previousValidUntil?: number
 }
 
-/** Nearly everything on the pages belongs to a key, so all of it is asked for again. */
+/** Refetches all data, because nearly all of it belongs to a key. */
 export function useRefreshAll(): () => Promise<void> {
   const queries = useQueryClient()
   return () => queries.invalidateQueries()
@@ -121,13 +121,13 @@ async function createKey(name: string): Promise<NewKey> {
   return { key: (await api.manager.createKey.mutate({ name })).key }
 }
 
-/** The secret before it works for that many seconds more. */
+/** The previous secret keeps working for `overlapSeconds`. */
 export async function rotateParentKey(id: string, overlapSeconds: number): Promise<NewKey> {
   const answer = await api.manager.rotateKey.mutate({ parent_key_id: id, overlap_seconds: overlapSeconds })
   return { key: answer.key, previousValidUntil: answer.previous_valid_until }
 }
 
-/** The secret before it works for that many seconds more. */
+/** The previous secret keeps working for `overlapSeconds`. */
 export async function rotateAgentKey(id: string, overlapSeconds: number): Promise<NewKey> {
   const answer = await api.agents.rotateKey.mutate({ agent_id: id, overlap_seconds: overlapSeconds })
   return { key: answer.agent_key, previousValidUntil: answer.previous_valid_until }

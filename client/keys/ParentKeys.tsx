@@ -1,4 +1,4 @@
-/** One's parent keys: made, chosen, given new secrets, ended, claimed. */
+/** Lists the user's parent keys, and creates, selects, rotates, revokes and claims them. */
 import { ActionIcon, Badge, Button, Group, Menu, Text } from '@mantine/core'
 import { useState } from 'react'
 import { type Column, DataTable } from '../components/DataTable.tsx'
@@ -21,15 +21,15 @@ export function ParentKeys() {
     <>
       <Group justify="flex-end" gap="xs" mb="sm">
         <Button variant="default" onClick={() => setDoing('claim')}>
-          Claim a key
+          Claim key
         </Button>
         <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setDoing('create')}>
-          Create a key
+          Create key
         </Button>
       </Group>
       {keys.length === 0 ? (
         <Empty icon="keys" title="No parent keys">
-          Create one for your server, or claim one that you know.
+          Create a key for your server, or claim an existing one.
         </Empty>
       ) : (
         <DataTable label="Parent keys" columns={columnsOf(setDoing)} rows={keys} keyOf={({ id }) => id} />
@@ -53,7 +53,7 @@ function columnsOf(setDoing: (doing: Doing) => void): Column<Key>[] {
     { name: 'Created', render: ({ created_at }) => <Ago seconds={created_at} /> },
     {
       name: 'Last used',
-      render: ({ last_used_at: at }) => (at === null ? 'never' : <Ago seconds={at} />),
+      render: ({ last_used_at: at }) => (at === null ? 'Never' : <Ago seconds={at} />),
     },
     { name: 'Actions', isBare: true, render: (key) => <KeyMenu keyRow={key} setDoing={setDoing} /> },
   ]
@@ -74,7 +74,7 @@ function KeyName({ name, is_active: isActive, is_automatic: isAutomatic }: Key) 
         <Badge
           variant="default"
           tt="none"
-          title="It was made when you came first, and ends when you claim another"
+          title="Created when you first signed in, and revoked when you claim another key"
         >
           Automatic
         </Badge>
@@ -93,8 +93,8 @@ function KeyMenu({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doi
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {key.is_active ? null : <Menu.Item onClick={() => choose.mutate(key.id)}>Work with it</Menu.Item>}
-        <Menu.Item onClick={() => setDoing({ rotate: key })}>New secret…</Menu.Item>
+        {key.is_active ? null : <Menu.Item onClick={() => choose.mutate(key.id)}>Make active</Menu.Item>}
+        <Menu.Item onClick={() => setDoing({ rotate: key })}>Rotate…</Menu.Item>
         <Menu.Item c="var(--parley-bad)" onClick={() => setDoing({ revoke: key })}>
           Revoke…
         </Menu.Item>
@@ -109,13 +109,13 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
   const revoked = typeof doing === 'object' && 'revoke' in doing ? doing.revoke : undefined
   return (
     <>
-      <Dialog title="Create a parent key" isOpen={doing === 'create'} onClose={onClose}>
+      <Dialog title="Create parent key" isOpen={doing === 'create'} onClose={onClose}>
         <CreateKey onClose={onClose} />
       </Dialog>
-      <Dialog title="Claim a parent key" isOpen={doing === 'claim'} onClose={onClose}>
+      <Dialog title="Claim parent key" isOpen={doing === 'claim'} onClose={onClose}>
         <ClaimKey onClose={onClose} />
       </Dialog>
-      <Dialog title={`A new secret for ${rotated?.name}`} isOpen={rotated !== undefined} onClose={onClose}>
+      <Dialog title={`Rotate ${rotated?.name}`} isOpen={rotated !== undefined} onClose={onClose}>
         <RotateKey
           rotate={(seconds) => rotateParentKey(rotated?.id ?? '', seconds)}
           isShownOnce
@@ -127,11 +127,11 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
         isOpen={revoked !== undefined}
         onClose={onClose}
         onConfirm={() => revokeKey(revoked?.id ?? '').then(refreshAll)}
-        action="Revoke for good"
+        action="Revoke key"
         isDangerous
         typed={revoked?.name ?? ''}
       >
-        The key and the keys of all its agents stop working at once, everywhere. Nobody can bring them back.
+        This key and the keys of all its agents stop working immediately. This cannot be undone.
       </ConfirmDialog>
     </>
   )

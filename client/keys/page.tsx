@@ -1,4 +1,4 @@
-/** Parent keys, with which servers call, and agent keys, which stand in web pages. */
+/** Shows parent keys, which servers use, and agent keys, which web pages use. */
 import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
@@ -15,7 +15,7 @@ export function KeysPage() {
     <>
       <PageHeader
         title="Keys"
-        about="A parent key owns agents, files and uploads, and stays on your servers. An agent key reaches one agent, and may stand in a web page."
+        about="A parent key owns agents, files and artifacts, and must stay on your server. An agent key gives access to one agent and may be used in a web page."
       />
       <Tabs value={tab} onChange={(value) => void choose(value)} keepMounted={false}>
         <Tabs.List mb="md">

@@ -1,4 +1,4 @@
-/** What an agent may use, as its owner decides it. */
+/** Edits the model policy of an agent. */
 import {
   ActionIcon,
   Alert,
@@ -62,13 +62,13 @@ function DefaultField({ models, draft, change }: PartProps & Pick<PolicyFormProp
   return (
     <Select
       label="Default model"
-      description="Answers when the caller names none; otherwise the definition’s model, then the server’s default."
-      placeholder="None: as the definition says"
+      description="Used when a request names no model. If empty: the definition’s model, then the server’s default."
+      placeholder="None (use the definition’s model)"
       data={listOptions(models, chosen == null ? [] : [chosen])}
       value={chosen == null ? null : toValue(chosen)}
       searchable
       clearable
-      clearButtonProps={{ 'aria-label': 'Choose none' }}
+      clearButtonProps={{ 'aria-label': 'Clear default model' }}
       onChange={(value) =>
         change({ default_model: value === null ? null : (fromValue(value) as typeof chosen) })
       }
@@ -82,8 +82,8 @@ function AllowedField({ models, draft, change }: PartProps & Pick<PolicyFormProp
   return (
     <MultiSelect
       label="Allowed models"
-      description="Without any, all are allowed."
-      placeholder={chosen.length === 0 ? 'All of them' : undefined}
+      description="Leave empty to allow all models."
+      placeholder={chosen.length === 0 ? 'All models' : undefined}
       data={listOptions([...providers, ...models], chosen)}
       value={chosen.map(toValue)}
       searchable
@@ -97,7 +97,7 @@ function Limits({ policy, draft, change }: PartProps & Pick<PolicyFormProps, 'po
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }}>
       <TokensField
-        label="Longest answer"
+        label="Maximum answer length"
         value={draft.max_output_tokens}
         onChange={(value) => change({ max_output_tokens: value })}
         used={null}
@@ -130,7 +130,7 @@ function TokensField({ label, value, used, onChange }: TokensFieldProps) {
     <div>
       <NumberInput
         label={label}
-        description="In tokens."
+        description="In tokens"
         placeholder="No limit"
         min={0}
         allowDecimal={false}
@@ -195,8 +195,8 @@ function FallbacksField({ models, value, onChange }: FallbacksFieldProps) {
       ))}
       <Select
         label="Fallback models"
-        description="Tried in this order when a model fails before its first word."
-        placeholder={left.length === 0 ? 'Every model is in the list' : 'Add a model'}
+        description="Tried in this order when a model fails before it starts to answer."
+        placeholder={left.length === 0 ? 'All models added' : 'Add model'}
         data={left}
         value={null}
         searchable

@@ -1,4 +1,4 @@
-/** Which models an agent may use: what one decides, and what follows from it. */
+/** Shows the model policy of an agent, and the models that result from it. */
 
 import { Badge, Group, List, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
@@ -26,7 +26,7 @@ function Policy({ policy }: { readonly policy: ModelPolicy }) {
   return (
     <>
       {error === null ? null : (
-        <Failed error={error} what="The models to choose from" retry={() => void refetch()} />
+        <Failed error={error} what="The list of models" retry={() => void refetch()} />
       )}
       <div className="two-columns">
         <PolicyForm policy={policy} editing={editing} models={models} />
@@ -38,9 +38,9 @@ function Policy({ policy }: { readonly policy: ModelPolicy }) {
 }
 
 const reasons: Readonly<Record<ModelPolicy['source'], string>> = {
-  policy: 'the policy names it as the default',
-  yaml: 'the definition names it, and the policy allows it',
-  none: 'neither policy nor definition names one: it is the server’s default, or the first that is allowed',
+  policy: 'the policy sets it as the default',
+  yaml: 'the definition names it and the policy allows it',
+  none: 'neither the policy nor the definition names a model, so this is the server’s default or the first allowed model',
 }
 
 function Effective({ policy }: { readonly policy: ModelPolicy }) {
@@ -50,7 +50,7 @@ function Effective({ policy }: { readonly policy: ModelPolicy }) {
     <Stack gap="sm" component="section" className="panel" p="md" aria-label="In effect now">
       <Title order={2}>In effect now</Title>
       {models.length === 0 ? (
-        <Text size="sm">No model can be used: what the policy allows is not there.</Text>
+        <Text size="sm">No model is available. Allow a model that the server offers.</Text>
       ) : null}
       <List type="ordered" spacing="xs" size="sm" className="effective">
         {models
@@ -67,8 +67,8 @@ function Effective({ policy }: { readonly policy: ModelPolicy }) {
               </Group>
               <Text size="xs" c="dimmed">
                 {model.role === 'default'
-                  ? `Answers when the caller names none: ${reasons[source]}.`
-                  : 'Tried when the ones above fail before their first word.'}
+                  ? `Used when a request names no model: ${reasons[source]}.`
+                  : 'Tried when the models above fail before they start to answer.'}
               </Text>
             </List.Item>
           ))}
@@ -76,7 +76,7 @@ function Effective({ policy }: { readonly policy: ModelPolicy }) {
       {others.length === 0 ? null : (
         <>
           <Text size="sm">
-            A caller may also name {allowed.length === 0 ? 'any other' : 'these, which the policy allows'}:
+            Requests may also name {allowed.length === 0 ? 'any other model' : 'these allowed models'}:
           </Text>
           <Text size="sm" c="dimmed">
             {others.map(toLabel).join(', ')}

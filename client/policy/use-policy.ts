@@ -1,4 +1,4 @@
-/** The model policy as it is edited, and how it is saved. */
+/** Holds the edited model policy and saves it. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { policyQuery } from '../agents/queries.ts'
@@ -8,7 +8,7 @@ import { problemOf } from '../failure.ts'
 
 type Body = Omit<Inputs['agents']['replaceModelPolicy'], 'agent_id'>
 
-/** What one can change of a policy. */
+/** The editable part of a policy. */
 export type PolicyDraft = Required<
   Pick<Body, 'default_model' | 'allowed_models' | 'fallback_models' | 'max_output_tokens' | 'budget'>
 >
@@ -55,7 +55,7 @@ export function usePolicy(saved: ModelPolicy): PolicyEditing {
 
 interface Named {
   readonly provider: string
-  /** All of the provider's without it. */
+  /** Absent to name all models of the provider. */
   readonly model?: string | null | undefined
 }
 
@@ -69,15 +69,15 @@ export function fromValue(value: string): { provider: string; model?: string } {
 }
 
 export function toLabel({ provider, model }: Named): string {
-  return model == null ? `All of ${provider}` : `${provider}/${model}`
+  return model == null ? `All models of ${provider}` : `${provider}/${model}`
 }
 
-/** Those that are offered, and those that were chosen and are not offered any more. */
+/** Returns the offered models, followed by chosen models that are no longer offered. */
 export function listOptions(offered: readonly Named[], chosen: readonly Named[]) {
   const values = new Set(offered.map(toValue))
   const gone = chosen.filter((one) => !values.has(toValue(one)))
   return [
     ...offered.map((one) => ({ value: toValue(one), label: toLabel(one) })),
-    ...gone.map((one) => ({ value: toValue(one), label: `${toLabel(one)} (not there now)` })),
+    ...gone.map((one) => ({ value: toValue(one), label: `${toLabel(one)} (unavailable)` })),
   ]
 }

@@ -1,48 +1,47 @@
-/** `parley/client`: a typed client of a running Parley, for programs and pages. */
+/** Exports `parley/client`, a typed tRPC client for programs and web pages. */
 import { createTRPCClient, type TRPCClient } from '@trpc/client'
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import type { AppRouter } from '../../src/server/api.ts'
-import { createDoorLink } from './link.ts'
+import { createApiLink } from './link.ts'
 
 export { isTRPCClientError, TRPCClientError } from '@trpc/client'
 
 export type { AppRouter }
 
-/** What each operation takes, by module and verb. */
+/** Input types of the operations, by module and verb. */
 export type Inputs = inferRouterInputs<AppRouter>
-/** What each operation answers. */
+/** Output types of the operations, by module and verb. */
 export type Outputs = inferRouterOutputs<AppRouter>
 
-/** Every operation as a typed call: `client.agents.list.query()`, `client.chat.stream.mutate(…)`. */
+/** A client with one typed call per operation, such as `client.agents.list.query()` or `client.chat.stream.mutate(…)`. */
 export type Client = TRPCClient<AppRouter>
 
-/** Which server to call, and as whom. */
 export interface ClientOptions {
-  /** Where the server answers, such as `https://chat.example.org`. */
+  /** URL of the server, such as `https://chat.example.org`. */
   readonly url: string | URL
-  /** A parent key or an agent key; a page with a session of the console needs none. */
+  /** A parent key or an agent key; not needed on a page that has a console session. */
   readonly key?: string
-  /** Sent along with every call. */
+  /** Extra headers of every call. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Instead of the one that is global. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch
 }
 
 /**
- * A client of the tRPC API. Calls that are made at once go in one request; what fails is a `TRPCClientError`, whose `data` tells
- * `httpStatus`, `code`, `reason`, `param` and `retryAfterSeconds`.
- * @throws TypeError when `url` is none.
+ * Creates a client of the tRPC API, which batches calls made at the same time. Failed calls reject with a `TRPCClientError`;
+ * its `data` has `httpStatus`, `code`, `reason`, `param` and `retryAfterSeconds`.
+ * @throws TypeError when `url` is not a valid URL.
  */
 export function createClient({ url, key, headers = {}, fetch }: ClientOptions): Client {
   const server = new URL(url)
   const endpoint = new URL(`${server.pathname.replace(/\/+$/, '')}/trpc`, server)
   return createTRPCClient<AppRouter>({
     links: [
-      createDoorLink({
+      createApiLink({
         url: endpoint.href,
         fetch,
         headers: {
-          // What another site's form could not send.
+          // A form on another site cannot send this header (CSRF protection).
           'X-Requested-With': 'parley',
           ...headers,
           ...(key !== undefined && { Authorization: `Bearer ${key}` }),

@@ -1,25 +1,24 @@
-/** How the tRPC API is spoken to: several calls in one request, each chat as a stream of its own. */
+/** Creates the tRPC link of the clients, which batches calls and streams each chat separately. */
 
 import { httpBatchLink, httpBatchStreamLink, splitLink, type TRPCLink } from '@trpc/client'
 import { clientTransformer } from '../../src/operations/envelope.ts'
 import type { AppRouter } from '../../src/server/api.ts'
 
-/** Longer addresses are refused by some proxies. */
-const LONGEST_URL = 4_000
-/** What the door takes in one request. */
-const MOST_CALLS = 10
+/** Some proxies reject longer URLs. */
+const MAX_URL_LENGTH = 4_000
+/** The server's limit of calls in one request. */
+const MAX_BATCH_SIZE = 10
 
-/** Where the door is, and what is sent along. */
-export interface DoorOptions {
-  /** The door's own address, which ends in `/trpc`. */
+export interface ApiLinkOptions {
+  /** URL of the tRPC API, which ends in `/trpc`. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Instead of the one that is global. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch | undefined
 }
 
-/** The last link of a typed client. */
-export function createDoorLink({ url, headers, fetch: ownFetch }: DoorOptions): TRPCLink<AppRouter> {
+/** Returns the terminating link of a typed client. */
+export function createApiLink({ url, headers, fetch: ownFetch }: ApiLinkOptions): TRPCLink<AppRouter> {
   const options = {
     url,
     transformer: clientTransformer,
@@ -31,6 +30,6 @@ export function createDoorLink({ url, headers, fetch: ownFetch }: DoorOptions): 
   return splitLink({
     condition: ({ path }) => path.startsWith('chat.'),
     true: httpBatchStreamLink({ ...options, maxItems: 1 }),
-    false: httpBatchLink({ ...options, maxURLLength: LONGEST_URL, maxItems: MOST_CALLS }),
+    false: httpBatchLink({ ...options, maxURLLength: MAX_URL_LENGTH, maxItems: MAX_BATCH_SIZE }),
   })
 }

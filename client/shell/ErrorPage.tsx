@@ -1,17 +1,17 @@
-/** What is shown in the place of a page that broke, or that there is none of. */
+/** Shows the pages for errors and for unknown addresses. */
 import { Alert, Anchor, Button, Code, Stack, Text } from '@mantine/core'
 import { type ErrorComponentProps, Link } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { toFailure } from '../failure.ts'
 
-/** A script that is gone was replaced by a newer console: then only a fresh page helps. */
+/** Offers a reload, which is necessary when an update has replaced the page's scripts. */
 export function BrokenPage({ error }: ErrorComponentProps) {
   return (
     <Stack gap="md">
-      <PageHeader title="This page broke" />
+      <PageHeader title="Something went wrong" />
       <Alert color="red" role="alert">
-        <Text size="sm">Reload it; when the server was updated meanwhile, that is all it needs.</Text>
+        <Text size="sm">Reload the page. This fixes the error if the server has been updated.</Text>
         <Code block mt="sm">
           {toFailure(error).message}
         </Code>
@@ -26,17 +26,17 @@ export function BrokenPage({ error }: ErrorComponentProps) {
 export function UnknownPage() {
   return (
     <>
-      <PageHeader title="No such page" />
+      <PageHeader title="Page not found" />
       <Empty
         icon="search"
-        title="There is nothing at this address"
+        title="This page does not exist"
         action={
           <Anchor component={Link} to="/agents">
-            Go to the agents
+            Go to agents
           </Anchor>
         }
       >
-        It may have been deleted, or belong to another key.
+        It may have been deleted, or it may belong to another key.
       </Empty>
     </>
   )

@@ -1,12 +1,12 @@
-/** Says above the page that something one did from a menu was not done: there is no form left to say it in. */
+/** Shows an error above the page when a menu action fails, because the menu itself has closed. */
 import { Alert } from '@mantine/core'
 import { useMutationState, useQueryClient } from '@tanstack/react-query'
 import { problemOf } from '../failure.ts'
 
-/** The key of what is done from menus. */
+/** Mutation key of all menu actions. */
 export const shellActions = ['shell']
 
-/** Of the newest alone; the next try takes it away. */
+/** Shows only the error of the latest action, until the next one starts. */
 export function FailureNotice() {
   const queries = useQueryClient()
   const tries = useMutationState({
@@ -24,7 +24,7 @@ export function FailureNotice() {
       color="red"
       role="alert"
       mb="md"
-      title="That was not done"
+      title="Action failed"
       withCloseButton
       closeButtonLabel="Close"
       onClose={dismiss}

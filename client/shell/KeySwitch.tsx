@@ -1,4 +1,4 @@
-/** With which of one's parent keys one works, and the way out. */
+/** Shows and selects the active parent key, and signs out. */
 import { Button, Menu, Text } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api } from '../api.ts'
@@ -21,7 +21,7 @@ export function KeySwitch() {
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>{me.user === null ? 'Signed in with a key' : `${me.user.name} works with`}</Menu.Label>
+        <Menu.Label>{me.user === null ? 'Signed in with a key' : `Active key of ${me.user.name}`}</Menu.Label>
         {me.keys.map(({ id, name, key_hint, is_active }) => (
           <Menu.Item
             key={id}
@@ -47,7 +47,7 @@ export function KeySwitch() {
   )
 }
 
-/** Everything on the page belongs to the key, so all of it is asked for again. */
+/** Refetches all data, because all of it belongs to the active key. */
 export function useChooseKey() {
   const queries = useQueryClient()
   return useMutation({

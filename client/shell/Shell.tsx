@@ -1,4 +1,4 @@
-/** What stands around every page: the head, the navigation, and who is signed in. */
+/** Lays out every page: header, navigation and notices. */
 import {
   ActionIcon,
   AppShell,
@@ -34,7 +34,7 @@ export function Shell() {
       padding={{ base: 'md', sm: 'lg' }}
     >
       <a className="skip-link" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <AppShell.Header>
         <Head isKnown={me !== undefined} />
@@ -82,7 +82,7 @@ function PhoneNavigation() {
         color="gray"
         size="lg"
         hiddenFrom="sm"
-        aria-label="Open the menu"
+        aria-label="Open menu"
         onClick={open}
       >
         <Icon name="menu" />
@@ -93,7 +93,7 @@ function PhoneNavigation() {
           <Drawer.Body>
             <Group justify="space-between" mb="sm">
               <Drawer.Title fw={600}>Pages</Drawer.Title>
-              <CloseButton aria-label="Close the menu" onClick={close} />
+              <CloseButton aria-label="Close menu" onClick={close} />
             </Group>
             <Navigation onFollow={close} />
           </Drawer.Body>
@@ -131,7 +131,7 @@ function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
 const choices: readonly { scheme: MantineColorScheme; label: string; icon: IconName }[] = [
   { scheme: 'light', label: 'Light', icon: 'sun' },
   { scheme: 'dark', label: 'Dark', icon: 'moon' },
-  { scheme: 'auto', label: 'As the system', icon: 'system' },
+  { scheme: 'auto', label: 'System', icon: 'system' },
 ]
 
 function ThemeSwitch() {
@@ -166,7 +166,7 @@ function OfflineNotice() {
   return (
     <Group role="status" gap="xs" justify="center" p={6} className="offline-notice">
       <Icon name="offline" size={16} />
-      <Text size="sm">You are offline. What you see may be old, and nothing can be saved.</Text>
+      <Text size="sm">You are offline. Data may be out of date, and changes cannot be saved.</Text>
     </Group>
   )
 }

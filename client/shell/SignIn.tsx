@@ -1,4 +1,4 @@
-/** The sign-in page, and the dialog that asks to sign in again. */
+/** Shows the sign-in page, and the dialog for signing in again. */
 import { Alert, Button, Center, Code, Loader, Paper, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
@@ -18,7 +18,7 @@ import {
 } from '../session.ts'
 import { meQuery, useMe } from './use-me.ts'
 
-/** The page the link leads to. */
+/** The page that a sign-in link opens. */
 export function SignInPage() {
   useTitle('Sign in')
   const queries = useQueryClient()
@@ -52,7 +52,7 @@ function SigningIn() {
   )
 }
 
-/** Shown at every address to whoever is not signed in; the page of the address follows once they are. */
+/** Shown at every address while the user is signed out; after sign-in, the requested page appears. */
 export function SignedOutPage({ retry }: { readonly retry: () => void }) {
   useTitle('Sign in')
   const proceed = () => {
@@ -72,21 +72,21 @@ function HowToSignIn({ problem, onSignedIn }: HowToSignInProps) {
   return (
     <Card title="Sign in to Parley">
       {problem === undefined ? null : (
-        <Alert color="red" title="This link did not work" role="alert">
+        <Alert color="red" title="Sign-in failed" role="alert">
           {problem}
         </Alert>
       )}
       <Text size="sm">
-        A one-time link signs you in. The server prints one when it starts for the first time; whenever you
-        need another, run this beside it:
+        Sign in with a one-time link. The server prints one when it starts for the first time. To get another
+        one, run this command on the server:
       </Text>
       <Code block>npm run parley -- sign-in</Code>
       <Text size="sm" c="dimmed">
-        The link works once, within 15 minutes. Where a proxy signs people in, it has not said who you are:
-        ask whoever runs it.
+        The link works once and expires after 15 minutes. If you normally sign in through a proxy, it did not
+        identify you: contact its operator.
       </Text>
       <Button variant="default" onClick={onSignedIn}>
-        I am signed in now
+        Continue
       </Button>
     </Card>
   )
@@ -126,20 +126,20 @@ function SignInForm() {
       }
       await proceed()
     } catch (thrown) {
-      // Of a refusal to sign in nobody else tells.
+      // A plain error appears in the form; `problemOf` would hide a 401.
       throw new Error(toFailure(thrown).message)
     }
   }
   return (
     <DialogForm onSubmit={submit} onCancel={clearSessionEnd} action={link === '' ? 'Try again' : 'Sign in'}>
       <Text size="sm">
-        Your session has ended. What you typed is still on the page, and goes on once you are signed in again.
+        Your session has ended. Your input is still on the page. Sign in again to continue.
       </Text>
       {way === 'link' ? (
         <LinkField value={link} onChange={setLink} />
       ) : (
         <Text size="sm" c="dimmed">
-          Sign in in another tab, the way you came here; then try again.
+          Sign in again in another tab, then try again here.
         </Text>
       )}
     </DialogForm>
@@ -155,7 +155,7 @@ function LinkField({ value, onChange }: LinkFieldProps) {
   return (
     <Stack gap="xs">
       <Text size="sm">
-        This prints a new link beside the server; open it in another tab, or paste it here:
+        Run this command on the server to get a new link. Open the link in another tab, or paste it here:
       </Text>
       <Code block>npm run parley -- sign-in</Code>
       <TextInput
@@ -170,7 +170,7 @@ function LinkField({ value, onChange }: LinkFieldProps) {
   )
 }
 
-/** Looks whether somebody is signed in, and if so goes on; also when another tab says so, or when one comes back to this one. */
+/** Closes the dialog if the user is signed in; also checks when another tab signs in or this tab becomes visible. */
 function useProceed(): () => Promise<void> {
   const queries = useQueryClient()
   const proceed = useCallback(async () => {

@@ -1,4 +1,4 @@
-/** The few pictures of the console, drawn here: lines of 24 by 24, in the color of the text. */
+/** Draws the console's icons as 24 by 24 strokes in the text color. */
 
 const paths = {
   agents:
@@ -34,7 +34,7 @@ const paths = {
 
 export type IconName = keyof typeof paths
 
-/** Says nothing to a screen reader: words stand beside it, or on the button it is in. */
+/** Hidden from screen readers, because the text or button next to it has a name. */
 export function Icon({ name, size = 18 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg

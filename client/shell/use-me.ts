@@ -1,4 +1,4 @@
-/** Who is signed in, and with which of their keys they work. */
+/** Reads the signed-in user and their keys. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
@@ -11,9 +11,9 @@ export const meQuery = queryOptions({
   staleTime: 60_000,
 })
 
-/** Only below the shell, which waits for it. */
+/** Returns the signed-in user; works only below `Shell`, which loads it. */
 export function useMe(): Me {
   const { data } = useQuery(meQuery)
-  if (data === undefined) throw new Error('nobody is known to be signed in yet')
+  if (data === undefined) throw new Error('useMe must be called below Shell')
   return data
 }

@@ -1,4 +1,4 @@
-/** One artifact: what can be seen of it, what is known of it, and the ways to take or remove it. */
+/** Shows an artifact with a preview and its properties, and downloads or deletes it. */
 import { Button, Code, Group, Stack, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -11,32 +11,34 @@ import { State } from './ArtifactTable.tsx'
 import { type Artifact, addressOf, artifactQuery, kindNames, titleOf } from './artifacts.ts'
 
 interface ArtifactDialogProps {
-  /** Nothing is shown without it. */
+  /** Undefined closes the dialog. */
   readonly id: string | undefined
-  /** Those at hand; another one is asked for. */
+  /** Artifacts that are already loaded; any other is fetched. */
   readonly artifacts: readonly Artifact[]
   readonly onClose: () => void
 }
 
 export function ArtifactDialog({ id, artifacts, onClose }: ArtifactDialogProps) {
-  const atHand = artifacts.find(({ artifactId }) => artifactId === id)
+  const loaded = artifacts.find(({ artifactId }) => artifactId === id)
   const { data, error, refetch } = useQuery({
     ...artifactQuery(id ?? ''),
-    enabled: id !== undefined && atHand === undefined,
+    enabled: id !== undefined && loaded === undefined,
   })
-  const artifact = atHand ?? data
-  const title = artifact ? titleOf(artifact) : 'Upload'
+  const artifact = loaded ?? data
+  const title = artifact ? titleOf(artifact) : 'Artifact'
   return (
     <Dialog title={title} isOpen={id !== undefined} onClose={onClose} size="xl">
       {artifact ? <ArtifactView artifact={artifact} siblings={artifacts} onClose={onClose} /> : null}
       {artifact === null ? (
-        <Empty icon="search" title="There is no such upload">
-          It may have been deleted, or belong to another key.
+        <Empty icon="search" title="Artifact not found">
+          It may have been deleted, or it may belong to another key.
         </Empty>
       ) : null}
-      {artifact === undefined && error === null ? <Loading what="the upload" rows={1} height={240} /> : null}
+      {artifact === undefined && error === null ? (
+        <Loading what="the artifact" rows={1} height={240} />
+      ) : null}
       {artifact === undefined && error !== null ? (
-        <Failed error={error} what="The upload" retry={() => void refetch()} />
+        <Failed error={error} what="The artifact" retry={() => void refetch()} />
       ) : null}
     </Dialog>
   )
@@ -70,14 +72,14 @@ function Facts({ artifact }: { readonly artifact: Artifact }) {
   const { artifactId, kind, filename, size, createdAt, finishedAt, conversion, relatedTo } = artifact
   const facts = [
     ['State', <State key="state" artifact={artifact} />],
-    ['Why', conversion?.reason],
+    ['Reason', conversion?.reason],
     ['Kind', kind && kindNames[kind]],
-    ['File', filename === '' ? undefined : <bdi key="file">{filename}</bdi>],
+    ['File name', filename === '' ? undefined : <bdi key="file">{filename}</bdi>],
     ['Size', size === undefined ? undefined : renderSize(size)],
     ['Created', <Ago key="created" seconds={createdAt} />],
     ['Received', finishedAt === null ? undefined : <Ago key="received" seconds={finishedAt} />],
-    ['Belongs to', relatedTo === undefined ? undefined : <Code key="related">{relatedTo}</Code>],
-    ['Id', <Code key="id">{artifactId}</Code>],
+    ['Related to', relatedTo === undefined ? undefined : <Code key="related">{relatedTo}</Code>],
+    ['ID', <Code key="id">{artifactId}</Code>],
   ] as const
   return (
     <dl className="facts">
@@ -107,7 +109,7 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
         Delete…
       </Button>
       <ConfirmDialog
-        title="Delete this upload"
+        title="Delete artifact"
         isOpen={isAsking}
         onClose={() => setIsAsking(false)}
         onConfirm={remove}
@@ -115,7 +117,8 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
         isDangerous
       >
         <Text size="sm" className="break-words">
-          <bdi>{titleOf(artifact)}</bdi> is gone for good, and pages that show it show nothing.
+          <bdi>{titleOf(artifact)}</bdi> will be deleted permanently and will no longer appear on pages that
+          embed it.
         </Text>
       </ConfirmDialog>
     </>
@@ -124,7 +127,7 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
 
 interface PreviewProps {
   readonly artifact: Artifact
-  /** Captions of a video are among these. */
+  /** Loaded artifacts, which may include the captions of a video. */
   readonly siblings: readonly Artifact[]
 }
 
@@ -137,7 +140,7 @@ function Preview({ artifact, siblings }: PreviewProps) {
   if (type === 'text/vtt') return <Captions id={artifactId} />
   return (
     <Text size="sm" c="dimmed">
-      There is no preview of this kind of file; download it to look at it.
+      No preview is available for this type of file. Download the file to view it.
     </Text>
   )
 }
@@ -176,8 +179,8 @@ function Captions({ id }: { readonly id: string }) {
     },
   })
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
-    <section className="artifact-preview artifact-text" tabIndex={0} aria-label="The captions">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
+    <section className="artifact-preview artifact-text" tabIndex={0} aria-label="Captions">
       <pre>{data ?? ''}</pre>
     </section>
   )

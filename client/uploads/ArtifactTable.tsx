@@ -1,14 +1,14 @@
-/** The artifacts of the key, newest first, each with how it is doing. */
+/** Lists the artifacts of the active key, newest first, with their states. */
 import { Anchor, Button, Group, Progress, Stack, Text } from '@mantine/core'
 import { type Column, DataTable } from '../components/DataTable.tsx'
 import { Ago } from '../components/text.tsx'
 import { renderShare, renderSize } from '../format.ts'
 import { type Artifact, kindNames, shareOf, titleOf } from './artifacts.ts'
 
-const says = {
-  unknown: 'Gone',
+const stateNames = {
+  unknown: 'Not found',
   uploading: 'Uploading',
-  processing: 'Preparing',
+  processing: 'Processing',
   ready: 'Ready',
 } as const
 
@@ -64,24 +64,24 @@ function Name({ artifact, onOpen }: { artifact: Artifact; onOpen: (id: string) =
   )
 }
 
-/** Also why it is served as it came. */
+/** Shows the state; a tooltip gives the reason when the original file is served unconverted. */
 export function State({ artifact }: { readonly artifact: Artifact }) {
   const { state, conversion } = artifact
   const share = shareOf(artifact)
   if (share !== undefined) {
-    const label = `${says[state]} ${renderShare(share)}`
+    const label = `${stateNames[state]} ${renderShare(share)}`
     return (
       <Stack gap={4} className="artifact-state">
         <Text size="sm">{label}</Text>
-        <Progress value={share * 100} size="sm" aria-label={says[state]} />
+        <Progress value={share * 100} size="sm" aria-label={stateNames[state]} />
       </Stack>
     )
   }
-  const isAsItCame = state === 'ready' && conversion?.reason !== undefined
+  const isUnconverted = state === 'ready' && conversion?.reason !== undefined
   return (
-    <Group gap={6} title={isAsItCame ? conversion.reason : undefined}>
+    <Group gap={6} title={isUnconverted ? conversion.reason : undefined}>
       <span className="state-dot" data-state={state} />
-      <Text size="sm">{isAsItCame ? 'Ready, as it came' : says[state]}</Text>
+      <Text size="sm">{isUnconverted ? 'Ready (not converted)' : stateNames[state]}</Text>
     </Group>
   )
 }

@@ -1,4 +1,4 @@
-/** Where files are dropped, or chosen. */
+/** Accepts files to upload by drag and drop or from a file chooser. */
 import { Button, FileButton, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core'
 import { type DragEvent, useState } from 'react'
 import { Icon } from '../shell/icons.tsx'
@@ -6,7 +6,7 @@ import { findKind, kindNames } from './artifacts.ts'
 import { addUpload } from './uploader.ts'
 
 const kinds = [
-  { value: '', label: 'As the file looks' },
+  { value: '', label: 'Detect from file' },
   ...Object.entries(kindNames).map(([value, label]) => ({ value, label })),
 ]
 
@@ -24,7 +24,7 @@ export function DropZone() {
     send([...event.dataTransfer.files])
   }
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: whoever cannot drag has the button inside
+    // biome-ignore lint/a11y/noStaticElementInteractions: the button inside does the same without dragging
     <div
       className="panel drop-zone"
       data-over={isOver}
@@ -41,7 +41,7 @@ export function DropZone() {
           <Stack gap={2}>
             <Text fw={500}>Drop files here</Text>
             <Text size="sm" c="dimmed">
-              or choose them, as many as you like
+              or choose one or more files
             </Text>
           </Stack>
         </Group>
@@ -54,7 +54,7 @@ export function DropZone() {
           />
           <TextInput
             label="Name"
-            placeholder="The file's"
+            placeholder="Same as the file"
             maxLength={512}
             value={name}
             autoComplete="off"

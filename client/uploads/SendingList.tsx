@@ -1,4 +1,4 @@
-/** Uploads of this browser, including those that a reload interrupted. */
+/** Lists the uploads of this browser, including those that a reload interrupted. */
 import { ActionIcon, Button, FileButton, Group, Progress, Stack, Text } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState, useSyncExternalStore } from 'react'
@@ -29,7 +29,7 @@ export function SendingList() {
   )
   if (uploads.length + interrupted.length === 0) return null
   return (
-    <Stack className="panel sending" gap={0} component="section" aria-label="Being sent from this browser">
+    <Stack className="panel sending" gap={0} component="section" aria-label="Uploads from this browser">
       {uploads.map((upload) => (
         <SendingRow key={upload.id} {...upload} />
       ))}
@@ -40,12 +40,12 @@ export function SendingList() {
   )
 }
 
-/** Asked again whenever an upload comes or goes. */
+/** Refetches when the number of uploads changes. */
 function useUnfinished(count: number) {
   return useQuery({ queryKey: ['unfinished-uploads', count], queryFn: listUnfinished }).data
 }
 
-/** The list of artifacts is asked for again when an upload begins, ends or stops. */
+/** Refetches the list of artifacts when an upload starts, ends or stops. */
 function useFreshList(states: string): void {
   const queries = useQueryClient()
   useEffect(() => {
@@ -53,12 +53,12 @@ function useFreshList(states: string): void {
   }, [states, queries])
 }
 
-const says = {
+const stateNames = {
   waiting: 'Waiting',
-  running: 'Sending',
+  running: 'Uploading',
   paused: 'Paused',
-  failed: 'Stopped',
-  done: 'Sent',
+  failed: 'Failed',
+  done: 'Uploaded',
 } as const
 
 const colors = { waiting: 'gray', running: 'indigo', paused: 'gray', failed: 'red', done: 'teal' } as const
@@ -74,11 +74,11 @@ function SendingRow(upload: LocalUpload) {
             <bdi>{filename}</bdi>
           </Text>
           <Text size="xs" c="dimmed" role="status">
-            {says[state]} {state === 'done' ? '' : `${renderShare(share)} of `}
+            {stateNames[state]} {state === 'done' ? '' : `${renderShare(share)} of `}
             {renderSize(sizeBytes)}
           </Text>
         </Group>
-        <Progress value={share * 100} color={colors[state]} aria-label={`Sent of ${filename}`} />
+        <Progress value={share * 100} color={colors[state]} aria-label={`Upload progress of ${filename}`} />
         {problem === undefined ? null : (
           <Text size="xs" c="var(--parley-bad)" role="alert">
             {problem}
@@ -92,7 +92,9 @@ function SendingRow(upload: LocalUpload) {
 
 function SendingActions({ id, filename, state }: LocalUpload) {
   if (state === 'done') {
-    return <Action icon="cross" label={`Take ${filename} off the list`} onClick={() => dismissUpload(id)} />
+    return (
+      <Action icon="cross" label={`Remove ${filename} from the list`} onClick={() => dismissUpload(id)} />
+    )
   }
   const isStopped = state === 'paused' || state === 'failed'
   return (
@@ -127,7 +129,7 @@ function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
   const proceed = (file: File | null) => {
     if (file === null) return
     if (file.name !== filename || file.size !== sizeBytes) {
-      setProblem(`That is another file: ${filename} with ${renderSize(sizeBytes)} was begun.`)
+      setProblem(`This is a different file. Choose ${filename} (${renderSize(sizeBytes)}) to resume.`)
       return
     }
     void addUpload(file, { kind: findKind(stored.metadata.kind ?? ''), name: stored.metadata.name })
@@ -144,7 +146,7 @@ function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
             Interrupted at {renderShare(share)} of {renderSize(sizeBytes)}
           </Text>
         </Group>
-        <Progress value={share * 100} color="gray" aria-label={`Sent of ${filename}`} />
+        <Progress value={share * 100} color="gray" aria-label={`Upload progress of ${filename}`} />
         {problem === undefined ? null : (
           <Text size="xs" c="var(--parley-bad)" role="alert">
             {problem}
@@ -152,20 +154,20 @@ function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
         )}
       </Stack>
       <Group gap="xs" wrap="nowrap">
-        <FileButton onChange={proceed} inputProps={{ 'aria-label': `The file ${filename}` }}>
+        <FileButton onChange={proceed} inputProps={{ 'aria-label': `Choose ${filename}` }}>
           {(props) => (
             <Button {...props} size="xs">
-              Choose the file again
+              Choose file again
             </Button>
           )}
         </FileButton>
-        <Forget upload={upload} />
+        <DiscardButton upload={upload} />
       </Group>
     </Group>
   )
 }
 
-function Forget({ upload }: { readonly upload: UnfinishedUpload }) {
+function DiscardButton({ upload }: { readonly upload: UnfinishedUpload }) {
   const queries = useQueryClient()
   const { mutate, isPending } = useMutation({
     mutationFn: () => discardUnfinished(upload),
@@ -173,7 +175,7 @@ function Forget({ upload }: { readonly upload: UnfinishedUpload }) {
   })
   return (
     <Button size="xs" variant="default" loading={isPending} onClick={() => mutate()}>
-      Give up
+      Discard
     </Button>
   )
 }

@@ -1,4 +1,4 @@
-/** The key's artifacts: queries, kinds, and live status. */
+/** Queries the artifacts of the active key and follows their status. */
 
 import { useDocumentVisibility } from '@mantine/hooks'
 import { queryOptions, useQueryClient } from '@tanstack/react-query'
@@ -19,10 +19,10 @@ export const artifactsQuery = (after: string | undefined) =>
     queryFn: () => api.artifacts.list.query({ limit: PAGE_SIZE, after }),
   })
 
-/** For those that no stream follows, in milliseconds. */
+/** Polling interval for artifacts without a status stream, in milliseconds. */
 export const REFRESH_MS = 5_000
 
-/** One that is on no page of the list at hand; null when there is none of that id. */
+/** Fetches one artifact; null if it does not exist. */
 export const artifactQuery = (id: string) =>
   queryOptions({
     queryKey: ['artifacts', 'one', id],
@@ -30,7 +30,7 @@ export const artifactQuery = (id: string) =>
       try {
         return await api.artifacts.get.query({ artifact_id: id })
       } catch (thrown) {
-        // 400: what stands in the address can be no id.
+        // 400 means that the address does not contain a valid id.
         if ([400, 404].includes(toFailure(thrown).status)) return null
         throw thrown
       }
@@ -38,7 +38,7 @@ export const artifactQuery = (id: string) =>
     refetchInterval: ({ state }) => (state.data && isActive(state.data) ? REFRESH_MS : false),
   })
 
-/** Where the bytes are. */
+/** Returns the path of the artifact's bytes. */
 export function addressOf(id: string): string {
   return `/artifacts/${id}`
 }
@@ -47,7 +47,7 @@ export function isActive({ state }: Pick<Artifact, 'state'>): boolean {
   return state === 'uploading' || state === 'processing'
 }
 
-/** How much of what is going on is done, 0 to 1; undefined where nothing is, or nobody knows. */
+/** Returns the completed share of uploading or processing, 0 to 1; undefined if inactive or unknown. */
 export function shareOf({ state, progress, bytesReceived = 0, size }: ArtifactStatus): number | undefined {
   if (state === 'processing') return progress
   if (state !== 'uploading' || size === undefined) return undefined
@@ -63,7 +63,7 @@ export const kindNames = {
 
 export type Kind = keyof typeof kindNames
 
-/** By what the browser takes the file for; a project where it has no idea. */
+/** Guesses the kind from the media type and the file name; `project` if unknown. */
 export function guessKind({ name, type }: Pick<File, 'name' | 'type'>): Kind {
   if (type.startsWith('video/')) return 'video'
   if (type.startsWith('image/')) return 'thumbnail'
@@ -75,12 +75,11 @@ export function findKind(value: string): Kind | undefined {
   return Object.hasOwn(kindNames, value) ? (value as Kind) : undefined
 }
 
-/** What people call it. */
 export function titleOf({ name, filename, artifactId }: Pick<Artifact, 'name' | 'filename' | 'artifactId'>) {
   return name ?? (filename === '' ? artifactId : filename)
 }
 
-/** A browser keeps six connections to a server over HTTP/1.1, and the uploads need some. */
+/** Browsers open at most six HTTP/1.1 connections per server, and uploads need some of them. */
 const MAX_FOLLOWED = 2
 
 export function useStatusStreams(artifacts: readonly Artifact[]): void {
@@ -94,7 +93,7 @@ export function useStatusStreams(artifacts: readonly Artifact[]): void {
       queries.setQueriesData<ArtifactPage>({ queryKey: ['artifacts', 'list'] }, (page) =>
         page === undefined ? page : withStatus(page, status),
       )
-      // What is served, and whether there is a poster, stands in the list alone.
+      // Only the list reports the served file and whether there is a poster.
       if (!isActive(status)) void queries.invalidateQueries({ queryKey: ['artifacts'] })
     }
     const streams = followed.split(' ').map((id) => follow(id, update))

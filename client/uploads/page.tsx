@@ -1,4 +1,4 @@
-/** Uploads that can be paused and resumed, what they become, and how far that is. */
+/** Shows the uploads page: the drop zone, uploads in progress and the list of artifacts. */
 import './uploads.css'
 import { Stack } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
@@ -26,7 +26,7 @@ export function UploadsPage() {
     <>
       <PageHeader
         title="Uploads"
-        about="Videos, pictures, captions and projects. What is interrupted goes on where it was."
+        about="Upload videos, pictures, captions and projects. Interrupted uploads resume where they stopped."
       />
       <Stack gap="md">
         <DropZone />
@@ -37,7 +37,7 @@ export function UploadsPage() {
         {data === undefined && error === null ? <Loading what="the uploads" /> : null}
         {data?.data.length === 0 ? (
           <Empty icon="uploads" title={after === undefined ? 'No uploads yet' : 'No older uploads'}>
-            Drop a file above, or let a page of yours upload with a token: see docs/uploads.md.
+            Drop a file above, or upload from your own page with a token (see docs/uploads.md).
           </Empty>
         ) : null}
         {data === undefined || data.data.length === 0 ? null : (

@@ -1,4 +1,4 @@
-/** Uploads files in resumable parts over tus 1.0.0, whichever page is shown. */
+/** Uploads files in resumable parts over tus 1.0.0, independently of the visible page. */
 import { DetailedError, defaultOptions, type PreviousUpload, Upload } from 'tus-js-client'
 import { reportSessionEnd } from '../session.ts'
 import { guessKind, type Kind } from './artifacts.ts'
@@ -9,23 +9,23 @@ export interface LocalUpload {
   readonly sizeBytes: number
   readonly sentBytes: number
   readonly state: 'waiting' | 'running' | 'paused' | 'failed' | 'done'
-  /** Why it failed. */
+  /** Error message of a failed upload. */
   readonly problem?: string | undefined
 }
 
-/** What is said of a file besides its bytes. */
+/** Metadata of a file. */
 interface Description {
-  /** As the file looks like without it. */
+  /** Guessed from the file if absent. */
   readonly kind?: Kind | undefined
   readonly name?: string | undefined
 }
 
 const ENDPOINT = '/upload'
-/** After so many bytes at the latest, what has arrived is known to have: proxies cut long requests. */
+/** Size of one request; limits what must be sent again when a proxy cuts a long request. */
 const PART_BYTES = 8 * 1024 * 1024
 const MAX_AT_ONCE = 2
 const retryDelays = [0, 1_000, 3_000, 5_000, 10_000, 20_000]
-/** What another site's page could not send. */
+/** A form on another site cannot send this header (CSRF protection). */
 const headers = { 'X-Requested-With': 'parley' }
 
 let uploads: readonly LocalUpload[] = []
@@ -37,13 +37,13 @@ export function listUploads(): readonly LocalUpload[] {
   return uploads
 }
 
-/** Calls `listener` after every change; returns the function that stops this. */
+/** Calls `listener` after every change; returns a function that unsubscribes. */
 export function onUploads(listener: () => void): () => void {
   listeners.add(listener)
   return () => void listeners.delete(listener)
 }
 
-/** Sends the file, or the rest of it where part of it was sent before. */
+/** Uploads the file, or resumes it if part of it was sent before. */
 export async function addUpload(
   file: File,
   { kind = guessKind(file), name }: Description = {},
@@ -88,7 +88,7 @@ export function resumeUpload(id: string): void {
   startNext()
 }
 
-/** Ends it, and takes back what has arrived. */
+/** Cancels the upload and deletes the received bytes. */
 export async function cancelUpload(id: string): Promise<void> {
   const upload = running.get(id)
   dismissUpload(id)
@@ -97,14 +97,14 @@ export async function cancelUpload(id: string): Promise<void> {
   publish()
 }
 
-/** Takes it off the list; what is done stays done. */
+/** Removes the upload from the list only. */
 export function dismissUpload(id: string): void {
   running.delete(id)
   uploads = uploads.filter((one) => one.id !== id)
   publish()
 }
 
-/** One that was begun here before the page was loaded. */
+/** An upload that this browser started before the page loaded. */
 export interface UnfinishedUpload {
   readonly filename: string
   readonly sizeBytes: number
@@ -112,7 +112,7 @@ export interface UnfinishedUpload {
   readonly stored: PreviousUpload
 }
 
-/** Those the server still knows as the calling key's. */
+/** Lists the unfinished uploads that the server still has for the active key. */
 export async function listUnfinished(): Promise<UnfinishedUpload[]> {
   const stored = await defaultOptions.urlStorage.findAllUploads()
   const found = await Promise.all(stored.map(readUnfinished))
@@ -128,7 +128,7 @@ async function readUnfinished(stored: PreviousUpload): Promise<UnfinishedUpload 
   return sentBytes === stored.size ? undefined : { filename, sizeBytes: stored.size, sentBytes, stored }
 }
 
-/** Takes back what has arrived of it. */
+/** Deletes the received bytes and the browser's record of the upload. */
 export async function discardUnfinished({ stored }: UnfinishedUpload): Promise<void> {
   if (stored.uploadUrl !== null) await Upload.terminate(stored.uploadUrl, { headers, retryDelays: null })
   await defaultOptions.urlStorage.removeUpload(stored.urlStorageKey)
@@ -159,14 +159,14 @@ function publish(): void {
   for (const listener of listeners) listener()
 }
 
-/** The server's own sentence, where there is one. */
+/** Returns the server's error message if there is one. */
 function toProblem(error: Error): string {
   if (!(error instanceof DetailedError) || error.originalResponse === null)
-    return 'The server cannot be reached.'
+    return 'The server cannot be reached. Check your connection and try again.'
   try {
     const body: { error?: unknown } = JSON.parse(error.originalResponse.getBody())
     return typeof body.error === 'string' ? body.error : error.message
   } catch {
-    return `The server answered ${error.originalResponse.getStatus()}.`
+    return `The server returned status ${error.originalResponse.getStatus()}. Try again.`
   }
 }

@@ -1,4 +1,4 @@
-/** The charts of usage, each with its figures as a table beneath; loaded when they are wanted. */
+/** Shows the usage charts, each with its data in a table below. */
 import './usage.css'
 import { Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { type Column, DataTable } from '../components/DataTable.tsx'
@@ -7,16 +7,16 @@ import type { Series } from './plots.tsx'
 import { BarPlot, type ChartPanelProps, LinePlot } from './plots.tsx'
 import type { Line, ShownUsage } from './use-usage.ts'
 
-/** More bars than these cannot be told apart; the table has them all. */
+/** More bars would be unreadable; the table lists all entries. */
 const MAX_BARS = 10
 
 const requests: readonly Series[] = [
-  { name: 'Answered', color: 'var(--chart-1)', read: (line) => line.requests - line.errors },
+  { name: 'Succeeded', color: 'var(--chart-1)', read: (line) => line.requests - line.errors },
   { name: 'Failed', color: 'var(--chart-bad)', read: (line) => line.errors },
 ]
 const tokens: readonly Series[] = [
-  { name: 'In', color: 'var(--chart-1)', read: (line) => line.prompt_tokens },
-  { name: 'Out', color: 'var(--chart-2)', read: (line) => line.completion_tokens },
+  { name: 'Prompt', color: 'var(--chart-1)', read: (line) => line.prompt_tokens },
+  { name: 'Completion', color: 'var(--chart-2)', read: (line) => line.completion_tokens },
 ]
 const latency = timesOf((line) => line.latency_ms)
 const firstToken = timesOf((line) => line.first_byte_ms)
@@ -37,7 +37,7 @@ export function Charts({ by, lines }: Pick<ShownUsage, 'by' | 'lines'>) {
         <ChartPanel
           key={chart.title}
           {...chart}
-          title={isCut ? `${chart.title}, the ${MAX_BARS} with most tokens` : chart.title}
+          title={isCut ? `${chart.title} (top ${MAX_BARS} by tokens)` : chart.title}
           by={by}
           lines={shown}
         />
@@ -65,12 +65,12 @@ function ChartPanel(props: ChartPanelProps) {
         <Legend series={series} />
       </Group>
       {hasAny ? (
-        <div role="img" aria-label={`A chart of ${title.toLowerCase()} by ${by}; its figures are below`}>
+        <div role="img" aria-label={`Chart of ${title.toLowerCase()} by ${by}; the table below has the data`}>
           <Plot {...props} />
         </div>
       ) : (
         <Text c="dimmed" size="sm" className="chart-nothing">
-          Nothing was measured on these days.
+          No data for this period
         </Text>
       )}
       <ChartFigures {...props} />
@@ -107,9 +107,9 @@ function ChartFigures({ title, by, lines, series, render }: ChartPanelProps) {
   ]
   return (
     <details className="chart-figures">
-      <summary>Figures</summary>
+      <summary>Show data</summary>
       <DataTable
-        label={`Figures of ${title.toLowerCase()}`}
+        label={`Data for ${title.toLowerCase()}`}
         columns={columns}
         rows={lines.toReversed()}
         keyOf={({ id }) => id}

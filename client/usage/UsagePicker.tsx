@@ -1,4 +1,4 @@
-/** Chooses which calls are summed up: the days, whose they are, and by what. */
+/** Selects the period, the keys and the grouping of the usage. */
 import { Button, Group, SegmentedControl, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import { groupings, ranges, type UsageSearch } from '../search.ts'
@@ -8,8 +8,8 @@ interface UsagePickerProps {
   readonly search: UsageSearch
   readonly onSearch: (search: UsageSearch) => void
   readonly isAdministrator: boolean
-  readonly isEverybody?: boolean
-  /** What else can be done. */
+  readonly isAllKeys?: boolean
+  /** Further actions. */
   readonly children: ReactNode
 }
 
@@ -20,7 +20,7 @@ export function UsagePicker({
   search,
   onSearch,
   isAdministrator,
-  isEverybody = false,
+  isAllKeys = false,
   children,
 }: UsagePickerProps) {
   const { from, to, range = '30', by = 'day', whose, key } = search
@@ -35,22 +35,22 @@ export function UsagePicker({
   return (
     <Group gap="sm" align="flex-end">
       <SegmentedControl
-        aria-label="Days"
+        aria-label="Period"
         value={isChoosing ? 'own' : range}
         data={[
           ...ranges.map((value) => ({ value, label: rangeNames[value] })),
-          { value: 'own', label: 'Own' },
+          { value: 'own', label: 'Custom' },
         ]}
         onChange={pickRange}
       />
       <SegmentedControl
-        aria-label="Summed up by"
+        aria-label="Group by"
         value={by}
         data={offered.map((value) => ({ value, label: groupingNames[value] }))}
         onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
       />
-      {isAdministrator && (!isEverybody || key !== undefined) ? (
-        <Whose search={search} onSearch={onSearch} isAll={isAll} isEverybody={isEverybody} />
+      {isAdministrator && (!isAllKeys || key !== undefined) ? (
+        <Whose search={search} onSearch={onSearch} isAll={isAll} isAllKeys={isAllKeys} />
       ) : null}
       <Group ml="auto">{children}</Group>
       {isChoosing ? <OwnDays search={search} onSearch={onSearch} key={`${from} ${to}`} /> : null}
@@ -62,13 +62,13 @@ type PartProps = Pick<UsagePickerProps, 'search' | 'onSearch'>
 
 interface WhoseProps extends PartProps {
   readonly isAll: boolean
-  readonly isEverybody: boolean
+  readonly isAllKeys: boolean
 }
 
-function Whose({ search, onSearch, isAll, isEverybody }: WhoseProps) {
+function Whose({ search, onSearch, isAll, isAllKeys }: WhoseProps) {
   const { key, by } = search
   const data = [
-    ...(isEverybody ? [] : [{ value: 'own', label: 'This key' }]),
+    ...(isAllKeys ? [] : [{ value: 'own', label: 'This key' }]),
     { value: 'all', label: 'All keys' },
     ...(key === undefined ? [] : [{ value: 'one', label: key }]),
   ]
@@ -80,9 +80,7 @@ function Whose({ search, onSearch, isAll, isEverybody }: WhoseProps) {
       by: value === 'own' && by === 'key' ? undefined : by,
     })
   const chosen = key === undefined ? 'all' : 'one'
-  return (
-    <SegmentedControl aria-label="Whose calls" value={isAll ? chosen : 'own'} data={data} onChange={pick} />
-  )
+  return <SegmentedControl aria-label="Keys" value={isAll ? chosen : 'own'} data={data} onChange={pick} />
 }
 
 function OwnDays({ search, onSearch }: PartProps) {

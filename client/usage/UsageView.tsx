@@ -1,4 +1,4 @@
-/** Usage in figures, charts and tables; on its own page, and for everybody's calls in the administration. */
+/** Shows usage as totals, charts and tables, for one key or for all keys. */
 import { Button, SimpleGrid, Stack, Text } from '@mantine/core'
 import { lazy, Suspense } from 'react'
 import { type Column, DataTable } from '../components/DataTable.tsx'
@@ -14,10 +14,10 @@ const Charts = lazy(async () => ({ default: (await import('./Charts.tsx')).Chart
 interface UsageViewProps {
   readonly search: UsageSearch
   readonly onSearch: (search: UsageSearch) => void
-  /** Everybody's calls can be looked at. */
+  /** Allows the user to view the calls of all keys. */
   readonly isAdministrator: boolean
-  /** Nothing but everybody's calls is looked at. */
-  readonly isEverybody?: boolean
+  /** Hides the choice between one key and all keys. */
+  readonly isAllKeys?: boolean
 }
 
 export function UsageView(props: UsageViewProps) {
@@ -32,7 +32,7 @@ export function UsageView(props: UsageViewProps) {
           disabled={data === undefined || data.total.requests === 0}
           onClick={() => data && saveUsage(data)}
         >
-          Save as CSV
+          Download CSV
         </Button>
       </UsagePicker>
       {error !== null ? <Failed error={error} what="The usage" retry={() => void refetch()} /> : null}
@@ -49,9 +49,8 @@ export function UsageView(props: UsageViewProps) {
 function UsageContent({ usage }: { readonly usage: ShownUsage }) {
   if (usage.total.requests === 0) {
     return (
-      <Empty icon="usage" title="No calls on these days">
-        Requests, tokens and times are here as soon as somebody has called. Choose other days, or try an
-        agent.
+      <Empty icon="usage" title="No calls in this period">
+        Requests, tokens and latency appear here after the first call. Choose another period, or try an agent.
       </Empty>
     )
   }
@@ -76,10 +75,10 @@ function Figures({ total }: { readonly total: Sums }) {
   const { requests, errors, latency_ms: latency, first_byte_ms: first } = total
   const failed =
     errors === 0 ? 'none failed' : `${renderNumber(errors)} failed (${percent.format(errors / requests)})`
-  const tokens = `${renderNumber(total.prompt_tokens)} in, ${renderNumber(total.completion_tokens)} out`
+  const tokens = `${renderNumber(total.prompt_tokens)} prompt, ${renderNumber(total.completion_tokens)} completion`
   const estimated = total.estimated_requests
   return (
-    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md" component="section" aria-label="Together">
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md" component="section" aria-label="Totals">
       <Figure name="Requests" value={renderNumber(requests)} about={failed} />
       <Figure
         name="Tokens"
@@ -93,7 +92,7 @@ function Figures({ total }: { readonly total: Sums }) {
 }
 
 function Times({ name, times }: { readonly name: string; readonly times: Sums['latency_ms'] }) {
-  if (times === null) return <Figure name={name} value="–" about="nothing was measured" />
+  if (times === null) return <Figure name={name} value="–" about="No data" />
   const about = `p95 ${renderMilliseconds(times.p95)}, p99 ${renderMilliseconds(times.p99)}`
   return <Figure name={name} value={renderMilliseconds(times.p50)} about={about} />
 }
@@ -119,8 +118,12 @@ const heads = { day: 'Day', agent: 'Agent', model: 'Model', key: 'Key' } as cons
 const figures: readonly Column<Line>[] = [
   { name: 'Requests', isNumber: true, render: ({ requests }) => renderNumber(requests) },
   { name: 'Errors', isNumber: true, render: ({ errors }) => renderNumber(errors) },
-  { name: 'Tokens in', isNumber: true, render: ({ prompt_tokens: tokens }) => renderNumber(tokens) },
-  { name: 'Tokens out', isNumber: true, render: ({ completion_tokens: tokens }) => renderNumber(tokens) },
+  { name: 'Prompt tokens', isNumber: true, render: ({ prompt_tokens: tokens }) => renderNumber(tokens) },
+  {
+    name: 'Completion tokens',
+    isNumber: true,
+    render: ({ completion_tokens: tokens }) => renderNumber(tokens),
+  },
   { name: 'Latency p50', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p50) },
   { name: 'p95', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p95) },
   { name: 'p99', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p99) },
@@ -130,7 +133,7 @@ const figures: readonly Column<Line>[] = [
 
 function UsageTable({ by, lines, total }: Pick<ShownUsage, 'by' | 'lines' | 'total'>) {
   const name: Column<Line> = { name: heads[by], render: (line) => line.name }
-  // The newest day is what one looks for.
+  // Shows the newest day first.
   const rows = by === 'day' ? lines.toReversed() : lines
   return (
     <DataTable

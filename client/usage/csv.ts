@@ -1,4 +1,4 @@
-/** A table as a file for spreadsheets. See RFC 4180. */
+/** Exports usage as CSV (RFC 4180). */
 
 import type { Grouping } from '../search.ts'
 import type { Line } from './use-usage.ts'
@@ -20,7 +20,7 @@ const columns: readonly (readonly [string, (line: Line) => Cell])[] = [
   ['first_token_p99_ms', ({ first_byte_ms: times }) => times?.p99 ?? ''],
 ]
 
-/** The lines as they are shown, without the total. */
+/** Renders the lines in the order shown, without the total. */
 export function toCsv(lines: readonly Line[], by: Grouping): string {
   const names = columns.map(([name]) => name)
   const head = by === 'day' ? ['day', ...names] : [by, 'name', ...names]
@@ -31,14 +31,14 @@ export function toCsv(lines: readonly Line[], by: Grouping): string {
   return [head, ...rows].map((cells) => `${cells.map(toCell).join(',')}\r\n`).join('')
 }
 
-/** A name that a spreadsheet would run as a formula gets an apostrophe in front. */
+/** Puts an apostrophe before text that a spreadsheet would run as a formula. */
 function toCell(value: Cell): string {
   if (typeof value === 'number') return String(value)
   const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-/** Lets the browser save a text as a file. */
+/** Downloads a text as a file. */
 export function saveText(text: string, filename: string, mediaType: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: `${mediaType};charset=utf-8` }))
   const link = document.createElement('a')

@@ -1,4 +1,4 @@
-/** What was called, by whom, and how long it took. */
+/** Shows the usage page. */
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { useMe } from '../shell/use-me.ts'
@@ -10,7 +10,7 @@ export function UsagePage() {
   const { is_administrator: isAdministrator } = useMe()
   return (
     <>
-      <PageHeader title="Usage" about="Calls count for the day (UTC) they began on." />
+      <PageHeader title="Usage" about="Each call counts for the UTC day on which it started." />
       <UsageView
         search={search}
         onSearch={(next) => void navigate({ to: '/usage', search: next })}

@@ -1,4 +1,4 @@
-/** How the charts are drawn: in the theme's colors, without movement, with what lies under the pointer. */
+/** Draws the charts in the theme's colors, with tooltips and without animation. */
 import {
   Bar,
   BarChart,
@@ -17,7 +17,7 @@ import { renderShortDay } from './use-usage.ts'
 const HEIGHT = 200
 const ROW_HEIGHT = 34
 const axis = { stroke: 'var(--chart-axis)', fontSize: 12, tickLine: false } as const
-/** Until the real width is known. */
+/** Used until the real width is known. */
 const initialDimension = { width: 480, height: HEIGHT }
 const tooltip = {
   contentStyle: {
@@ -31,7 +31,7 @@ const tooltip = {
   cursor: { fill: 'var(--chart-cursor)', stroke: 'var(--chart-cursor)' },
 } as const
 
-/** A point a line, with the figures of every series under its name. */
+/** Returns one point per line, with the value of each series under the series' name. */
 function toPoints({ lines, series }: ChartPanelProps) {
   return lines.map((line) => ({
     name: line.name,
@@ -71,7 +71,7 @@ export function LinePlot(props: ChartPanelProps) {
   )
 }
 
-/** Days stand side by side; what has a name lies, so that the name can be read. */
+/** Draws vertical bars for days, and horizontal bars for everything else to leave space for names. */
 export function BarPlot(props: ChartPanelProps) {
   return props.by === 'day' ? <VerticalBars {...props} /> : <HorizontalBars {...props} />
 }
@@ -144,9 +144,9 @@ function HorizontalBars(props: ChartPanelProps) {
 
 export interface Series {
   readonly name: string
-  /** For CSS. */
+  /** A CSS color. */
   readonly color: string
-  /** Null where nothing was measured. */
+  /** Returns null if there is no measurement. */
   readonly read: (line: Line) => number | null
 }
 

@@ -1,5 +1,6 @@
-/** What was called, as the address asks for it, with names in the place of ids. */
+/** Loads the usage that the address selects, and replaces ids by names. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { listAllAgents } from '../agents/lists.ts'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import type { Grouping, UsageSearch } from '../search.ts'
@@ -31,11 +32,11 @@ export function useUsage(search: UsageSearch) {
   }
 }
 
-/** Another key's agents have no names here. */
+/** Agents of other keys are not listed, so their ids are shown instead. */
 async function readNames(by: Grouping): Promise<Names> {
   if (by === 'agent') {
-    const { data } = await api.agents.list.query({})
-    return new Map(data.map(({ id, name }) => [id, name]))
+    const agents = await listAllAgents()
+    return new Map(agents.map(({ id, name }) => [id, name]))
   }
   if (by !== 'key') return new Map()
   const { data } = await api.admin.keys.query({ limit: 100 })
@@ -47,7 +48,7 @@ type Entry = Outputs['admin']['usage']['data'][number]
 export type Sums = Usage['total']
 
 export interface Line extends Sums {
-  /** Unique among the lines: the day, or the id. */
+  /** Unique among the lines: a day or an id. */
   readonly id: string
   readonly name: string
 }
@@ -63,10 +64,10 @@ const nothing: Sums = {
   first_byte_ms: null,
 }
 
-/** What agents and keys are called, by their ids. */
+/** Names of agents and keys by id. */
 type Names = ReadonlyMap<string, string>
 
-/** Days without calls are there too, as zero; everything else as the server orders it. */
+/** Adds zeros for days without calls; other groupings keep the server's order. */
 function toLines(entries: readonly Entry[], by: Grouping, days: Days, names: Names): Line[] {
   if (by !== 'day') return entries.map((entry) => toLine(entry, by, names))
   const found = new Map(entries.map((entry) => [entry.day, entry]))
@@ -82,7 +83,7 @@ function toLine(entry: Entry, by: Grouping, names: Names): Line {
       return {
         ...entry,
         id: agent ?? '',
-        name: agent == null ? 'Without an agent' : (names.get(agent) ?? agent),
+        name: agent == null ? 'No agent' : (names.get(agent) ?? agent),
       }
     }
     case 'model': {
@@ -100,9 +101,9 @@ function toLine(entry: Entry, by: Grouping, names: Names): Line {
   }
 }
 
-/** The sums of everything, as a line under a table. */
+/** Returns the totals as the last line of the table. */
 function toTotal(total: Sums): Line {
-  return { ...total, id: 'total', name: 'Together' }
+  return { ...total, id: 'total', name: 'Total' }
 }
 
 const DAY_MS = 86_400_000
@@ -112,13 +113,12 @@ export interface Days {
   readonly to: string
 }
 
-/** The days an address means; the last 30 where it names none. */
+/** Returns the days that the address selects, by default the last 30. */
 export function daysOf({ range = '30', from, to }: UsageSearch, nowMs = Date.now()): Days {
   if (from !== undefined && to !== undefined) return { from, to }
   return { from: toDay(nowMs - (Number(range) - 1) * DAY_MS), to: toDay(nowMs) }
 }
 
-/** Every day from the first to the last. */
 function listDays({ from, to }: Days): string[] {
   const count = Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS) + 1
   return Array.from({ length: Math.max(count, 0) }, (_, index) => toDay(Date.parse(from) + index * DAY_MS))
@@ -127,7 +127,7 @@ function listDays({ from, to }: Days): string[] {
 const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
 const long = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
 
-/** `3 Nov`, for axes. */
+/** Renders a day for an axis, such as `3 Nov`. */
 export function renderShortDay(day: string): string {
   return short.format(Date.parse(day))
 }

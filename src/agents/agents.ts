@@ -1,7 +1,7 @@
 /** Creates, lists, reads, replaces, restores and deletes the agents of a tenant, and rotates their keys. */
 
 import type { Database } from '../db/database.ts'
-import { type Actor, recordAudit } from '../identity/audit.ts'
+import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { moveAgentKeys } from '../identity/key-claims.ts'
 import { assertTenantLives, insertSecret, type Rotation, replaceSecret } from '../identity/keys.ts'
 import { mintKey } from '../lib/api-key.ts'
@@ -11,42 +11,27 @@ import { newId } from '../lib/ids.ts'
 import { type Agent, type AgentDirectory, agentNotFound } from './cache.ts'
 import { type DefinitionFormat, parseDefinition } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
-import {
-  type AgentRow,
-  type AgentVersionRow,
-  findAgent,
-  listAgentRows,
-  type Place,
-  selectVersions,
-  updateUnversioned,
-} from './store.ts'
+import { type AgentRow, type AgentVersionRow, findAgent, selectVersions, updateUnversioned } from './store.ts'
 
 type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys'> & {
   readonly agents: AgentDirectory
 }
+
+/** Earlier versions of an agent beyond this number are deleted, oldest first. */
+const MAX_VERSIONS = 100
 
 export interface DefinitionText {
   readonly yaml: string
   readonly format: DefinitionFormat
 }
 
-/** Without any field, all agents, newest first. */
-export interface ListRequest {
-  readonly limit?: number | undefined
-  readonly after?: string | undefined
-  readonly before?: string | undefined
-  readonly order?: 'asc' | 'desc' | undefined
-}
-
-export interface AgentPage {
-  readonly agents: readonly Agent[]
-  /** Undefined when the request asked for all agents. */
-  readonly hasMore: boolean | undefined
-}
-
-/** Creates agent and key in a transaction. @throws ServiceError `invalid_value`, `too_large`; `invalid_api_key` if the parent key was just revoked */
+/**
+ * Creates an agent and its key in one transaction. @throws ServiceError `invalid_value`; `too_large`, also
+ * at the limit of agents; `invalid_api_key` if the parent key was just revoked.
+ */
 export async function createAgent(
-  deps: AgentDeps,
+  deps: AgentDeps & Pick<Dependencies, 'config'>,
+  actor: Actor,
   tenantId: string,
   { yaml, format }: DefinitionText,
 ): Promise<Agent> {
@@ -71,35 +56,30 @@ export async function createAgent(
     model_policy_updated_at: null,
   }
   await deps.db.transaction().execute(async (trx) => {
+    // Locks the tenant, so that concurrent calls cannot pass the limit together.
     await assertTenantLives({ db: trx }, tenantId)
+    await assertFewerAgents({ ...deps, db: trx }, tenantId)
     await trx.insertInto('agents').values(row).execute()
     await insertSecret(trx, { tenantId, agentId: id }, key, now)
+    await recordWrite({ ...deps, db: trx }, actor, 'agent.create', row)
   })
   deps.agents.invalidate()
   return deps.agents.prepare(row)
 }
 
-/** The agents in the requested order. @throws ServiceError `invalid_value` when `after` or `before` is not one of them. */
-export async function listAgents(
-  deps: Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory },
+async function assertFewerAgents(
+  { db, config }: Pick<Dependencies, 'db' | 'config'>,
   tenantId: string,
-  request: ListRequest,
-): Promise<AgentPage> {
-  const { limit, order = 'desc' } = request
-  const after = await findPlace(deps, tenantId, 'after', request.after)
-  const before = await findPlace(deps, tenantId, 'before', request.before)
-  const isBackwards = before !== undefined && after === undefined
-  const [olderThan, newerThan] = order === 'desc' ? [after, before] : [before, after]
-  const rows = await listAgentRows(deps.db, tenantId, {
-    first: (order === 'desc') !== isBackwards ? 'newest' : 'oldest',
-    olderThan,
-    newerThan,
-    limit: limit === undefined ? undefined : limit + 1,
-  })
-  const page = rows.slice(0, limit)
-  const agents = (isBackwards ? page.reverse() : page).map((row) => deps.agents.prepare(row))
-  const isPaged = Object.values(request).some((value) => value !== undefined)
-  return { agents, hasMore: isPaged ? rows.length > page.length : undefined }
+): Promise<void> {
+  const { agents: limit } = config.limits
+  if (limit === 0) return
+  const count = (await countAgents({ db }, [tenantId])).get(tenantId) ?? 0
+  if (count < limit) return
+  throw new ServiceError(
+    'too_large',
+    `This parent key already has ${count} agents, and the limit is ${limit}. Delete agents, or raise PARLEY_MAX_AGENTS.`,
+    { code: 'agent_quota_exceeded' },
+  )
 }
 
 export async function countAgents(
@@ -125,13 +105,20 @@ export async function getAgent(
   return deps.agents.prepare(await getRow(deps, tenantId, id))
 }
 
-/** The earlier text becomes a version. @throws ServiceError `not_found`, `invalid_value`, `too_large`; `precondition_failed` for `ifMatch` */
+/**
+ * Keeps the previous text as a version. @throws ServiceError `not_found`, `invalid_value`, `too_large`;
+ * `precondition_failed` if `ifMatch` does not match.
+ */
 export async function replaceAgent(
   deps: AgentDeps,
+  actor: Actor,
   tenantId: string,
   id: string,
   text: DefinitionText,
-  ifMatch?: string,
+  {
+    ifMatch,
+    restoredVersion,
+  }: { readonly ifMatch?: string | undefined; readonly restoredVersion?: number } = {},
 ): Promise<Agent> {
   const { name } = parseDefinition(text.yaml, text.format)
   let written: AgentRow | undefined
@@ -141,9 +128,10 @@ export async function replaceAgent(
     if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version))
       throw new ServiceError(
         'precondition_failed',
-        `The agent has changed meanwhile: its version is ${row.version} now. Read it again before writing.`,
+        `If-Match: the agent has changed and is now at version ${row.version}. Read it again before you write.`,
       )
-    written = await writeVersion(deps, row, { name, source: text.yaml, format: text.format })
+    const definition = { name, source: text.yaml, format: text.format }
+    written = await writeVersion(deps, actor, row, definition, restoredVersion)
   }
   deps.agents.invalidate()
   return deps.agents.prepare(written)
@@ -157,7 +145,7 @@ export async function deleteAgent(
   id: string,
 ): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
-    // Foreign keys delete its credentials and versions with it.
+    // Foreign keys also delete its credentials and versions.
     const row = await trx
       .deleteFrom('agents')
       .where('id', '=', id)
@@ -173,21 +161,10 @@ export async function deleteAgent(
   deps.agents.invalidate()
 }
 
-/** All versions of an agent, newest first, starting with the current one. @throws ServiceError `not_found` */
-export async function listVersions(
-  deps: Pick<Dependencies, 'db'>,
-  tenantId: string,
-  id: string,
-): Promise<AgentVersionRow[]> {
-  const row = await getRow(deps, tenantId, id)
-  // Only versions before the row: a concurrent write may have added a later one.
-  const earlier = selectVersions(deps.db, tenantId, id).where('version', '<', row.version)
-  return [toVersion(row), ...(await earlier.orderBy('version', 'desc').execute())]
-}
-
 /** Makes the text of an earlier version the current definition. @throws ServiceError `not_found` */
 export async function restoreVersion(
   deps: AgentDeps,
+  actor: Actor,
   tenantId: string,
   id: string,
   version: number,
@@ -196,10 +173,14 @@ export async function restoreVersion(
   const stored = selectVersions(deps.db, tenantId, id).where('version', '=', version)
   const earlier = row.version === version ? toVersion(row) : await stored.executeTakeFirst()
   if (earlier === undefined) throw new ServiceError('not_found', `This agent has no version ${version}.`)
-  return replaceAgent(deps, tenantId, id, { yaml: earlier.source, format: earlier.format })
+  const text = { yaml: earlier.source, format: earlier.format }
+  return replaceAgent(deps, actor, tenantId, id, text, { restoredVersion: version })
 }
 
-/** The new key keeps the public id; the previous key stays valid for the overlap. @throws ServiceError `not_found` */
+/**
+ * Creates a new key with the same public id. The previous key stays valid for the overlap (seconds).
+ * @throws ServiceError `not_found`
+ */
 export async function rotateAgentKey(
   deps: AgentDeps,
   actor: Actor,
@@ -231,17 +212,26 @@ export function entityTagOf({ row }: Agent): string {
   return `"${row.version}"`
 }
 
-async function getRow(deps: Pick<Dependencies, 'db'>, tenantId: string, id: string): Promise<AgentRow> {
+export async function getRow(
+  deps: Pick<Dependencies, 'db'>,
+  tenantId: string,
+  id: string,
+): Promise<AgentRow> {
   const row = await findAgent(deps.db, tenantId, id)
   if (row === undefined) throw agentNotFound()
   return row
 }
 
-/** Writes the definition as the version after `row`, which is kept; undefined when `row` is not the current version. */
+/**
+ * Writes the definition as the version after `row`, and keeps `row` as an earlier version. Returns
+ * undefined if `row` is no longer current.
+ */
 async function writeVersion(
-  deps: Pick<Dependencies, 'db' | 'clock'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
+  actor: Actor,
   row: AgentRow,
   definition: Pick<AgentRow, 'name' | 'source' | 'format'>,
+  restoredVersion: number | undefined,
 ): Promise<AgentRow | undefined> {
   const changes = { ...definition, version: row.version + 1, updated_at: unixSeconds(deps.clock) }
   return deps.db.transaction().execute(async (trx) => {
@@ -253,34 +243,44 @@ async function writeVersion(
       .where('version', '=', row.version)
       .returningAll()
       .executeTakeFirst()
-    if (written !== undefined) await trx.insertInto('agent_versions').values(toVersion(row)).execute()
+    if (written === undefined) return undefined
+    await trx.insertInto('agent_versions').values(toVersion(row)).execute()
+    await trx
+      .deleteFrom('agent_versions')
+      .where('agent_id', '=', row.id)
+      .where('version', '<=', row.version - MAX_VERSIONS)
+      .execute()
+    const details = restoredVersion === undefined ? {} : { restored_version: restoredVersion }
+    await recordWrite({ ...deps, db: trx }, actor, 'agent.update', written, details)
     return written
   })
 }
 
-async function findPlace(
-  deps: Pick<Dependencies, 'db'>,
-  tenantId: string,
-  param: 'after' | 'before',
-  id: string | undefined,
-): Promise<Place | undefined> {
-  if (id === undefined) return undefined
-  const row = await findAgent(deps.db, tenantId, id)
-  if (row === undefined)
-    throw new ServiceError('invalid_value', `${param}: names no agent of this key`, { param })
-  return row
+/** The text is not recorded, because the audit log is permanent. */
+async function recordWrite(
+  deps: AuditDeps,
+  actor: Actor,
+  action: 'agent.create' | 'agent.update',
+  { id, parent_key_id: tenantId, name, version }: AgentRow,
+  more: { readonly restored_version?: number } = {},
+): Promise<void> {
+  const target = { kind: 'agent', id } as const
+  await recordAudit(deps, actor, { action, target, tenantId, details: { name, version, ...more } })
 }
 
-/** RFC 9110, section 13.1.1: `*`, or a list of strong tags of which one matches. */
+/** Matches `*`, or any of a list of strong tags (RFC 9110, section 13.1.1). */
 function matchesVersion(ifMatch: string, version: number): boolean {
   return ifMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim() === `"${version}"`)
 }
 
-function toVersion({ id, version, name, source, format, updated_at }: AgentRow): AgentVersionRow {
+export function toVersion({ id, version, name, source, format, updated_at }: AgentRow): AgentVersionRow {
   return { agent_id: id, version, name, source, format, created_at: updated_at }
 }
 
-/** Moves agents with their versions and keys, which stay valid; returns their number. Runs in the caller's transaction. */
+/**
+ * Moves agents with their versions and keys, which stay valid. Returns their number. Runs in the caller's
+ * transaction.
+ */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const moved = await trx
     .updateTable('agents')

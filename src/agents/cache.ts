@@ -1,4 +1,4 @@
-/** Caches agents: parses each version of a definition once, and reads the row at most every two seconds. */
+/** Caches agents: parses each definition version once, and reads each row at most every two seconds. */
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -17,7 +17,7 @@ import {
 } from './store.ts'
 
 const memory = { max: 2_000, keepMs: () => 2_000 }
-/** In UTF-16 units of definition text. */
+/** Limit on the cached definition text, in UTF-16 code units. */
 const MOST_PREPARED = 32 * 1024 * 1024
 
 export interface Agent {
@@ -30,10 +30,10 @@ export interface Agent {
 export interface AgentDirectory {
   find(tenantId: string, id: string): Promise<Agent | undefined>
   findByKey(keyId: string): Promise<Agent | undefined>
-  /** The tenant's agents, newest first; the same array while it is cached. */
+  /** Returns the tenant's agents, newest first. Returns the same array while it is cached. */
   list(tenantId: string): Promise<readonly AgentName[]>
   prepare(row: AgentRow): Agent
-  /** Drops all cached rows; called after every change to agents. */
+  /** Drops all cached rows. Call it after every change to agents. */
   invalidate(): void
 }
 
@@ -79,12 +79,12 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   }
 }
 
-/** For an agent that does not exist or belongs to another tenant. */
+/** Reports an agent that does not exist or belongs to another tenant. */
 export function agentNotFound(): ServiceError {
   return new ServiceError('not_found', 'Agent not found.')
 }
 
-/** The agent behind an agent key. @throws ServiceError `not_found` when it was deleted a moment ago. */
+/** Returns the agent of an agent key. @throws ServiceError `not_found` if it has just been deleted. */
 export async function getOwnAgent(
   deps: { readonly agents: AgentDirectory },
   caller: AgentCaller,

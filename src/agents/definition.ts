@@ -1,4 +1,7 @@
-/** The agent definition: its schema, and how its YAML or Markdown text is parsed, checked and rendered. New fields are added here first. */
+/**
+ * Defines the agent definition: its schema, and how its YAML or Markdown text is parsed, validated and
+ * rendered. Add new fields here first.
+ */
 import { isScalar, type Pair, type ParsedNode } from 'yaml'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
@@ -29,7 +32,7 @@ function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
   return z.array(item, { error: orMissing('must be a list') })
 }
 
-/** A mapping in which a null value counts as absent. */
+/** Creates a mapping schema in which a null value counts as absent. */
 function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
   return z.preprocess((value) => withoutNulls(value, Object.keys(fields.shape)), fields)
 }
@@ -61,7 +64,7 @@ export const AgentTool = z.union(
       ),
     ),
   ],
-  { error: 'must be the name of a tool, or a mapping with its name' },
+  { error: 'must be a tool name, or a mapping with a name' },
 )
 
 export type AgentTool = z.infer<typeof AgentTool>
@@ -81,20 +84,20 @@ const Tools = listOf(AgentTool)
 const PageToolNames = listOf(
   Label.refine(
     (name) => !name.startsWith(pageToolPrefix),
-    `must be the page's own name, without ${pageToolPrefix}`,
+    `must be the name that the page uses, without ${pageToolPrefix}`,
   ),
 )
 
-/** The tools of the page that the agent may use, by the page's own names. */
+/** The page tools that the agent may use, by the names that the page uses. */
 export const PageTools = z.preprocess(
   (value, ctx) => {
     const given = withoutNulls(value, ['restricted', 'blocked'])
     const hasBoth = isJsonObject(given) && 'restricted' in given && 'blocked' in given
-    if (hasBoth) ctx.addIssue({ code: 'custom', message: 'must have only one of restricted and blocked' })
+    if (hasBoth) ctx.addIssue({ code: 'custom', message: 'must not have both restricted and blocked' })
     return given
   },
   z.union([z.literal('all'), z.object({ restricted: PageToolNames }), z.object({ blocked: PageToolNames })], {
-    error: 'must be all, or a mapping with either restricted or blocked',
+    error: 'must be `all`, or a mapping with `restricted` or `blocked`',
   }),
 )
 
@@ -107,10 +110,10 @@ export const AgentBehavior = mappingOf(
   ),
 )
 
-/** An origin for `frame-ancestors`, where `*.` matches all subdomains; other characters could end the directive. */
+/** An origin for `frame-ancestors`, where `*.` matches all subdomains. Other characters could end the directive. */
 const FrameOrigin = Text.regex(
   /^https?:\/\/(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*(?::\d{1,5})?$/i,
-  'must be an origin: http:// or https://, a host and perhaps a port, without a path',
+  'must be an origin: http:// or https://, a host and an optional port, without a path',
 )
 
 const AgentEmbed = mappingOf(
@@ -125,7 +128,7 @@ const AgentEmbed = mappingOf(
   ),
 )
 
-/** Unknown keys stay in the text and are ignored. */
+/** Ignores unknown keys but keeps them in the text. */
 export const AgentDefinition = mappingOf(
   z.object({
     name: Label,
@@ -145,14 +148,17 @@ export const AgentDefinition = mappingOf(
 
 export type AgentDefinition = z.infer<typeof AgentDefinition>
 
-/** Parses at most 256 KiB of text. @throws ServiceError `too_large`; `invalid_value` with path, line and column for every other problem. */
+/**
+ * Parses at most 256 KiB of text. @throws ServiceError `too_large`; `invalid_value` with path, line and
+ * column for every other problem.
+ */
 export function parseDefinition(source: string, format: DefinitionFormat): AgentDefinition {
   assertStorable(source)
   const text = withoutByteOrderMark(source)
   const frontMatter = format === 'markdown' ? splitFrontMatter(text) : undefined
   const mapping = readYaml(frontMatter?.configuration ?? text)
   if (frontMatter !== undefined && 'instructions' in mapping.value) {
-    const problem = 'belongs after the front matter, not into it'
+    const problem = 'must follow the front matter, not be part of it'
     reject(text, offsetOf(mapping, ['instructions']), ['instructions'], problem)
   }
   const rejectAt = (path: Path, problem: string): never => {
@@ -169,7 +175,10 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
   return result.data
 }
 
-/** Renders a valid definition as Markdown: front matter, then the instructions. Parsing the result gives the same definition. */
+/**
+ * Renders a valid definition as Markdown: front matter, then the instructions. Parsing the result returns
+ * the same definition.
+ */
 export function renderMarkdown(text: string, format: DefinitionFormat): string {
   if (format === 'markdown') return text
   const mapping = readYaml(withoutByteOrderMark(text))
@@ -210,7 +219,10 @@ function assertToolSchemas(
 
 type Issue = z.core.$ZodIssue
 
-/** For a value that matches no branch of a union, the issue in the branch that was meant. */
+/**
+ * Returns the most specific issue of a value that matches no branch of a union: the one in the branch that
+ * the author meant.
+ */
 function mostSpecific(issue: Issue): Issue {
   if (issue.code !== 'invalid_union') return issue
   const inner = issue.errors.flatMap((branch) => branch.slice(0, 1).map(mostSpecific))
@@ -227,7 +239,7 @@ export interface DescribedTool {
   readonly inputSchema: JsonSchema | undefined
 }
 
-/** Each field comes from the agent's definition, or else from the server's tool. */
+/** Uses each field of the agent's definition, or else of the server's tool. */
 export function describeTool(tool: AgentTool, known: ServerTool | undefined): DescribedTool {
   const { description, inputSchema } = typeof tool === 'string' ? {} : tool
   return {
@@ -244,15 +256,14 @@ export const DefinitionCheck = z
     problem: z
       .strictObject({
         message: z.string(),
-        path: z
-          .string()
-          .nullable()
-          .meta({ description: 'Such as `tools[0].name`; null for the whole text.' }),
+        path: z.string().nullable().meta({
+          description: 'Path of the field with the error, such as `tools[0].name`; null for the whole text.',
+        }),
         line: position,
         column: position,
       })
       .nullable()
-      .meta({ description: 'Null when the text is an agent definition.' }),
+      .meta({ description: 'The first error; null if the text is a valid agent definition.' }),
   })
   .meta({ id: 'DefinitionCheck' })
 export type DefinitionCheck = z.output<typeof DefinitionCheck>
@@ -274,28 +285,36 @@ export const definitionSchema: Readonly<Record<string, unknown>> = z.toJSONSchem
   unrepresentable: 'any',
 })
 
-/** The instructions start after the closing line and an empty line. @throws ServiceError `invalid_value`, naming line and column. */
+/**
+ * The instructions start after the closing line and an empty line. @throws ServiceError `invalid_value`
+ * with line and column.
+ */
 function splitFrontMatter(text: string) {
   const opening = /^---\r?\n/.exec(text)
   if (opening === null)
-    reject(text, 0, [], 'must start with front matter: a line ---, the configuration, a line ---')
-  // The opening line may be directly followed by the closing line.
+    reject(
+      text,
+      0,
+      [],
+      'must start with front matter: a line with ---, the configuration, and another line with ---',
+    )
+  // The closing line may directly follow the opening line.
   const search = /\n---(\r?\n|$)/g
   search.lastIndex = opening[0].length - 1
   const closing = search.exec(text)
-  if (closing === null) reject(text, text.length, [], 'the front matter must be closed by a line ---')
+  if (closing === null) reject(text, text.length, [], 'the front matter must end with a line ---')
   const emptyLine = /^\r?\n/.exec(text.slice(search.lastIndex, search.lastIndex + 2))
   if (emptyLine === null) {
     reject(
       text,
       search.lastIndex,
       [],
-      'the line --- that closes the front matter must be followed by an empty line',
+      'the line --- at the end of the front matter must be followed by an empty line',
     )
   }
   const instructionsStart = search.lastIndex + emptyLine[0].length
   return {
-    // From the start of the text, so that offsets are the same; YAML reads the opening line as a document marker.
+    // Includes the start of the text so that offsets match; YAML reads the opening line as a document marker.
     configuration: text.slice(0, closing.index + 1),
     instructions: text.slice(instructionsStart),
     instructionsStart,
@@ -316,11 +335,11 @@ type Entry = Pair<ParsedNode, ParsedNode | null>
 interface Cut {
   readonly start: number
   readonly end: number
-  /** What replaces the text from `start` to `end`. */
+  /** The text that replaces the range from `start` to `end`. */
   readonly kept: string
 }
 
-/** Removes an entry in braces with the comma before it, or the first entry up to the next one. */
+/** Removes an entry in braces with the comma before it. Removes a first entry up to the next one. */
 function flowCut(entry: Entry, before: Entry | undefined, after: Entry | undefined): Cut {
   const end = valueEndOf(entry)
   if (before !== undefined) return { start: valueEndOf(before), end, kept: '' }
@@ -331,7 +350,7 @@ function valueEndOf({ key, value }: Entry): number {
   return (value ?? key).range[1]
 }
 
-/** Keeps only comments that are not indented: other lines could become part of a block scalar before the cut. */
+/** Keeps only comments that are not indented, because other lines could become part of a preceding block scalar. */
 function blockCut({ text, bodyStart, bodyEnd }: YamlMapping, entry: Entry, after: Entry | undefined): Cut {
   const start = Math.max(lineStartOf(text, entry), bodyStart)
   const end = after === undefined ? bodyEnd : lineStartOf(text, after)

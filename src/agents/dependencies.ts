@@ -1,5 +1,6 @@
-/** What this module needs from lower layers. */
+/** Declares the lower-layer services that the agents module needs. */
 import type { Logger } from 'pino'
+import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -10,6 +11,7 @@ import type { Toolbox } from '../tools/tools.ts'
 import type { UsageTracker } from '../usage/tracker.ts'
 
 export interface Dependencies {
+  readonly config: Config
   readonly db: Database
   readonly clock: Clock
   readonly random: Random

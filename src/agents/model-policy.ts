@@ -19,7 +19,7 @@ import { updateUnversioned } from './store.ts'
 
 type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'models'> & { readonly agents: AgentDirectory }
 
-/** The policy with its effective models. @throws ServiceError `not_found` */
+/** Returns the policy with its effective models. @throws ServiceError `not_found` */
 export async function getModelPolicy(
   deps: PolicyDeps,
   tenantId: string,
@@ -30,7 +30,10 @@ export async function getModelPolicy(
   return renderModelPolicy(deps, agent, budget)
 }
 
-/** Sets policy and budget in one transaction. @throws ServiceError `not_found`; `invalid_value`, also with code `default_model_not_allowed` */
+/**
+ * Sets the policy and budget in one transaction. @throws ServiceError `not_found`; `invalid_value`, also
+ * with the code `default_model_not_allowed`.
+ */
 export async function replaceModelPolicy(
   deps: PolicyDeps & AuditDeps & Pick<Dependencies, 'usage'>,
   actor: Actor,
@@ -66,22 +69,26 @@ export async function replaceModelPolicy(
   return getModelPolicy(deps, tenantId, agentId)
 }
 
-/** Detects typos when the policy is saved, instead of at the first call that needs the model. */
+/** Detects typos when the policy is saved instead of at the first call that needs the model. */
 function assertKnown({ models }: Pick<Dependencies, 'models'>, policy: ModelPolicy): void {
   for (const { param, provider, model } of listNamed(policy)) {
     if (!models.providers.includes(provider)) {
       const known = models.providers.join(', ')
-      throw invalid(`${param}.provider`, `there is no provider '${provider}'; there is ${known}`)
+      throw invalid(`${param}.provider`, `must be one of ${known} (got '${provider}')`)
     }
     if (model !== null && models.findRoute(provider, model) === undefined)
-      throw invalid(`${param}.model`, `${provider} lists no model '${model}'`)
+      throw invalid(`${param}.model`, `must be a model that ${provider} lists (got '${model}')`)
   }
 }
 
 function assertConsistent(policy: ModelPolicy): void {
   for (const { param, provider, model } of listNamed({ ...policy, allowed_models: [] })) {
     if (model === null || isAllowed(policy, { provider, model })) continue
-    throw invalid(param, `${provider}/${model} is not among the allowed models`, 'default_model_not_allowed')
+    throw invalid(
+      param,
+      `must be one of the allowed models (got ${provider}/${model})`,
+      'default_model_not_allowed',
+    )
   }
 }
 

@@ -1,15 +1,14 @@
-/** The operations on agents. */
+/** Defines the operations on agents. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
+import { DEFINITION_BYTES_PER_REQUEST } from '../operations/body-cost.ts'
 import { operationsOf } from '../operations/operation.ts'
 import {
   createAgent,
   deleteAgent,
   entityTagOf,
   getAgent,
-  listAgents,
-  listVersions,
   replaceAgent,
   restoreVersion,
   rotateAgentKey,
@@ -17,6 +16,7 @@ import {
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
+import { listAgents, listVersions } from './list.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
@@ -30,6 +30,7 @@ import {
   AgentUpdated,
   AgentVersionList,
   AgentVersionReference,
+  AgentVersionsQuery,
   DefinitionBody,
   DefinitionReplacement,
   renderAgentCreated,
@@ -47,21 +48,25 @@ const { query, mutation } = operationsOf<Dependencies & { readonly agents: Agent
   wrongKind: 'invalid_api_key',
 })
 
+const definitionRequest = { body: 'definition', bytesPerRequest: DEFINITION_BYTES_PER_REQUEST } as const
+
 export const agentsOperations = {
   create: mutation({
     http: { method: 'POST', path: '/v1/agents' },
-    request: { body: 'definition' },
+    request: definitionRequest,
     response: { status: 201 },
     docs: { summary: 'Create an agent' },
     input: DefinitionBody,
     output: AgentCreated,
-    run: async ({ context: { deps, caller }, input }) =>
-      renderAgentCreated(deps, await createAgent(deps, caller.tenantId, input)),
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      return renderAgentCreated(deps, await createAgent(deps, actorOf(context), caller.tenantId, input))
+    },
   }),
 
   list: query({
     http: { method: 'GET', path: '/v1/agents' },
-    docs: { summary: "List the calling key's agents" },
+    docs: { summary: 'List your agents' },
     input: AgentListQuery,
     output: AgentList,
     run: async ({ context: { deps, caller }, input }) =>
@@ -71,13 +76,14 @@ export const agentsOperations = {
   me: query({
     http: { method: 'GET', path: '/v1/agents/me' },
     auth: { callers: ['agent'] },
-    docs: { summary: "Read the calling agent key's own agent" },
+    docs: { summary: 'Get the agent of the calling agent key' },
     input: z.object({}),
     output: AgentSelf,
     run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),
   }),
 
   check: mutation({
+    request: definitionRequest,
     input: DefinitionBody,
     output: DefinitionCheck,
     run: ({ input }) => checkDefinition(input.yaml, input.format),
@@ -91,7 +97,7 @@ export const agentsOperations = {
 
   get: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}' },
-    docs: { summary: 'Read an agent', failures: notFound },
+    docs: { summary: 'Get an agent', failures: notFound },
     input: AgentReference,
     output: AgentDetail,
     run: async ({ context, input }) => {
@@ -103,16 +109,17 @@ export const agentsOperations = {
 
   replace: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
-    request: { body: 'definition', bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
+    request: { ...definitionRequest, bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
     docs: {
-      summary: "Replace an agent's definition",
-      failures: { ...notFound, 412: 'The agent has changed since the version named in `If-Match`.' },
+      summary: 'Replace the definition of an agent',
+      failures: { ...notFound, 412: 'The agent has changed since the version in `If-Match`.' },
     },
     input: DefinitionReplacement,
     output: AgentUpdated,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      const agent = await replaceAgent(deps, caller.tenantId, input.agent_id, input, input.if_match)
+      const { agent_id: id, if_match: ifMatch } = input
+      const agent = await replaceAgent(deps, actorOf(context), caller.tenantId, id, input, { ifMatch })
       context.setHeader('ETag', entityTagOf(agent))
       return renderAgentUpdated(deps, agent)
     },
@@ -132,7 +139,7 @@ export const agentsOperations = {
   rotateKey: mutation({
     http: { method: 'POST', path: '/v1/agents/{agent_id}/rotate-key' },
     request: { bodySchema: KeyRotation },
-    docs: { summary: 'Give an agent a new key', failures: notFound },
+    docs: { summary: 'Rotate the key of an agent', failures: notFound },
     input: KeyRotation.extend(AgentReference.shape),
     output: AgentKeyRotated,
     run: async ({ context, input: { agent_id, overlap_seconds } }) => {
@@ -145,7 +152,7 @@ export const agentsOperations = {
 
   modelPolicy: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/model-policy' },
-    docs: { summary: 'Read which models an agent may use', failures: notFound },
+    docs: { summary: 'Get the model policy of an agent', failures: notFound },
     input: AgentReference,
     output: AgentModelPolicy,
     run: ({ context: { deps, caller }, input }) => getModelPolicy(deps, caller.tenantId, input.agent_id),
@@ -154,7 +161,7 @@ export const agentsOperations = {
   replaceModelPolicy: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}/model-policy' },
     request: { bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'] },
-    docs: { summary: 'Replace which models an agent may use', failures: notFound },
+    docs: { summary: 'Replace the model policy of an agent', failures: notFound },
     input: ModelPolicyReplacement,
     output: AgentModelPolicy,
     run: ({ context, input }) =>
@@ -163,24 +170,25 @@ export const agentsOperations = {
 
   versions: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/versions' },
-    docs: { summary: "List an agent's versions", failures: notFound },
-    input: AgentReference,
+    docs: { summary: 'List the versions of an agent', failures: notFound },
+    input: AgentVersionsQuery,
     output: AgentVersionList,
     run: async ({ context: { deps, caller }, input }) =>
-      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id)),
+      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id, input.before)),
   }),
 
   restore: mutation({
     http: { method: 'POST', path: '/v1/agents/{agent_id}/versions/{version}/restore' },
     docs: {
-      summary: 'Make an earlier version the one in force',
-      failures: { 404: 'Agent not found, or no such version of it.' },
+      summary: 'Restore an earlier version of an agent',
+      failures: { 404: 'The agent or the version does not exist.' },
     },
     input: AgentVersionReference,
     output: AgentUpdated,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      const agent = await restoreVersion(deps, caller.tenantId, input.agent_id, input.version)
+      const { agent_id: id, version } = input
+      const agent = await restoreVersion(deps, actorOf(context), caller.tenantId, id, version)
       context.setHeader('ETag', entityTagOf(agent))
       return renderAgentUpdated(deps, agent)
     },

@@ -1,4 +1,4 @@
-/** The schemas of model policies, and how a policy is rendered. */
+/** Defines the schemas of model policies, and renders policies. */
 import { z } from 'zod'
 import {
   findDefaultModel,
@@ -16,31 +16,38 @@ import { AgentReference } from './schema.ts'
 const MOST_ALLOWED = 200
 const MOST_FALLBACKS = 10
 
-const provider = z.string().min(1).max(100).meta({ description: 'A provider, by its name here.' })
-const model = z.string().min(1).max(300).meta({ description: "The provider's own id of the model." })
+const provider = z.string().min(1).max(100).meta({ description: 'Name of a configured provider.' })
+const model = z.string().min(1).max(300).meta({ description: 'Model id as the provider lists it.' })
 const name = z.strictObject({ provider, model })
 const tokens = z.int().min(0).nullish()
-const ignored = z.unknown().optional().meta({ description: 'Read-only: ignored in a PUT.' })
+const ignored = z.unknown().optional().meta({ description: 'Read-only; ignored in PUT.' })
 
-/** The body of PUT, which ignores the read-only fields of GET. */
+/** The body of PUT. Ignores the read-only fields of GET. */
 export const ModelPolicyBody = z
   .strictObject({
-    default_model: name.nullish().meta({ description: 'Used when the caller names none.' }),
+    default_model: name.nullish().meta({ description: 'Model to use when the caller does not name one.' }),
     allowed_models: z
       .array(z.strictObject({ provider, model: model.nullish() }))
       .max(MOST_ALLOWED)
       .default([])
-      .meta({ description: 'Empty = unrestricted; without `model`, all of the provider.' }),
+      .meta({
+        description:
+          'Models that the agent may use. Empty allows all models; an entry without `model` allows all models of the provider.',
+      }),
     fallback_models: z
       .array(name)
       .max(MOST_FALLBACKS)
       .default([])
-      .meta({ description: 'Tried in order when a model fails before its first byte.' }),
-    max_output_tokens: z.int().positive().nullish().meta({ description: 'The most tokens of an answer.' }),
-    budget: z
-      .strictObject({ day: tokens, month: tokens })
+      .meta({ description: 'Fallback models, tried in order when a model fails before its first byte.' }),
+    max_output_tokens: z
+      .int()
+      .positive()
       .nullish()
-      .meta({ description: 'Tokens of all calls of the agent, in UTC; null or absent = unbounded.' }),
+      .meta({ description: 'Maximum number of output tokens per response.' }),
+    budget: z.strictObject({ day: tokens, month: tokens }).nullish().meta({
+      description:
+        'Token limits for all calls of the agent, per period in UTC; null or absent means unlimited.',
+    }),
     budget_used: ignored,
     model_policy_updated_at: ignored,
     source: ignored,
@@ -63,16 +70,16 @@ export const AgentModelPolicy = z
     budget: z.strictObject({ day: count, month: count }),
     budget_used: z
       .strictObject({ day: count, month: count })
-      .meta({ description: 'Tokens used of each bound in its running period.' }),
-    model_policy_updated_at: count.meta({ description: 'Unix seconds; null while nobody has written one.' }),
+      .meta({ description: 'Tokens used in the current period of each limit.' }),
+    model_policy_updated_at: count.meta({ description: 'Unix seconds; null if the policy was never set.' }),
     source: z
       .enum(['policy', 'yaml', 'none'])
-      .meta({ description: 'Where `default_model` comes from: here, the definition, or nowhere.' }),
+      .meta({ description: 'Source of `default_model`: the policy, the definition, or none.' }),
     effective_models: z
       .array(z.strictObject({ provider, model, role: z.enum(['default', 'fallback', 'allowed']) }))
       .meta({
         description:
-          'What the agent can use now: the model that answers when none is named, its fallbacks in order, and the others a caller may name.',
+          'Models that the agent can use now: the default model, its fallbacks in order, and other models that a caller may name.',
       }),
   })
   .meta({ id: 'AgentModelPolicy' })

@@ -1,25 +1,27 @@
-/** The schemas of requests and responses about agents, and how an agent is rendered. */
+/** Defines the schemas of requests and responses about agents, and renders agents. */
 import { z } from 'zod'
 import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
-import { type AgentPage, openAgentKey } from './agents.ts'
+import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { AgentVersionRow } from './store.ts'
+import type { AgentPage, VersionPage } from './list.ts'
 
-const agentId = reference().meta({ description: 'The agent, `agent-` and 20 characters.' })
-const agentKey = z.string().meta({ description: 'The agent key, safe to put into a web page.' })
-const parentKey = z.string().meta({ description: "The owning key's public part, never its secret." })
+const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
+const agentKey = z.string().meta({ description: 'Agent key, which may be published in a web page.' })
+const parentKey = z
+  .string()
+  .meta({ description: 'Public part of the parent key that owns the agent, never its secret.' })
 const createdAt = z.int().meta({ description: 'Unix seconds.' })
 const tools = z.array(AgentTool)
-/** More than an HTTP header can hold. */
+/** Exceeds what an HTTP header can contain. */
 const MAX_HEADER_LENGTH = 65_536
 
 export const DefinitionBody = z
   .strictObject({
     yaml: longText().meta({ description: 'The agent definition, as YAML (or Markdown with front matter).' }),
-    format: z.enum(['yaml', 'markdown']).default('yaml').meta({ description: 'How `yaml` is written.' }),
+    format: z.enum(['yaml', 'markdown']).default('yaml').meta({ description: 'Format of `yaml`.' }),
   })
   .meta({ id: 'AgentDefinitionBody' })
 
@@ -29,19 +31,26 @@ export const DefinitionReplacement = DefinitionBody.extend({
     .string()
     .max(MAX_HEADER_LENGTH)
     .optional()
-    .meta({ description: 'The ETag of the version this one is based on.' }),
+    .meta({ description: 'ETag of the version that this change is based on.' }),
 })
 
 export const AgentReference = z.object({ agent_id: agentId })
 
 export const AgentListQuery = z.object({
-  limit: z.int().min(1).max(100).optional().meta({ description: 'At most so many; all of them without it.' }),
-  after: reference().optional().meta({ description: 'Only agents after this one.' }),
-  before: reference().optional().meta({ description: 'Only agents before this one.' }),
+  limit: z.int().min(1).max(100).optional().meta({
+    description:
+      'Maximum number of agents to return. If omitted, returns all of them; a list never has more than 1000 agents or 2 MiB of definitions.',
+  }),
+  after: reference()
+    .optional()
+    .meta({ description: 'Id of an agent; returns only agents after it in the list.' }),
+  before: reference()
+    .optional()
+    .meta({ description: 'Id of an agent; returns only agents before it in the list.' }),
   order: z
     .enum(['asc', 'desc'])
     .optional()
-    .meta({ default: 'desc', description: 'By creation; `desc` is newest first.' }),
+    .meta({ default: 'desc', description: 'Sort order by creation time; `desc` returns the newest first.' }),
 })
 
 const wrongVersion = 'must be a whole number, 1 or more'
@@ -60,7 +69,15 @@ export const AgentVersionReference = z.strictObject({
       ],
       wrongVersion,
     )
-    .meta({ override: { type: 'integer', minimum: 1 }, description: 'The version, counted from 1.' }),
+    .meta({ override: { type: 'integer', minimum: 1 }, description: 'Version number, starting at 1.' }),
+})
+
+export const AgentVersionsQuery = AgentReference.extend({
+  before: z
+    .int()
+    .min(1, wrongVersion)
+    .optional()
+    .meta({ description: 'Number of a version; returns only versions before it.' }),
 })
 
 export const AgentCreated = z
@@ -105,8 +122,8 @@ export const AgentDetail = z
       behavior: AgentBehavior.optional(),
     }),
     instructions: z.string(),
-    yaml: z.string().meta({ description: 'The text as it was posted.' }),
-    format: z.enum(['yaml', 'markdown']).meta({ description: 'How that text is written.' }),
+    yaml: z.string().meta({ description: 'The definition text as it was sent.' }),
+    format: z.enum(['yaml', 'markdown']).meta({ description: 'Format of the definition text.' }),
     version: z.int(),
     key_hint: z.string(),
   })
@@ -139,14 +156,22 @@ export const AgentVersionList = z
           name: z.string(),
           yaml: z.string(),
           created_at: createdAt,
-          current: z.boolean().meta({ description: 'Whether this is the version in force.' }),
+          author: z.string().nullable().meta({
+            description:
+              'Who wrote the version: the id of a parent key, the email of a user, or the system user of a command. Null for versions from before 0.3.0.',
+          }),
+          current: z.boolean().meta({ description: 'True for the current version.' }),
         })
         .meta({ id: 'AgentVersion' }),
     ),
+    has_more: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Whether there are earlier versions; absent if the list contains all of them.' }),
   })
   .meta({ id: 'AgentVersionList' })
 
-/** The public part of an agent, for pages that hold its key; never the instructions. */
+/** The public part of an agent, for pages with its key. Never contains the instructions. */
 export const AgentSelf = z
   .strictObject({
     id: agentId,
@@ -257,17 +282,22 @@ export function renderAgentSelf(
   }
 }
 
-/** `versions` starts with the current one. */
-export function renderVersionList(versions: readonly AgentVersionRow[]): z.output<typeof AgentVersionList> {
+export function renderVersionList({
+  versions,
+  current,
+  hasMore,
+}: VersionPage): z.output<typeof AgentVersionList> {
   return {
     object: 'list',
-    data: versions.map(({ version, name, source, created_at }, index) => ({
+    data: versions.map(({ version, name, source, created_at, author }) => ({
       version,
       name,
       yaml: source,
       created_at,
-      current: index === 0,
+      author,
+      current: version === current,
     })),
+    ...(hasMore === undefined ? {} : { has_more: hasMore }),
   }
 }
 
@@ -286,7 +316,7 @@ function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   return { name, description, inputSchema }
 }
 
-/** The model of the definition, else the one that the agent would use now, else ''. */
+/** Returns the model of the definition, otherwise the one that the agent would use now, otherwise ''. */
 function modelOf({ models }: Pick<Dependencies, 'models'>, { definition, policy }: Agent): string {
   const { model } = definition
   if (model !== undefined) return model

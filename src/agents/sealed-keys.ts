@@ -1,4 +1,7 @@
-/** Loads the secret of the installation, checks that it can open the sealed agent keys, and seals them again after a change of secret. */
+/**
+ * Loads the secret of the installation, checks that it opens the sealed agent keys, and re-encrypts them
+ * after a change of secret.
+ */
 
 import type { Config } from '../config/config.ts'
 import { hasSecret, loadOrCreateSecret } from '../db/data-directory.ts'
@@ -13,7 +16,10 @@ const BATCH = 500
 
 type SealedKey = Pick<AgentRow, 'id' | 'key_sealed'>
 
-/** Creates the secret if no key was sealed yet. @throws StartupError if it is missing or wrong: responses with agent keys would fail. */
+/**
+ * Loads the secret, or creates it if no key was sealed yet. @throws StartupError if it is missing or wrong,
+ * because responses with agent keys would fail.
+ */
 export async function loadSealer(
   { dataDir, secret: given, formerSecrets }: Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>,
   { db, random }: Pick<Dependencies, 'db' | 'random'>,
@@ -21,7 +27,7 @@ export async function loadSealer(
   const [sealed] = await listSealedKeys(db, [], 1)
   if (sealed !== undefined && given === undefined && !(await hasSecret(dataDir))) {
     throw new StartupError(
-      `The file ${dataDir}/secret is missing, and the agent keys in the database were sealed with it; put it back, or set PARLEY_SECRET if the secret stood there, or stands there for other servers.`,
+      `The file ${dataDir}/secret is missing, but the agent keys in the database are encrypted with it. Restore the file, or set PARLEY_SECRET if this or another server used that setting.`,
     )
   }
   const sealer = createSealer(given ?? (await loadOrCreateSecret(dataDir, random)), random, formerSecrets)
@@ -30,11 +36,14 @@ export async function loadSealer(
   if ((await listSealedKeys(db, known, 1)).length === 0) return sealer
   const source = given === undefined ? `the file ${dataDir}/secret` : 'PARLEY_SECRET'
   throw new StartupError(
-    `The agent keys in the database were sealed with another secret than the one in ${source}; put the former secret back, or name it in PARLEY_SECRET_PREVIOUS.`,
+    `The agent keys in the database are encrypted with a different secret than the one in ${source}. Restore the previous secret, or add it to PARLEY_SECRET_PREVIOUS.`,
   )
 }
 
-/** Seals keys of former secrets with the current one. A key that cannot be opened is not changed: responses with its agent fail as before. */
+/**
+ * Re-encrypts keys of previous secrets with the current one. Leaves keys that cannot be opened unchanged:
+ * responses with their agents fail as before.
+ */
 export async function resealAgentKeys({
   db,
   sealer,
@@ -50,7 +59,7 @@ export async function resealAgentKeys({
     await db.transaction().execute(async (trx) => {
       for (const row of rows) {
         const sealed = reseal(sealer, row)
-        if (sealed === undefined) log.warn({ agentId: row.id }, 'a sealed agent key cannot be opened')
+        if (sealed === undefined) log.warn({ agentId: row.id }, 'a sealed agent key cannot be decrypted')
         else {
           // The key may have been rotated since it was read.
           await trx
@@ -73,7 +82,7 @@ function reseal(sealer: Sealer, { id, key_sealed: sealed }: SealedKey): string |
   }
 }
 
-/** Sealed keys of all tenants that start with none of the prefixes, by agent id, after `afterId`. */
+/** Lists the sealed keys of all tenants that start with none of the prefixes, in order of agent id, after `afterId`. */
 async function listSealedKeys(
   db: Database,
   prefixes: readonly string[],

@@ -1,4 +1,7 @@
-/** Rows of agents and of their earlier versions. A new column starts in a migration and in `db/tables.ts`. */
+/**
+ * Reads and writes the rows of agents and their earlier versions. Add new columns in a migration and in
+ * `db/tables.ts`.
+ */
 import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { AgentTable, AgentVersionTable, Tables } from '../db/tables.ts'
@@ -15,10 +18,13 @@ export const unversionedColumns = [
   'model_policy_updated_at',
 ] as const
 
-/** The position in the order of creation, with the id because two processes may create agents in the same microsecond. */
+/**
+ * A position in creation order. It includes the id, because two processes may create agents in the same
+ * microsecond.
+ */
 export type Place = Pick<AgentRow, 'position' | 'id'>
 
-/** A part of the list; the agents at both places are excluded. */
+/** A part of the list. Excludes the agents at both places. */
 export interface Page {
   readonly first: 'newest' | 'oldest'
   readonly newerThan?: Place | undefined
@@ -30,7 +36,7 @@ export async function findAgent(db: Database, tenantId: string, id: string): Pro
   return ownAgents(db, tenantId).where('id', '=', id).executeTakeFirst()
 }
 
-/** Of any tenant, because the caller has only the agent's key. */
+/** Searches all tenants, because the caller has only the agent's key. */
 export async function findAgentByKey(db: Database, keyId: string): Promise<AgentRow | undefined> {
   return db.selectFrom('agents').selectAll().where('key_id', '=', keyId).executeTakeFirst()
 }
@@ -47,7 +53,7 @@ export async function listAgentRows(db: Database, tenantId: string, page: Page):
 
 export type AgentName = Pick<AgentRow, 'id' | 'created_at'>
 
-/** Newest first. */
+/** Lists agents newest first. */
 export async function listAgentNames(db: Database, tenantId: string): Promise<AgentName[]> {
   return db
     .selectFrom('agents')
@@ -57,7 +63,7 @@ export async function listAgentNames(db: Database, tenantId: string): Promise<Ag
     .execute()
 }
 
-/** Updates columns that need no new version; false when the tenant has no such agent. */
+/** Updates columns that need no new version. Returns false if the tenant has no such agent. */
 export async function updateUnversioned(
   db: Database,
   tenantId: string,

@@ -23,7 +23,10 @@ import {
 
 export { moveArtifacts, sumArtifactBytes } from './store.ts'
 
-/** Deletes an artifact in any state: a running upload fails, a running download finishes. @throws ServiceError `not_found` if already deleted. */
+/**
+ * Deletes an artifact in any state: aborts a running upload, lets a running download finish. @throws
+ * ServiceError `not_found` if already deleted.
+ */
 export async function removeUpload(
   deps: AuditDeps & Pick<Dependencies, 'clock' | 'log' | 'artifacts'>,
   actor: Actor,
@@ -35,7 +38,7 @@ export async function removeUpload(
     await deleteJobs(trx, row.blob)
     if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
     const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
-    // Without names: the audit log is permanent, and the owner wants them gone.
+    // Omits names: the audit log is permanent, but the owner wants the names deleted.
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
     return lease > unixSeconds(deps.clock)
   })
@@ -60,7 +63,7 @@ export async function deleteArtifact(
   await removeUpload(deps, actor, row)
 }
 
-/** Never fails: the row is gone, so the sweeper deletes what remains. */
+/** Never fails: the row is already deleted, so the sweeper deletes any remaining bytes. */
 export async function deleteBytes(
   { artifacts, log }: Pick<Dependencies, 'log' | 'artifacts'>,
   { id, blob, served_blob, poster_blob }: UploadRow,
@@ -71,7 +74,7 @@ export async function deleteBytes(
     await resumable.delete(blob)
     for (const name of names) await blobs.delete(name)
   } catch (err) {
-    log.warn({ err, artifactId: id }, 'the bytes of an artifact could not be deleted yet')
+    log.warn({ err, artifactId: id }, 'failed to delete the bytes of an artifact; the sweeper will retry')
   }
 }
 
@@ -92,7 +95,7 @@ export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: stri
     sizeBytes: row.served_bytes,
     mediaType: row.media_type,
     filename: nameOf(row),
-    // An attachment unless the bytes were converted or checked and match their media type.
+    // Sends an attachment unless the bytes were converted, or were checked and match their media type.
     isAttachment: row.conversion_reason !== null || row.sniffed_type !== row.media_type,
   }))
 }
@@ -110,7 +113,7 @@ function nameOf({ id, filename, conversion_result: result, media_type: mediaType
   return result === 'converted' && ending !== undefined ? basename(given, extname(given)) + ending : given
 }
 
-/** @throws ServiceError `not_found` while there is no poster; `insufficient_permissions`. */
+/** @throws ServiceError `not_found` while the artifact has no poster; `insufficient_permissions`. */
 export function openPoster(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
   return open(deps, caller, id, (row) => ({
     blob: row.poster_blob,
@@ -144,7 +147,7 @@ async function open(
       try {
         return await deps.artifacts.store.blobs.open(blob, range ?? wholeOf(sizeBytes))
       } catch (error) {
-        // The artifact was deleted since; otherwise the bytes were lost.
+        // Reports `not_found` if the artifact has just been deleted; otherwise the bytes are lost.
         if ((await find()) === undefined) throw artifactNotFound()
         throw error
       }
@@ -152,7 +155,7 @@ async function open(
   })
 }
 
-/** @throws ServiceError `invalid_api_key` when the key was revoked. */
+/** @throws ServiceError `invalid_api_key` if the key was revoked. */
 export async function reserveArtifact(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'tokens'>,
   tenantId: string,

@@ -9,6 +9,7 @@ import type { Bus } from '../replicas/bus.ts'
 import { artifactNotFound, leaseStolen, locked, uploadDeleted } from './access.ts'
 import {
   acquireLease,
+  acquireReleasedLease,
   findUploadRow,
   stealLease,
   type Upload,
@@ -36,7 +37,7 @@ export function createArtifactChanges(bus: Bus) {
 const STOP_TIMEOUT_MS = 5_000
 const REPLY_TIMEOUT_MS = 1_000
 
-/** Why a writer must stop, as sent to replicas, and the error its client receives. */
+/** Maps the reason for stopping a writer, as sent between replicas, to the error for its client. */
 const reasons = { 'taken-over': leaseStolen, removed: artifactNotFound } satisfies Record<
   string,
   () => ServiceError
@@ -59,7 +60,8 @@ export function createActiveUploads(bus: Bus) {
   bus.subscribe('stop-upload', (text) => {
     const [reason = '', id = ''] = text.split(' ')
     // A newer version may send other reasons; the bus logs this error.
-    if (!isStopReason(reason)) throw new Error('this version does not know that reason to stop an upload')
+    if (!isStopReason(reason))
+      throw new Error('unknown reason for stopping an upload, perhaps from a newer version')
     const upload = uploads.get(id)
     if (upload === undefined) return
     bus.publish('upload-stopping', id)
@@ -80,7 +82,10 @@ export function createActiveUploads(bus: Bus) {
         },
       }
     },
-    /** Stops the writer in this process and waits for it, with a time limit; false if there is none. */
+    /**
+     * Stops the writer in this process and waits for it, up to a time limit. Returns false if this process
+     * has no writer.
+     */
     async stop(id: string, reason: StopReason): Promise<boolean> {
       const upload = uploads.get(id)
       if (upload === undefined) return false
@@ -88,7 +93,10 @@ export function createActiveUploads(bus: Bus) {
       await isWithin(STOP_TIMEOUT_MS, upload.ended)
       return true
     },
-    /** As `stop`, but on other replicas. True if there are others, none replied, and this process has no writer: so no live replica has it. */
+    /**
+     * Does the same on other replicas. Returns true if no live replica has the writer: other replicas
+     * exist, none replied, and this process has no writer.
+     */
     async stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean> {
       if (!bus.reachesOthers || uploads.has(id)) return false
       const listening = new AbortController()
@@ -108,7 +116,7 @@ function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return within(ms, resolved, () => false)
 }
 
-/** A writer that does not renew in time loses the lease; the fence rejects its later writes. */
+/** A writer that does not renew its lease in time loses it; the fence rejects its later writes. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 const RETRY_RELEASE_EVERY_MS = 1_000
@@ -122,7 +130,10 @@ interface LeaseDeps {
 
 type UploadLease = ReturnType<typeof startRenewing>
 
-/** Stops the writer on any replica, so a client need not wait for its lost connection. @throws ServiceError `not_found` (deleted), `locked`. */
+/**
+ * Stops the writer on any replica, so that a client need not wait until its lost connection times out.
+ * @throws ServiceError `not_found` (deleted), `locked`.
+ */
 export async function acquireOrStealLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },
@@ -134,45 +145,49 @@ export async function acquireOrStealLease(
   const seen = await findUploadRow(deps.db, upload)
   if (seen === undefined) throw uploadDeleted()
   const isGone = await activeUploads.stopOnOtherReplicas(upload.id, 'taken-over')
-  // The writer's replica is gone or cut off; the fence rejects its writes if it returns.
+  // The writer's replica is dead or unreachable; if it returns, the fence rejects its writes.
   if (isGone) {
     const row = await stealLease(deps.db, seen, leaseEnd(deps))
-    if (row !== undefined) return startRenewing(deps, row)
+    if (row !== undefined) return startRenewing(deps, row, false)
   }
   return acquireUploadLease(deps, upload)
 }
 
-/** @throws ServiceError `locked` when another request is writing, or nothing remains to be written. */
+/** @throws ServiceError `locked` if another request is writing or no bytes remain to be written. */
 export async function acquireUploadLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },
 ): Promise<UploadLease> {
   const lease = await tryAcquireLease(deps, upload)
-  if (lease === undefined) throw locked('Another request is writing into this upload; try again.')
+  if (lease === undefined) throw locked('Another request is writing to this upload; try again later.')
   return lease
 }
 
 async function tryAcquireLease(deps: LeaseDeps, upload: Upload): Promise<UploadLease | undefined> {
-  const row = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
-  return row === undefined ? undefined : startRenewing(deps, row)
+  const released = await acquireReleasedLease(deps.db, upload, leaseEnd(deps))
+  if (released !== undefined) return startRenewing(deps, released, true)
+  const expired = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
+  return expired && startRenewing(deps, expired, false)
 }
 
 function leaseEnd({ clock }: LeaseDeps): number {
   return unixSeconds(clock) + LEASE_SECONDS
 }
 
-function startRenewing(deps: LeaseDeps, row: UploadRow) {
+function startRenewing(deps: LeaseDeps, row: UploadRow, isPreviousDone: boolean) {
   const { db, artifacts } = deps
   const registration = artifacts.activeUploads.register(row.id)
   const onFailure = (error: unknown) =>
-    deps.log.warn({ err: error, artifactId: row.id }, 'a lease could not be renewed')
+    deps.log.warn({ err: error, artifactId: row.id }, 'failed to renew the lease of an upload')
   const renewing = setInterval(() => {
     updateLeased(db, row, { lease_until: leaseEnd(deps) }).catch(onFailure)
   }, RENEW_EVERY_MS).unref()
   return {
-    /** The upload when the lease was acquired, with the fence of the lease. */
+    /** The upload at the time the lease was acquired, with the lease's fence. */
     row,
-    /** Aborts when another request wants the upload. */
+    /** Whether the previous holder released the lease. Otherwise it may still write, but record nothing. */
+    isPreviousDone,
+    /** Aborts when another request takes over the upload. */
     stopped: registration.stopped,
     async release(): Promise<void> {
       clearInterval(renewing)

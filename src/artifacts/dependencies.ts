@@ -1,4 +1,4 @@
-/** What the artifacts module needs from lower layers, and the service that its own files share. */
+/** Declares the lower-layer services that the artifacts module needs, and the service that its files share. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Converter } from '../conversion/conversion.ts'
@@ -41,12 +41,12 @@ export interface ArtifactService {
   close(): Promise<void>
 }
 
-/** Runs the jobs of complete uploads. Jobs are rows, so any replica can continue them after a crash. */
+/** Runs the jobs of complete uploads. Jobs are database rows, so any replica can continue them after a crash. */
 export interface Processing {
   start(): Promise<void>
-  /** Looks for new jobs, here and on all replicas. */
+  /** Makes this and all other replicas look for new jobs. */
   wake(): void
-  /** Stops the jobs of a deleted upload; resolves when none of them runs. */
+  /** Stops the jobs of a deleted upload; resolves when none of them is running. */
   stop(blob: string): Promise<void>
   /** Stops running jobs and returns them to the queue. */
   close(): Promise<void>

@@ -1,4 +1,4 @@
-/** Lists a tenant's artifacts, whatever their state. */
+/** Lists a tenant's artifacts in every state. */
 import { z } from 'zod'
 import { unixSeconds } from '../lib/clock.ts'
 import { type PageQuery, readPage } from '../lib/page.ts'
@@ -9,29 +9,36 @@ import { ArtifactStatus, renderStatus } from './schema.ts'
 import { type ArtifactRow, findArtifact, isUnexpired, isUpload } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
-  limit: z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' }),
-  after: reference().optional().meta({ description: 'The id of an entry: only older ones.' }),
+  limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of artifacts to return.' }),
+  after: reference()
+    .optional()
+    .meta({ description: 'Id of an artifact; returns only artifacts that were created before it.' }),
 })
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
 
 export const ListedArtifact = ArtifactStatus.extend({
   filename: z.string(),
-  mediaType: z.string().nullable().meta({ description: 'Of what is served; null until `ready`.' }),
+  mediaType: z
+    .string()
+    .nullable()
+    .meta({ description: 'Media type of the served file; null until `ready`.' }),
   hasPoster: z.boolean(),
   createdAt: seconds,
-  finishedAt: seconds.nullable().meta({ description: 'When the last byte had arrived.' }),
+  finishedAt: seconds
+    .nullable()
+    .meta({ description: 'Time at which the last byte arrived, in Unix seconds.' }),
 }).meta({ id: 'ListedArtifact' })
 
 export const ArtifactList = z
   .strictObject({
     object: z.literal('list'),
     data: z.array(ListedArtifact),
-    has_more: z.boolean().meta({ description: 'Older ones follow.' }),
+    has_more: z.boolean().meta({ description: 'True if there are older artifacts.' }),
   })
   .meta({ id: 'ArtifactList' })
 
-/** A page of the tenant's uploads, newest first, without reserved ids and without expired rows. */
+/** Returns a page of the tenant's uploads, newest first, without reserved ids and expired rows. */
 export async function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
@@ -59,7 +66,7 @@ export async function listArtifacts(
   return { object: 'list', data: rows.map(renderListed), has_more: hasMore }
 }
 
-/** @throws ServiceError `not_found`, also for a reserved id and for another tenant's artifact. */
+/** @throws ServiceError `not_found`, also for a reserved id or another tenant's artifact. */
 export async function getListedArtifact(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,

@@ -1,4 +1,4 @@
-/** Recovers uploads that a stopped process left behind, and deletes expired uploads and orphaned bytes, for all tenants. */
+/** Recovers uploads after a crash and deletes expired uploads and orphaned bytes, for all tenants. */
 import type { ExpressionBuilder } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
@@ -16,23 +16,34 @@ import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 
 const BATCH = 200
 
-/** Voids the leases and jobs of the previous process. The only server of an installation calls it before its first request. */
+/**
+ * Voids the leases and jobs of the previous process. Called only when no other server of the installation
+ * runs, before the first request.
+ */
 export async function recoverUploads(deps: CompletionDeps): Promise<void> {
   const { db, clock, artifacts } = deps
   await db.updateTable('artifacts').set({ lease_until: null }).where('lease_until', 'is not', null).execute()
   await clearTakenJobs(db, unixSeconds(clock))
-  // A bucket keeps every acknowledged byte, so a writer checks there only when it continues.
+  // A bucket keeps every acknowledged byte; a writer checks its size only when it resumes an upload.
   if (!artifacts.store.resumable.survivesCrashes) await truncateToStoredSize(deps)
 }
 
-/** Without fsync, or with a disk restored from a copy, a row can name more bytes than are stored. */
+/** Without fsync, or after a disk was restored from a copy, a row can record more bytes than are stored. */
 async function truncateToStoredSize({ db, log, artifacts }: CompletionDeps): Promise<void> {
   for (let after = ''; ; ) {
-    const rows = await activeUploads(db).where('id', '>', after).orderBy('id').limit(BATCH).execute()
+    const rows = await activeUploads(db)
+      .where('id', '>', after)
+      .where('received_bytes', '>', 0)
+      .orderBy('id')
+      .limit(BATCH)
+      .execute()
     for (const row of rows as UploadRow[]) {
-      const sizeBytes = (await artifacts.store.resumable.findSize(row.blob)) ?? 0
+      const sizeBytes = (await artifacts.store.resumable.findSize(row.blob, row.fence)) ?? 0
       if (sizeBytes >= row.received_bytes) continue
-      log.warn({ artifactId: row.id, sizeBytes, receivedBytes: row.received_bytes }, 'bytes were lost')
+      log.warn(
+        { artifactId: row.id, sizeBytes, receivedBytes: row.received_bytes },
+        'stored upload is shorter than recorded; bytes were lost',
+      )
       await db
         .updateTable('artifacts')
         .set({ received_bytes: sizeBytes })
@@ -63,9 +74,10 @@ async function completeOne(deps: CompletionDeps, upload: UploadRow): Promise<voi
       await lease.release()
     }
   } catch (error) {
-    // A ServiceError is expected: another writer holds the lease, the checksum is wrong, or the tenant was revoked.
+    // A ServiceError is expected: another writer holds the lease, the checksum does not match, or the
+    // tenant was revoked.
     if (!(error instanceof ServiceError))
-      deps.log.warn({ err: error, artifactId: upload.id }, 'an upload could not be completed')
+      deps.log.warn({ err: error, artifactId: upload.id }, 'failed to complete an upload')
   }
 }
 
@@ -88,7 +100,7 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
   ]
 }
 
-/** Also completes uploads whose completion failed earlier. */
+/** Also completes uploads whose earlier completion failed. */
 export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
   const { db, clock, metrics, log } = deps
   const { store, changes } = deps.artifacts
@@ -98,8 +110,8 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
     what: 'artifacts',
     places: listArtifactPlaces(db, store),
     blobs: store.blobs,
-    async deleteExpired(limit) {
-      const rows = await deleteExpiredArtifacts(db, unixSeconds(clock), limit)
+    async deleteExpired(limit, nowMs) {
+      const rows = await deleteExpiredArtifacts(db, Math.floor(nowMs / 1000), limit)
       for (const { id, blob } of rows) {
         if (blob !== null) await store.resumable.delete(blob)
         changes.publish(id)
@@ -125,7 +137,10 @@ function activeUploads(db: Database) {
   return db.selectFrom('artifacts').selectAll().where('state', 'in', listStatesBefore('complete'))
 }
 
-/** Deletes the oldest expired uploads and reserved ids that no writer holds a lease on. Complete uploads never expire. */
+/**
+ * Deletes the oldest expired uploads and reserved ids that are not leased by a writer. Complete uploads
+ * never expire.
+ */
 async function deleteExpiredArtifacts(
   db: Database,
   now: number,
@@ -140,7 +155,7 @@ async function deleteExpiredArtifacts(
     .execute()
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
-  // Checks the expiry again, because a client may have continued an upload since.
+  // Checks the expiry again, because a client may have resumed an upload since.
   return db
     .deleteFrom('artifacts')
     .where('id', 'in', ids)
@@ -159,7 +174,7 @@ function isExpired(now: number) {
     ])
 }
 
-/** Finds the blobs that are still needed; for an original under the inverse condition of `releaseOriginal`. */
+/** Returns the blobs that are still needed. Originals use the inverse of the condition in `releaseOriginal`. */
 async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const originals = await db
     .selectFrom('artifacts')
@@ -171,7 +186,7 @@ async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<S
   return new Set([...served, ...originals.map(({ blob }) => String(blob))])
 }
 
-/** Finds which blob names a row of each store names, needed or not. */
+/** Returns the blob names of each store that any row refers to, whether or not they are still needed. */
 export const namedBlobs: NamedBlobs = {
   files: listFileBlobs,
   artifacts: (db, names) => listBlobsIn(db, ['blob', 'served_blob', 'poster_blob'], names),

@@ -1,21 +1,21 @@
-/** Parses `Upload-Metadata` (tus 1.0.0), and builds the event that the host's handler receives. */
+/** Parses `Upload-Metadata` (tus 1.0.0) and builds the event for the host's handler. */
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../lib/errors.ts'
 import { type ArtifactKind, artifactKinds, parseArtifactId } from './schema.ts'
 import type { UploadRow } from './store.ts'
 
-/** The parsed keys; undefined if absent, or empty where empty has no meaning. */
+/** The parsed keys. Absent keys are undefined; so are empty ones, where an empty value has no meaning. */
 export interface UploadMetadata {
   readonly artifactId: string | undefined
   readonly filename: string
-  /** As the client sent it, so it cannot be trusted. */
+  /** Sent by the client, so it cannot be trusted. */
   readonly filetype: string | undefined
-  /** Undefined means `video`, unless the reserved id has a kind. */
+  /** Undefined means `video`, unless the id was reserved with a kind. */
   readonly kind: ArtifactKind | undefined
   readonly relatedTo: string | undefined
   readonly name: string | undefined
-  /** SHA-256 of the whole upload, in lower-case hexadecimal. */
+  /** SHA-256 of the whole upload, in lowercase hexadecimal. */
   readonly checksum: string | undefined
 }
 
@@ -23,7 +23,7 @@ export const MAX_METADATA_BYTES = 8_192
 export const MAX_NAME_LENGTH = 512
 const HEADER = 'Upload-Metadata'
 
-/** @throws ServiceError `invalid_value` naming the invalid key. */
+/** @throws ServiceError `invalid_value`, which names the invalid key. */
 export function parseMetadata(header: string | undefined): UploadMetadata {
   const values = parsePairs(header ?? '')
   const texts = new Map(known.map((key) => [key, decodeText(key, values.get(key))]))
@@ -34,7 +34,7 @@ export function parseMetadata(header: string | undefined): UploadMetadata {
   const relatedTo = parseWith('relatedTo', parseId)
   const artifactId = parseWith('artifactId', parseId)
   if (relatedTo !== undefined && relatedTo === artifactId)
-    throw refused('relatedTo', 'is the artifact itself')
+    throw invalidMetadata('relatedTo', 'must not be the artifact itself')
   return {
     artifactId,
     filename: parseFilename(texts.get('filename')),
@@ -51,15 +51,19 @@ type Key = (typeof known)[number]
 
 function parsePairs(header: string): Map<string, string> {
   const values = new Map<string, string>()
-  if (header.length > MAX_METADATA_BYTES) throw refused(HEADER, `is longer than ${MAX_METADATA_BYTES} bytes`)
+  if (header.length > MAX_METADATA_BYTES)
+    throw invalidMetadata(HEADER, `must be at most ${MAX_METADATA_BYTES} bytes`)
   if (header.trim() === '') return values
   for (const pair of header.split(',')) {
     const [key = '', value = '', ...rest] = pair.trim().split(' ')
     if (!/^[!-~]+$/.test(key) || rest.length > 0)
-      throw refused(HEADER, 'must be pairs of a key and a value in Base64, separated by commas')
-    if (values.has(key)) throw refused(key, 'was sent twice')
+      throw invalidMetadata(
+        HEADER,
+        'must be a comma-separated list of keys, each followed by a space and a Base64 value',
+      )
+    if (values.has(key)) throw invalidMetadata(key, 'must not be sent twice')
     if (value.length % 4 !== 0 || !/^[\w+/]*={0,2}$/.test(value) || value.includes('_'))
-      throw refused(key, 'is not encoded in Base64')
+      throw invalidMetadata(key, 'must be encoded in Base64')
     values.set(key, value)
   }
   return values
@@ -73,40 +77,42 @@ function decodeMetadata(header: string): Record<string, string> {
 function decodeText(key: Key, value: string | undefined): string | undefined {
   if (value === undefined) return undefined
   const bytes = Buffer.from(value, 'base64')
-  if (!isUtf8(bytes)) throw refused(key, 'is not UTF-8')
+  if (!isUtf8(bytes)) throw invalidMetadata(key, 'must be UTF-8')
   return bytes.toString()
 }
 
 function parseFilename(text: string | undefined): string {
-  if (text === undefined || text.trim() === '') throw refused('filename', 'is required')
+  if (text === undefined || text.trim() === '') throw invalidMetadata('filename', 'is required')
   return parseLine(text, 'filename')
 }
 
 function parseLine(text: string, key: Key): string {
-  if (/\p{Cc}/u.test(text)) throw refused(key, 'holds control characters')
-  if ([...text].length > MAX_NAME_LENGTH) throw refused(key, `is longer than ${MAX_NAME_LENGTH} characters`)
+  if (/\p{Cc}/u.test(text)) throw invalidMetadata(key, 'must not contain control characters')
+  if ([...text].length > MAX_NAME_LENGTH)
+    throw invalidMetadata(key, `must be at most ${MAX_NAME_LENGTH} characters`)
   return text
 }
 
 function parseId(text: string, key: Key): string {
   const id = parseArtifactId(text)
-  if (id === undefined) throw refused(key, 'is not a UUID')
+  if (id === undefined) throw invalidMetadata(key, 'must be a UUID')
   return id
 }
 
 function parseKind(text: string): ArtifactKind {
   const kind = artifactKinds.find((one) => one === text)
-  if (kind === undefined) throw refused('kind', `must be one of ${artifactKinds.join(', ')}`)
+  if (kind === undefined) throw invalidMetadata('kind', `must be one of ${artifactKinds.join(', ')}`)
   return kind
 }
 
 function parseChecksum(text: string): string {
   const [, hex] = /^sha256:([0-9a-f]{64})$/i.exec(text) ?? []
-  if (hex === undefined) throw refused('checksum', 'must be sha256: and 64 hexadecimal digits')
+  if (hex === undefined)
+    throw invalidMetadata('checksum', 'must be sha256: followed by 64 hexadecimal digits')
   return hex.toLowerCase()
 }
 
-export function refused(key: string, problem: string): ServiceError {
+export function invalidMetadata(key: string, problem: string): ServiceError {
   return new ServiceError('invalid_value', `${key}: ${problem}`, { param: key })
 }
 
@@ -121,18 +127,21 @@ export interface CompletedUpload {
   readonly name?: string
   readonly relatedTo?: string
   readonly sizeBytes: number
-  /** In hexadecimal; present if the client sent a checksum, which then matched. */
+  /** In hexadecimal. Present only if the client sent a checksum; it then matched. */
   readonly sha256?: string
   readonly metadata: Readonly<Record<string, string>>
   /** Unix seconds at which the last byte was recorded. */
   readonly completedAt: number
 }
 
-/** What a handler may use until its delivery ends. */
+/** Functions that a handler may use until its delivery ends. */
 export interface UploadHooks {
-  /** Replaces the outcome, durably once it resolves. @throws ServiceError `invalid_value` at once: not JSON, over 64 KiB or nested deeper than 64. */
+  /**
+   * Replaces the outcome; durable once it resolves. @throws ServiceError `invalid_value` synchronously if
+   * the value is not JSON, exceeds 64 KiB or is nested deeper than 64 levels.
+   */
   recordOutcome(value: unknown): Promise<void>
-  /** Reads the uploaded bytes; they are kept until the handler returns. */
+  /** Reads the uploaded bytes, which are kept until the handler returns. */
   open(): Promise<Readable>
   /** Aborts when the handler times out, the artifact is deleted or the service stops. */
   readonly signal: AbortSignal
@@ -155,5 +164,5 @@ export function toCompletedUpload(row: UploadRow): CompletedUpload {
   })
 }
 
-/** Called for each complete upload, at least once, until a call returns or its promise resolves. */
+/** Called at least once for each complete upload, until a call returns or its promise resolves. */
 export type OnUploadComplete = (artifact: CompletedUpload, hooks: UploadHooks) => unknown

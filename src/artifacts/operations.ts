@@ -1,4 +1,7 @@
-/** The operations on artifacts. Uploading uses the tus endpoint; bytes and pages exist only in the REST API. */
+/**
+ * Defines the operations on artifacts. Uploads use the tus endpoint; file content and pages exist only in
+ * the REST API.
+ */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
@@ -31,8 +34,8 @@ import { uploadExtensions } from './tus.ts'
 
 const byId = { path: ArtifactReference } as const
 const bytesFailures = {
-  404: 'There is nothing to be served (yet).',
-  416: 'The range lies behind the last byte.',
+  404: 'The artifact has no content, or is not ready yet.',
+  416: 'The range starts after the last byte.',
 }
 
 const { query, mutation } = operationsOf<Dependencies>()('Artifacts', {
@@ -45,7 +48,7 @@ export const artifactsOperations = {
     http: { method: 'POST', path: '/v1/artifacts' },
     auth: { callers: ['parent'] },
     response: { status: 201 },
-    docs: { summary: 'Reserve an id, with tokens to upload and to open it' },
+    docs: { summary: 'Reserve an artifact id and create tokens to upload and open it' },
     input: ArtifactReservation,
     output: ArtifactReserved,
     run: ({ context: { deps, caller }, input }) => reserveArtifact(deps, caller.tenantId, input),
@@ -54,7 +57,7 @@ export const artifactsOperations = {
   list: query({
     http: { method: 'GET', path: '/v1/artifacts' },
     auth: { callers: ['parent'] },
-    docs: { summary: "List the calling key's artifacts, newest first" },
+    docs: { summary: 'List your artifacts, newest first' },
     input: ArtifactListQuery,
     output: ArtifactList,
     run: ({ context: { deps, caller }, input }) => listArtifacts(deps, caller.tenantId, input),
@@ -64,8 +67,8 @@ export const artifactsOperations = {
     http: { method: 'GET', path: '/v1/artifacts/{artifact_id}' },
     auth: { callers: ['parent'] },
     docs: {
-      summary: 'Read an artifact as it is listed',
-      failures: { 404: 'There is no such artifact, or its id is only reserved.' },
+      summary: 'Get an artifact',
+      failures: { 404: 'The artifact does not exist, or its id is reserved and its upload has not started.' },
     },
     input: ArtifactReference,
     output: ListedArtifact,
@@ -78,8 +81,8 @@ export const artifactsOperations = {
     request: { ...byId, headers: { prefer: 'prefer' } },
     response: { events: ArtifactStatus },
     docs: {
-      summary: 'Ask how an artifact is doing',
-      description: 'With `Accept: text/event-stream` every change is an event.',
+      summary: 'Get the status of an artifact',
+      description: 'With `Accept: text/event-stream`, streams each change as an event.',
     },
     input: ArtifactStatusQuery,
     output: ArtifactStatus,
@@ -98,8 +101,9 @@ export const artifactsOperations = {
     request: byId,
     response: { page: renderStatusPageFailure },
     docs: {
-      summary: 'Watch an artifact become ready, in a browser',
-      description: 'A page that follows the status, also without scripts, and shows what comes of it.',
+      summary: 'Open the status page of an artifact',
+      description:
+        'An HTML page that shows the live status and then a preview. Also works without JavaScript.',
     },
     input: ArtifactReference,
     output: z.never(),
@@ -112,7 +116,7 @@ export const artifactsOperations = {
     rpc: false,
     request: byId,
     response: { download: true },
-    docs: { summary: 'Open an artifact', failures: bytesFailures },
+    docs: { summary: 'Download an artifact', failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller }, input }) => openArtifact(deps, caller, input.artifact_id),
@@ -123,7 +127,7 @@ export const artifactsOperations = {
     rpc: false,
     request: byId,
     response: { download: true },
-    docs: { summary: 'Open the still picture of a video', failures: bytesFailures },
+    docs: { summary: 'Download the poster image of a video', failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller }, input }) => openPoster(deps, caller, input.artifact_id),
@@ -133,8 +137,8 @@ export const artifactsOperations = {
     http: { method: 'DELETE', path: '/artifacts/{artifact_id}' },
     request: byId,
     docs: {
-      summary: 'Delete an artifact, whether it is uploaded or not',
-      failures: { 404: 'There is no such artifact.' },
+      summary: 'Delete an artifact or a reserved id',
+      failures: { 404: 'The artifact does not exist.' },
     },
     input: ArtifactReference,
     output: ArtifactDeleted,
@@ -147,7 +151,7 @@ export const artifactsOperations = {
   capabilities: query({
     http: { method: 'GET', path: '/capabilities' },
     auth: { callers: [], isUncounted: true },
-    docs: { summary: 'Read what uploads may be like' },
+    docs: { summary: 'Get the limits and features of uploads' },
     input: z.object({}),
     output: Capabilities,
     run: ({ context: { deps } }) => ({

@@ -1,4 +1,4 @@
-/** Runs what follows a complete upload: the conversion, and the call of the host's handler. */
+/** Processes complete uploads: converts them and calls the host's handler. */
 import type { Bus } from '../replicas/bus.ts'
 import { createActiveUploads, createArtifactChanges } from './coordination.ts'
 import type { ArtifactService, Dependencies, Processing } from './dependencies.ts'
@@ -23,10 +23,10 @@ function createProcessing(deps: ProcessingDeps): Processing {
     work: createConversionWork(deps),
     onFailure(error, { blob, failures }) {
       const what = { err: error, blob, failures: failures + 1 }
-      log.warn(what, 'an upload could not be converted; it is tried again')
+      log.warn(what, 'failed to convert an upload; retrying')
     },
   })
-  // Separate queues, so that a slow host does not delay conversions.
+  // Uses separate queues, so that a slow handler does not delay conversions.
   const runners = [conversions]
   if (onUploadComplete !== undefined) {
     runners.push(
@@ -48,7 +48,8 @@ function createProcessing(deps: ProcessingDeps): Processing {
       wakeHere()
       if (onUploadComplete !== undefined) return
       const waiting = await countJobs(db, 'hook')
-      if (waiting > 0) log.warn({ waiting }, 'uploads wait for an onUploadComplete that is not configured')
+      if (waiting > 0)
+        log.warn({ waiting }, 'uploads are waiting for onUploadComplete, which is not configured')
     },
     wake() {
       wakeHere()
@@ -74,7 +75,7 @@ function createFailureReporter({ clock, log }: ProcessingDeps): RunnerOptions['o
       return
     }
     const what = { err: error, eventId, failures: failures + 1, unreported }
-    log.warn(what, 'onUploadComplete failed; it is called again')
+    log.warn(what, 'onUploadComplete failed; retrying')
     reportedAtMs = clock.monotonic()
     unreported = 0
   }

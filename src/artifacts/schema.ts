@@ -1,4 +1,4 @@
-/** The wire schemas of artifacts, and how an artifact is rendered into them. */
+/** Defines the wire schemas of artifacts, and renders artifacts into them. */
 import { z } from 'zod'
 import { label } from '../lib/schema-bounds.ts'
 import type { ArtifactViewRow } from './store.ts'
@@ -11,17 +11,17 @@ export function parseArtifactId(text: string): string | undefined {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text) ? text.toLowerCase() : undefined
 }
 
-const uuid = z.guid('is not a UUID').toLowerCase()
+const uuid = z.guid('must be a UUID').toLowerCase()
 const unixTime = z.int().meta({ description: 'Unix seconds.' })
 const ArtifactKind = z.enum(artifactKinds, { error: `must be one of ${artifactKinds.join(', ')}` })
 
 export const ArtifactReference = z.object({
-  artifact_id: uuid.meta({ description: 'The artifact, a UUID.' }),
+  artifact_id: uuid.meta({ description: 'Artifact id, a UUID.' }),
 })
 
 export const ArtifactStatusQuery = ArtifactReference.extend({
   prefer: label().optional().meta({
-    description: 'With `wait=N` (seconds, 30 at most) the answer is held back until it is another.',
+    description: 'With `wait=N` (seconds, at most 30), waits until the status changes.',
   }),
 })
 
@@ -31,34 +31,39 @@ export const ArtifactStatus = z
   .strictObject({
     artifactId: z.string(),
     state: z.enum(['unknown', 'uploading', 'processing', 'ready']).meta({
-      description: '`unknown` also for an id that is only reserved, and for one that is gone again.',
+      description: '`unknown` includes ids that are only reserved, and deleted artifacts.',
     }),
     kind: ArtifactKind.optional(),
     relatedTo: z.string().optional(),
     name: z.string().optional(),
-    bytesReceived: z.int().optional().meta({ description: 'Bytes that have arrived for good.' }),
-    size: z.int().optional().meta({ description: 'The declared length, once it is known.' }),
+    bytesReceived: z.int().optional().meta({ description: 'Number of bytes durably received.' }),
+    size: z.int().optional().meta({ description: 'Declared size in bytes, once known.' }),
     acknowledged: z.boolean().optional(),
     outcome: z.json().optional(),
-    progress: z.number().optional().meta({ description: '0 to 1, while `processing`.' }),
+    progress: z
+      .number()
+      .optional()
+      .meta({ description: 'Conversion progress from 0 to 1, while `processing`.' }),
     conversion: z
       .strictObject({ result: z.enum(['converted', 'original']), reason: z.string().optional() })
       .optional()
-      .meta({ description: 'What is served, once `ready`.' }),
+      .meta({ description: 'Describes the served file, once `ready`.' }),
   })
   .meta({ id: 'ArtifactStatus' })
 export type ArtifactStatus = z.output<typeof ArtifactStatus>
 
 export const ArtifactReservation = z
   .strictObject({
-    kind: ArtifactKind.optional().meta({ description: 'Any kind may be uploaded without it.' }),
-    related_to: uuid.optional().meta({ description: 'The artifact it will belong to.' }),
+    kind: ArtifactKind.optional().meta({
+      description: 'Kind of the upload. If omitted, any kind may be uploaded.',
+    }),
+    related_to: uuid.optional().meta({ description: 'Id of the artifact that this one belongs to.' }),
     expires_in: z
       .int()
       .min(1)
       .max(2_592_000)
       .default(86_400)
-      .meta({ description: 'Seconds for which the id is reserved and the tokens are good.' }),
+      .meta({ description: 'Seconds for which the id stays reserved and the tokens are valid.' }),
   })
   .meta({ id: 'ArtifactReservation' })
 export type ArtifactReservation = z.output<typeof ArtifactReservation>
@@ -69,7 +74,9 @@ export const ArtifactReserved = z
     upload_token: z.string(),
     view_token: z.string(),
     expires_at: unixTime,
-    upload_url: z.string().meta({ description: 'Relative where the operator named no public URL.' }),
+    upload_url: z
+      .string()
+      .meta({ description: 'URL of the tus endpoint; relative if PARLEY_PUBLIC_URL is not set.' }),
   })
   .meta({ id: 'ArtifactReserved' })
 
@@ -82,14 +89,16 @@ export const Capabilities = z
     protocolVersion: z.literal(2),
     protocolRevision: z.literal('2.3'),
     kinds: z.array(ArtifactKind),
-    extensions: z.array(z.string()).meta({ description: 'Of the resumable upload protocol tus 1.0.0.' }),
+    extensions: z.array(z.string()).meta({ description: 'Supported extensions of the tus 1.0.0 protocol.' }),
     limits: z.strictObject({
       maxUploadBytes: z.int(),
       maxMetadataBytes: z.int(),
-      maxNameLength: z.int().meta({ description: 'In code points.' }),
-      maxWaitSeconds: z.int().meta({ description: 'Of `Prefer: wait`.' }),
+      maxNameLength: z.int().meta({ description: 'Maximum length of a name, in Unicode code points.' }),
+      maxWaitSeconds: z.int().meta({ description: 'Maximum number of seconds for `Prefer: wait`.' }),
     }),
-    checksum: z.array(z.string()).meta({ description: 'The algorithms of the metadata key `checksum`.' }),
+    checksum: z
+      .array(z.string())
+      .meta({ description: 'Algorithms supported in the metadata key `checksum`.' }),
   })
   .meta({ id: 'Capabilities' })
 

@@ -1,4 +1,4 @@
-/** Opens the status page of an artifact, with a preview once it is ready. */
+/** Builds the status page of an artifact, with a preview once the artifact is ready. */
 import type { Readable } from 'node:stream'
 import type { DownloadContent } from '../http/download.ts'
 import { IMMUTABLE, type PageFile } from '../http/response.ts'
@@ -23,7 +23,10 @@ const previewTypes: Readonly<Record<string, Preview['as']>> = {
 
 type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
-/** The links to the artifact's bytes repeat `token`, which is in the page's address. @throws ServiceError `insufficient_permissions` */
+/**
+ * The page's links to the artifact's bytes repeat `token`, which is in the page's URL. @throws ServiceError
+ * `insufficient_permissions`
+ */
 export async function openStatusPage(
   deps: WatchDeps,
   caller: ArtifactCaller,
@@ -34,7 +37,7 @@ export async function openStatusPage(
   const status = await readStatus(deps, caller, id)
   if (status.state !== 'ready') return renderStatusPage({ status, query })
   const preview = await findPreview(deps, caller, id)
-  // The artifact was deleted since its status was read.
+  // The artifact was deleted after its status was read.
   if (preview === undefined) return renderStatusPage({ status: { artifactId: id, state: 'unknown' }, query })
   return renderStatusPage({ status, query, preview })
 }
@@ -70,7 +73,7 @@ async function readBeginning({ sizeBytes, open }: DownloadContent): Promise<stri
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of bytes) text += decoder.decode(chunk as Buffer, { stream: true })
-  // Drops a character that was cut in two.
+  // Drops a truncated character.
   return isCut ? `${text}…` : text + decoder.decode()
 }
 

@@ -1,4 +1,4 @@
-/** The status of an artifact: read once, awaited with `Prefer: wait`, or watched as a stream. */
+/** Returns the status of an artifact: once, after a wait (`Prefer: wait`), or as a stream. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -12,11 +12,11 @@ import { findViewRow } from './store.ts'
 
 type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'config' | 'keys' | 'artifacts'>
 
-/** Finds changes whose notification was lost. */
+/** Detects changes whose notification was lost. */
 const POLL_EVERY_MS = 2_000
 const PROGRESS_EVERY_MS = 250
 
-/** The status is `unknown` if the tenant never uploaded the artifact. @throws ServiceError `insufficient_permissions` */
+/** Returns `unknown` if the tenant never uploaded the artifact. @throws ServiceError `insufficient_permissions` */
 export async function readStatus(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   caller: ArtifactCaller,
@@ -44,7 +44,10 @@ async function awaitStatus(
   return second ?? first ?? (await readStatus(deps, caller, id))
 }
 
-/** Yields the status and each change until the signal aborts or the maximum duration ends. @throws ServiceError `invalid_api_key` once revoked. */
+/**
+ * Yields the status and each change until the signal aborts or the maximum duration ends. @throws
+ * ServiceError `invalid_api_key` once the key is revoked.
+ */
 async function* watchStatus(
   deps: WatchDeps,
   caller: ArtifactCaller,
@@ -79,7 +82,7 @@ async function* watchStatus(
 async function assertStillGood({ keys, clock }: WatchDeps, caller: ArtifactCaller): Promise<void> {
   const hasExpired = caller.kind === 'token' && caller.expiresAt <= unixSeconds(clock)
   if (hasExpired || !(await keys.isLive(caller.tenantId)))
-    throw new ServiceError('invalid_api_key', 'The key or token is not valid any more.')
+    throw new ServiceError('invalid_api_key', 'The key or token is no longer valid.')
 }
 
 export function answerStatus(
@@ -95,7 +98,7 @@ export function answerStatus(
   return awaitStatus(deps, caller, id, waitSeconds * 1000, call.signal)
 }
 
-/** Counts against the open streams of the caller. @throws ServiceError `rate_limit_exceeded` */
+/** Watches within the caller's limit of open streams. @throws ServiceError `rate_limit_exceeded` */
 export async function* watchWithinLimit(
   { context, signal }: Pick<Call<Dependencies, ArtifactCaller, unknown>, 'context' | 'signal'>,
   id: string,
@@ -104,11 +107,11 @@ export async function* watchWithinLimit(
   try {
     yield* watchStatus(context.deps, context.caller, id, signal)
   } finally {
-    release()
+    await release()
   }
 }
 
-/** A token may be on a public page, so its streams are limited per address. */
+/** A token may be on a public page, so its streams are limited per client address. */
 function streamQuotas({ deps, caller, metadata }: CallContext<ArtifactCaller, Dependencies>): StreamQuota[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
@@ -124,7 +127,7 @@ function renderFailureEvent({ message }: ServiceError): Uint8Array {
   return Buffer.from(`event: error\ndata: ${JSON.stringify({ ok: false, error: message })}\n\n`)
 }
 
-/** The seconds of `Prefer: wait=N` (RFC 7240); undefined without that preference. */
+/** Returns the seconds of `Prefer: wait=N` (RFC 7240), or undefined without that preference. */
 function readWaitSeconds(header: string | undefined): number | undefined {
   const [, digits] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec(header ?? '') ?? []
   return digits === undefined ? undefined : Math.min(Number(digits), MAX_WAIT_SECONDS)

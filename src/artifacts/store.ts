@@ -1,20 +1,23 @@
-/** The SQL of the table `artifacts`, and the states of an artifact. */
+/** Reads and writes the table `artifacts`, and defines the states of an artifact. */
 import type { CompiledQuery, ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable, Tables } from '../db/tables.ts'
 
-/** `unknown` ids were never used, are only reserved, or were deleted; `processing` lasts until the bytes to serve exist. */
+/**
+ * An `unknown` id was never used, is only reserved, or was deleted. `processing` lasts until there are
+ * bytes to serve.
+ */
 export const states = ['unknown', 'uploading', 'processing', 'ready'] as const
 
 export type State = (typeof states)[number]
 
-/** The transitions of each event; an event is invalid in a state that it does not list. */
+/** The state transitions of each event. An event is invalid in a state that it does not list. */
 const transitions = {
   create: { unknown: 'uploading' },
   complete: { uploading: 'processing' },
   convert: { processing: 'ready' },
   expire: { uploading: 'unknown' },
-  /** The checksum is wrong, or the content is dangerous. */
+  /** The checksum does not match, or the content is dangerous. */
   reject: { uploading: 'unknown', processing: 'unknown' },
   remove: { uploading: 'unknown', processing: 'unknown', ready: 'unknown' },
 } as const satisfies Record<string, Partial<Record<State, State>>>
@@ -28,7 +31,7 @@ export function findNextState(state: State, occurrence: StateEvent): State | und
   return next[state]
 }
 
-/** The states in which the event is valid; a statement that performs it requires one of them. */
+/** Lists the states in which the event is valid; a statement that performs the event requires one of them. */
 export function listStatesBefore(occurrence: StateEvent): State[] {
   return states.filter((state) => findNextState(state, occurrence) !== undefined)
 }
@@ -72,7 +75,7 @@ export type ArtifactViewRow = Pick<ArtifactRow, (typeof viewColumns)[number]>
 
 const viewQueries = new WeakMap<Database, CompiledQuery<ArtifactViewRow>>()
 
-/** Finds the columns of a status. The query is compiled once, because this runs ten thousand times a second. */
+/** Finds the columns of a status. The query is compiled once, because it runs up to ten thousand times per second. */
 export async function findViewRow(
   db: Database,
   tenantId: string,
@@ -93,7 +96,7 @@ export async function findViewRow(
   return rows[0]
 }
 
-/** Finds an artifact or a reserved id of a tenant; ignores rows that have expired by `now` (Unix seconds). */
+/** Finds an artifact or a reserved id of a tenant. Ignores rows that have expired by `now` (Unix seconds). */
 export async function findArtifact(
   db: Database,
   tenantId: string,
@@ -123,7 +126,7 @@ export async function insertArtifact(db: Database, row: Insertable<ArtifactTable
   await db.insertInto('artifacts').values(row).execute()
 }
 
-/** Begins the upload of a reserved id; false if the tenant has not reserved it any longer. */
+/** Begins the upload of a reserved id. Returns false if the tenant's reservation is gone. */
 export async function beginReserved(
   db: Database,
   tenantId: string,
@@ -140,15 +143,28 @@ export async function beginReserved(
   )
 }
 
-/** Frees an id whose row has expired but was not swept yet. */
+/** Frees an id whose row has expired but has not been swept yet. */
 export async function deleteExpired(db: Database, id: string, now: number): Promise<void> {
   await db.deleteFrom('artifacts').where('id', '=', id).where('expires_at', '<=', now).execute()
 }
 
-/** An upload, named by its blob: a new upload of the same artifact may have the same fence. */
+/** Identifies an upload by its blob, because a new upload of the same artifact may have the same fence. */
 export type Upload = Pick<UploadRow, 'blob'>
 
-/** Acquires a free lease under a new fence and returns the updated row; undefined if the lease is held. */
+/**
+ * Acquires a lease that its holder released, under a new fence, and returns the updated row. Returns undefined
+ * if the lease is held or has expired.
+ */
+export async function acquireReleasedLease(
+  db: Database,
+  upload: Upload,
+  until: number,
+): Promise<UploadRow | undefined> {
+  const row = await leasing(db, upload, until).where('lease_until', 'is', null).executeTakeFirst()
+  return row as UploadRow | undefined
+}
+
+/** Does the same as `acquireReleasedLease`, also when the lease has expired: then its holder may still run. */
 export async function acquireLease(
   db: Database,
   upload: Upload,
@@ -163,7 +179,7 @@ export async function acquireLease(
 
 type Lease = Pick<UploadRow, 'blob' | 'fence'>
 
-/** Acquires a lease that is held under that fence and fences its holder out; undefined if the fence has changed. */
+/** Acquires a lease held under that fence, which fences out its holder. Returns undefined if the fence has changed. */
 export async function stealLease(db: Database, lease: Lease, until: number): Promise<UploadRow | undefined> {
   const row = await leasing(db, lease, until).where('fence', '=', lease.fence).executeTakeFirst()
   return row as UploadRow | undefined
@@ -178,7 +194,7 @@ function leasing(db: Database, { blob }: Upload, until: number) {
     .returningAll()
 }
 
-/** Updates the row for the holder of its lease; false if the lease was lost or the upload is gone. */
+/** Updates the row for its lease holder. Returns false if the lease was lost or the upload is gone. */
 export async function updateLeased(
   db: Database,
   lease: Lease,
@@ -187,7 +203,7 @@ export async function updateLeased(
   return isUpdated(updateActiveUpload(db, lease, values))
 }
 
-/** As `updateLeased`, if `received_bytes` is still what the holder knows. */
+/** Updates the row like `updateLeased`, but only if `received_bytes` still has the value that the holder knows. */
 export async function updateReceived(
   db: Database,
   lease: Lease,
@@ -219,7 +235,7 @@ export async function convertArtifact(
   )
 }
 
-/** Raises the progress of a conversion; false if it is not higher, or if the artifact is ready or gone. */
+/** Raises the progress of a conversion. Returns false if it is not higher, or if the artifact is ready or gone. */
 export async function raiseProgress(db: Database, upload: Upload, permille: number): Promise<boolean> {
   return isUpdated(
     updating(db, upload, { progress_permille: permille })
@@ -236,7 +252,7 @@ export async function updateUpload(
   return isUpdated(updating(db, upload, values))
 }
 
-/** Stops counting the original against the quota; false if it is still needed or is what is served. */
+/** Stops counting the original against the quota. Returns false if it is still needed or served. */
 export async function releaseOriginal(db: Database, { blob }: Upload): Promise<boolean> {
   return isUpdated(
     db
@@ -264,7 +280,10 @@ export async function removeArtifact(
   return result.numDeletedRows > 0n
 }
 
-/** Returns the number of artifacts, with active uploads and reserved ids. Tokens end with the key that minted them. */
+/**
+ * Moves all artifacts, including active uploads and reserved ids, and returns their number. Tokens expire
+ * with the key that issued them.
+ */
 export async function moveArtifacts(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db
     .updateTable('artifacts')
@@ -274,7 +293,10 @@ export async function moveArtifacts(db: Database, fromTenantId: string, toTenant
   return Number(result.numUpdatedRows)
 }
 
-/** The bytes of a tenant's artifacts that count against its quota; rows that have expired by `now` do not. */
+/**
+ * Returns the bytes of a tenant's artifacts that count against its quota, excluding rows that have expired
+ * by `now`.
+ */
 export async function sumArtifactBytes(db: Database, tenantId: string, now: number): Promise<number> {
   const { bytes } = await db
     .selectFrom('artifacts')

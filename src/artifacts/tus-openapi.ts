@@ -1,4 +1,4 @@
-/** The OpenAPI description of the tus endpoint, which has no operation records because its bodies are bytes. */
+/** Describes the tus endpoint in OpenAPI. It has no operation records, because its bodies are binary. */
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
 import { ArtifactError, protocolHeaders, retryAfter } from '../operations/openapi.ts'
@@ -6,48 +6,53 @@ import { BODY_TYPE, PROTOCOL_VERSION } from './tus.ts'
 
 const byteCount = (description: string) => z.string().regex(/^\d+$/).meta({ description })
 const text = (description: string) => ({ description, schema: { type: 'string' } }) as const
-const version = z.literal(PROTOCOL_VERSION).meta({ description: 'The version of the protocol.' })
-const always = { ...protocolHeaders, 'Tus-Resumable': text('The version of the protocol.') }
-const offset = { 'Upload-Offset': text('Bytes that have arrived for good.') }
-const artifactId = { 'X-Artifact-Id': text('The artifact, a UUID.') }
-const expiry = { 'Upload-Expires': text('While the upload is not finished: when it is removed.') }
+const version = z.literal(PROTOCOL_VERSION).meta({ description: 'tus protocol version.' })
+const always = { ...protocolHeaders, 'Tus-Resumable': text('tus protocol version.') }
+const offset = { 'Upload-Offset': text('Number of bytes durably received.') }
+const artifactId = { 'X-Artifact-Id': text('Artifact id, a UUID.') }
+const expiry = { 'Upload-Expires': text('Time at which the unfinished upload is deleted.') }
 
 const failures: Readonly<Record<number, string>> = {
-  400: 'A header is missing or wrong; of `Upload-Metadata` the key at fault is named.',
-  401: 'The key or token is missing or not valid.',
-  403: 'The token is for something else, or the key of the wrong kind.',
-  404: 'There is no such upload, or not any more.',
-  408: 'No bytes arrived for too long; what came before can be gone on from.',
-  409: 'The id is taken, or the upload is at another offset.',
-  412: 'Another version of the protocol; `Tus-Version` names ours.',
-  413: 'The upload or the address is too large, or the key may not keep so much.',
-  415: `A body is sent as ${BODY_TYPE}.`,
-  422: 'The bytes do not have the checksum that was announced; the upload is gone.',
-  423: 'Another request is writing into the upload.',
-  429: 'Too many calls without a valid key; `Retry-After` says how long to wait.',
-  500: 'Something went wrong on our side.',
-  507: 'There is no room at the moment; the upload can be resumed later.',
+  400: 'A header is missing or invalid. For `Upload-Metadata`, the error names the invalid key.',
+  401: 'The key or token is missing or invalid.',
+  403: 'The token was issued for another purpose or artifact, or the key is of the wrong kind.',
+  404: 'The upload does not exist, was deleted or has expired.',
+  408: 'The client sent no data before the timeout. The upload can be resumed.',
+  409: 'The id is already in use by another upload, or `Upload-Offset` is not the current offset.',
+  412: 'Unsupported protocol version; `Tus-Version` lists the supported versions.',
+  413: 'The upload or the URL is too long, or the storage quota of the key is exceeded.',
+  415: `The body must be sent as ${BODY_TYPE}.`,
+  422: 'The received bytes do not match the checksum; the upload was deleted.',
+  423: 'Another request is writing to the upload.',
+  429: 'Too many requests without a valid key; wait for `Retry-After` seconds.',
+  500: 'Internal server error.',
+  507: 'The storage is full. The upload can be resumed later.',
 }
 
 const common = [400, 401, 403, 412, 429, 500] as const
-const segment = z.object({ segment: z.string().meta({ description: 'The last part of `Location`.' }) })
+const segment = z.object({
+  segment: z.string().meta({ description: 'The last path segment of `Location`.' }),
+})
 const security = ['parentKey', 'artifactToken', 'forwardedIdentity'].map((scheme) => ({ [scheme]: [] }))
 const body = { [BODY_TYPE]: { schema: { type: 'string', format: 'binary' } } } as const
 
 const creationHeaders = z.object({
   'Tus-Resumable': version,
-  'Upload-Length': byteCount('The length of the whole, unless it is deferred.').optional(),
-  'Upload-Defer-Length': z.literal('1').optional().meta({ description: 'The length is told later.' }),
+  'Upload-Length': byteCount('Total size in bytes, unless deferred.').optional(),
+  'Upload-Defer-Length': z
+    .literal('1')
+    .optional()
+    .meta({ description: 'Set to 1 to send the total size later.' }),
   'Upload-Metadata': z.string().meta({
     description:
-      'Pairs of a key and a value in Base64, separated by commas: `filename` (needed), `artifactId`, `kind`, `relatedTo`, `name`, `filetype`, `checksum` (`sha256:` and hexadecimal).',
+      'Comma-separated list of keys, each followed by a space and a Base64 value: `filename` (required), `artifactId`, `kind`, `relatedTo`, `name`, `filetype`, `checksum` (`sha256:` followed by 64 hexadecimal digits).',
   }),
 })
 
 const partHeaders = z.object({
   'Tus-Resumable': version,
-  'Upload-Offset': byteCount('Where the bytes belong: how many have arrived.'),
-  'Upload-Length': byteCount('The length of the whole, where it was deferred.').optional(),
+  'Upload-Offset': byteCount('Current offset of the upload: the number of bytes received so far.'),
+  'Upload-Length': byteCount('Total size in bytes, if it was deferred.').optional(),
 })
 
 function describe(
@@ -74,24 +79,24 @@ function describe(
 
 const readOptions = describe(
   'uploads-options',
-  'Read what of the protocol is offered',
+  'Get the supported tus versions and extensions',
   {},
   [
     204,
     {
-      'Tus-Version': text('The versions of the protocol.'),
-      'Tus-Extension': text('Its extensions that are offered.'),
-      'Tus-Max-Size': text('Bytes of the largest upload.'),
+      'Tus-Version': text('Supported tus protocol versions.'),
+      'Tus-Extension': text('Supported tus extensions.'),
+      'Tus-Max-Size': text('Maximum upload size in bytes.'),
     },
   ],
   [413],
 )
 
-const location = { Location: text('Where the upload goes on; relative.') }
+const location = { Location: text('Relative URL of the upload.') }
 const described = {
-  'Upload-Length': text('The length of the whole, once it is known.'),
-  'Upload-Defer-Length': text('1 until then.'),
-  'Upload-Metadata': text('As it was sent.'),
+  'Upload-Length': text('Total size in bytes, once known.'),
+  'Upload-Defer-Length': text('1 while the total size is unknown.'),
+  'Upload-Metadata': text('The metadata that the client sent.'),
 }
 const bySegment = { path: segment, header: z.object({ 'Tus-Resumable': version }) }
 
@@ -100,7 +105,7 @@ export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObjec
     options: { ...readOptions, security: [] },
     post: describe(
       'uploads-create',
-      'Begin an upload, with its first bytes or without',
+      'Create an upload, optionally with its first bytes',
       { requestParams: { header: creationHeaders }, requestBody: { required: false, content: body } },
       [201, { ...always, ...location, ...artifactId, ...offset, ...expiry }],
       [...common, 408, 409, 413, 415, 422, 507],
@@ -109,14 +114,14 @@ export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObjec
   '/upload/{segment}': {
     head: describe(
       'uploads-read',
-      'Ask how far an upload has got',
+      'Get the offset of an upload',
       { requestParams: bySegment },
       [200, { ...always, ...offset, ...described, ...artifactId, ...expiry }],
       [...common, 404],
     ),
     patch: describe(
       'uploads-append',
-      'Add bytes to an upload',
+      'Append bytes to an upload',
       {
         requestParams: { path: segment, header: partHeaders },
         requestBody: { required: true, content: body },
@@ -126,7 +131,7 @@ export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObjec
     ),
     delete: describe(
       'uploads-delete',
-      'Remove an upload, finished or not',
+      'Delete an upload, finished or not',
       { requestParams: bySegment },
       [204, always],
       [...common, 404],

@@ -1,4 +1,4 @@
-/** The tus endpoint: creates, resumes and deletes uploads (tus 1.0.0). */
+/** Serves the tus endpoint, which creates, resumes and deletes uploads (tus 1.0.0). */
 import type { IncomingMessage } from 'node:http'
 import { askForBody, assertShortTarget, hasNoBody, mediaTypeOf } from '../http/request.ts'
 import { type AuditDeps, actorOf } from '../identity/audit.ts'
@@ -20,7 +20,7 @@ type Dependencies = ArtifactDependencies & RestDependencies & AuditDeps
 
 export const PROTOCOL_VERSION = '1.0.0'
 
-/** The tus extensions on offer; `checksum` and `concatenation` are not. */
+/** The supported tus extensions; `checksum` and `concatenation` are not supported. */
 export const uploadExtensions = [
   'creation',
   'creation-with-upload',
@@ -36,14 +36,17 @@ function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
     throw new ServiceError('unsupported_media_type', `Content-Type: must be ${BODY_TYPE}`)
   const { 'content-encoding': encoding = 'identity' } = request.headers
   if (encoding.toLowerCase() !== 'identity')
-    throw new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported here`)
+    throw new ServiceError(
+      'unsupported_media_type',
+      `Content-Encoding: '${encoding}' is not supported; send the body unencoded`,
+    )
 }
 
-/** Rejects extensions that change the meaning of the body. @throws ServiceError `invalid_value` */
+/** Rejects headers of tus extensions that would change the meaning of the body. @throws ServiceError `invalid_value` */
 function assertOffered(headers: Headers): void {
   for (const [name, extension] of notOffered) {
     if (headers[name] !== undefined)
-      throw new ServiceError('invalid_value', `${name}: the extension ${extension} is not offered here`)
+      throw new ServiceError('invalid_value', `${name}: the tus extension ${extension} is not supported`)
   }
 }
 
@@ -52,7 +55,10 @@ const notOffered = [
   ['upload-checksum', 'checksum'],
 ] as const
 
-/** Undefined for `Upload-Defer-Length: 1`; exactly one of the two headers is required. @throws ServiceError `invalid_value` */
+/**
+ * Returns undefined for `Upload-Defer-Length: 1`. Exactly one of the two headers is required. @throws
+ * ServiceError `invalid_value`
+ */
 function readNewLength(headers: Headers): number | undefined {
   const deferred = headers['upload-defer-length']
   const length = readCount(headers, 'Upload-Length')
@@ -61,14 +67,14 @@ function readNewLength(headers: Headers): number | undefined {
   if ((length === undefined) === (deferred === undefined))
     throw new ServiceError(
       'invalid_value',
-      'Upload-Length: or Upload-Defer-Length must be sent, and not both',
+      'Upload-Length: send either this header or Upload-Defer-Length, not both',
     )
   return length
 }
 
 function readOffset(headers: Headers): number {
   const offset = readCount(headers, 'Upload-Offset')
-  if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset: is required')
+  if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset is required')
   return offset
 }
 
@@ -90,7 +96,10 @@ function readBodyLength(request: Pick<IncomingMessage, 'headers'>): number | und
     : undefined
 }
 
-/** "This header MUST be included in every PATCH response if the upload is going to expire." `expiresAt`: Unix seconds. */
+/**
+ * "This header MUST be included in every PATCH response if the upload is going to expire." `expiresAt`:
+ * Unix seconds.
+ */
 function expiryHeaders(expiresAt: number | null): string[] {
   return expiresAt === null ? [] : ['Upload-Expires', new Date(expiresAt * 1000).toUTCString()]
 }
@@ -109,7 +118,7 @@ function createRoute(
   return { name, pattern, auth, check: assertVersion, run }
 }
 
-/** There is no GET: the artifact's own address serves the bytes. */
+/** There is no GET route: the artifact's own URL serves the bytes. */
 const creationRoutes: UploadRoutes = {
   POST: createRoute('uploads.create', '/upload', answerPost),
 }
@@ -130,7 +139,7 @@ export const uploadEndpoint: Endpoint<ArtifactCaller, Dependencies> = {
     const method = methodOf(call)
     if (method === 'OPTIONS') return optionsRoute
     const route = Object.hasOwn(routes, method) ? routes[method] : undefined
-    if (route === undefined) throw refuseMethod(method, routes)
+    if (route === undefined) throw rejectMethod(method, routes)
     call.params = { segment }
     return route
   },
@@ -141,7 +150,7 @@ function findUploadPath(path: string): { routes: UploadRoutes; segment: string }
   const [, segment] = /^\/upload(?:\/([0-9A-Za-z]{0,64}))?$/.exec(path) ?? []
   if (segment) return { routes: uploadRoutes, segment }
   if (path === '/upload' || path === '/upload/') return { routes: creationRoutes, segment: '' }
-  throw new ServiceError('not_found', `There is nothing at ${path}.`)
+  throw new ServiceError('not_found', `Path not found: ${path}`)
 }
 
 /** "The actual method of the request MUST be ignored" when the header names another one. */
@@ -150,20 +159,27 @@ function methodOf({ request }: UploadCall): string {
   return typeof sent === 'string' ? sent.toUpperCase() : (request.method as string)
 }
 
-/** A mismatch gets 412 with `Tus-Version`, before any processing. @throws ServiceError `precondition_failed` */
+/**
+ * Returns 412 with `Tus-Version` for another version, before any processing. @throws ServiceError
+ * `precondition_failed`
+ */
 function assertVersion({ request, context }: UploadCall): void {
   const sent = request.headers['tus-resumable']
   if (sent === PROTOCOL_VERSION) return
   context.setHeader('Tus-Version', PROTOCOL_VERSION)
-  const message = sent === undefined ? 'is missing' : 'names another version of the protocol'
-  throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; this is ${PROTOCOL_VERSION}.`)
+  const message = sent === undefined ? 'is required' : 'names an unsupported protocol version'
+  throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; send ${PROTOCOL_VERSION}.`)
 }
 
-function refuseMethod(name: string, routes: UploadRoutes): ServiceError {
+function rejectMethod(name: string, routes: UploadRoutes): ServiceError {
   const allow = [...Object.keys(routes), 'OPTIONS']
-  return new ServiceError('method_not_allowed', `${name} is not possible here, only ${allow.join(', ')}.`, {
-    allow,
-  })
+  return new ServiceError(
+    'method_not_allowed',
+    `${name} is not allowed for this path; use ${allow.join(', ')}.`,
+    {
+      allow,
+    },
+  )
 }
 
 type UploadCall = HttpCall<ArtifactCaller, Dependencies>
@@ -184,10 +200,12 @@ async function answerPost(call: UploadCall): Promise<void> {
   const header = textOf(headers['upload-metadata'])
   const metadata = parseMetadata(header)
   if (bodyBytes !== undefined && sizeBytes !== undefined && bodyBytes > sizeBytes)
-    throw new ServiceError('too_large', `The body goes beyond the upload's length of ${sizeBytes} bytes.`)
-  const row = await createUpload(deps, context.caller, { metadata, header, sizeBytes })
-  deps.metrics.uploads.created.inc()
+    throw new ServiceError('too_large', `The body exceeds the upload length of ${sizeBytes} bytes.`)
+  const { row, isRepeated } = await createUpload(deps, context.caller, { metadata, header, sizeBytes })
   context.setHeader('X-Artifact-Id', row.id)
+  // The client reads the offset and continues there, so the repeated bytes of this request are not needed.
+  if (isRepeated && sizeBytes !== 0) return answerRepeated(call, row)
+  if (!isRepeated) deps.metrics.uploads.created.inc()
   const hasBytes = bodyBytes !== 0 || headers['content-type'] !== undefined
   // "Such an upload is immediately complete after its creation".
   const progress =
@@ -198,13 +216,18 @@ async function answerPost(call: UploadCall): Promise<void> {
   call.writeEmpty(201, ['Location', locationOf(row), ...offset, ...expiryHeaders(progress.expiresAt)])
 }
 
-/** Links the jobs of the upload to the trace of this request, which may bring the last byte. */
+function answerRepeated(call: UploadCall, row: UploadRow): void {
+  const headers = ['Location', locationOf(row), 'Upload-Offset', String(row.received_bytes)]
+  call.writeEmpty(201, [...headers, ...expiryHeaders(row.expires_at)])
+}
+
+/** Links the jobs of the upload to the trace of this request, which may carry the last byte. */
 function linkJobs({ deps, context }: UploadCall, { blob }: UploadRow): void {
   const { span } = context.metadata.instrumentation
   if (span !== undefined) deps.tracing?.linkUpload(blob, span)
 }
 
-/** The upload exists now, so even a failed first append must tell the client its address. */
+/** The upload now exists, so even a failed first append must return its URL to the client. */
 async function appendFirst(
   call: UploadCall,
   row: UploadRow,
@@ -223,7 +246,7 @@ async function appendFirst(
   }
 }
 
-/** "The Location header […] MAY be absolute or relative". A relative one reflects nothing of the request. */
+/** "The Location header […] MAY be absolute or relative". A relative one contains nothing from the request. */
 function locationOf({ segment }: UploadRow): string {
   return `/upload/${segment}`
 }

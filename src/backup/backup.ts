@@ -42,7 +42,10 @@ interface Job {
   readonly records: EntryRecord[]
 }
 
-/** See docs/adr/0033. @throws StartupError when there is nothing to back up, another backup is running, or the database is damaged. */
+/**
+ * See docs/adr/0033. @throws StartupError if there is nothing to back up, another backup is running, or the
+ * database is damaged.
+ */
 export async function createBackup(
   deps: Pick<Dependencies, 'config' | 'clock' | 'log'>,
   output: Output,
@@ -52,7 +55,7 @@ export async function createBackup(
   assertSqlite(config)
   const database = await openSnapshotSource(config.dataDir)
   try {
-    // The archive would contain no files if they belonged to another database.
+    // Without this check, files of another database would be missing from the archive.
     if (database.schema >= FIRST_WITH_INSTALLATION) await checkMarks(config, database.db)
     const lock = await lockFolder(config.dataDir)
     try {
@@ -81,14 +84,16 @@ export async function createBackup(
 function assertSqlite({ databaseUrl, dataDir }: Config): void {
   if (databaseUrl !== undefined) {
     throw new StartupError(
-      'The rows lie in PostgreSQL, which has a tool of its own for this: run pg_dump, then copy the bytes and the secret, as docs/backup.md says.',
+      'The rows are stored in PostgreSQL, which has its own backup tool: run pg_dump, then copy the files and the secret as described in docs/backup.md.',
     )
   }
   if (dataDir === ':memory:')
-    throw new StartupError('PARLEY_DATA_DIR is :memory:, and no command sees what is in a server’s memory.')
+    throw new StartupError(
+      'PARLEY_DATA_DIR=:memory: keeps data inside the server process; this command needs a directory on disk.',
+    )
 }
 
-/** Allows one backup at a time, so that it can delete the files of a killed one. */
+/** Allows one backup at a time, so that it can delete the leftovers of a killed one. */
 async function lockFolder(dataDir: string) {
   const folder = join(dataDir, BACKUP_FOLDER)
   await makeFolder(folder)
@@ -98,7 +103,9 @@ async function lockFolder(dataDir: string) {
     return lock
   } catch (error) {
     if (!isLockTaken(error)) throw error
-    throw new StartupError(`Another backup of ${dataDir} is under way; wait for its end.`, { cause: error })
+    throw new StartupError(`Another backup of ${dataDir} is running; wait until it has finished.`, {
+      cause: error,
+    })
   }
 }
 
@@ -125,7 +132,10 @@ async function writeArchive(
   return toReport(manifest)
 }
 
-/** Blobs that cannot be pinned are written first, because the server may delete them; the database follows when all blobs are safe. */
+/**
+ * Writes blobs that cannot be pinned first, because the server may delete them. The database follows when
+ * all blobs are safe.
+ */
 async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void): AsyncGenerator<Entry> {
   const { database, source, config, head, records } = job
   yield toEntry(HEAD, renderJson(head))

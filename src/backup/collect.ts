@@ -1,4 +1,4 @@
-/** Collects a snapshot of the rows and all blobs that they name, while the server adds and deletes both. */
+/** Collects a snapshot of the rows and all blobs that they refer to, while the server adds and deletes both. */
 import type { SnapshotSource } from '../db/snapshot.ts'
 import { StartupError } from '../lib/errors.ts'
 import { toEntryName } from './manifest.ts'
@@ -6,7 +6,7 @@ import type { ByteSource, Taken } from './sources.ts'
 import { listReferencedBlobs, type ReferencedBlob } from './store.ts'
 import type { Entry } from './tar.ts'
 
-/** After this many rounds files come and go too fast, and writers must wait. */
+/** After this many rounds, files change too fast and writers must wait. */
 const ROUNDS_BESIDE_WRITERS = 5
 const MAX_ROUNDS = 10
 
@@ -16,7 +16,10 @@ export class Collected {
   readonly unfinished: string[] = []
 }
 
-/** Yields the blobs that must be written at once; returns when every blob named by the pinned rows was taken. @throws StartupError */
+/**
+ * Yields the blobs that must be written at once. Returns when every blob that the pinned rows refer to has
+ * been taken. @throws StartupError
+ */
 export async function* collect(
   database: SnapshotSource,
   source: ByteSource,
@@ -30,19 +33,19 @@ export async function* collect(
     if (round > ROUNDS_BESIDE_WRITERS && source.isPinning) {
       await database.pinAlone(async () => {
         for await (const { name } of takeAll(database, source, taken, last))
-          throw new Error(`${name} is not held`)
+          throw new Error(`the backup does not pin ${name}`)
       })
     } else {
       database.pin()
       yield* takeAll(database, source, taken, last)
     }
-    // A blob is stored before its row is written and deleted after it, so one that is missing in two rounds is lost.
+    // A blob is stored before its row is written and deleted after it, so a blob that is missing in two rounds is lost.
     if (last.missing.every((name) => missingBefore.has(name))) return last
     database.release()
     missingBefore = new Set(last.missing)
   }
   throw new StartupError(
-    'Files come and go faster than the bucket can be read; run the backup again when there is less to do.',
+    'Files change faster than the bucket can be read; run the backup again when there is less traffic.',
   )
 }
 
@@ -67,7 +70,7 @@ async function takeOne(
   blob: ReferencedBlob,
 ): Promise<Taken | 'written'> {
   const name = toEntryName({ ...blob, uploadFence: undefined })
-  // An active upload may have more bytes since it was pinned.
+  // An active upload may have received more bytes since it was pinned.
   const isEnough = !source.isPinning || blob.uploadFence === undefined
   if (taken.has(name) && isEnough) return source.isPinning ? 'pinned' : 'written'
   const result = await source.take(blob)

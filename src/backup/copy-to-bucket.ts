@@ -1,4 +1,4 @@
-/** Opens the stores in a bucket, and copies the blobs of a data directory into them. */
+/** Opens the stores in a bucket and copies the blobs of a data directory into them. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -9,6 +9,7 @@ import { StartupError } from '../lib/errors.ts'
 import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
 import { ignoreMissing } from '../storage/folder.ts'
+import { findResumableFile, RESUMABLE_FOLDER } from '../storage/resumable-files.ts'
 import type { Dependencies } from './dependencies.ts'
 import { toEntryName } from './manifest.ts'
 import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './store.ts'
@@ -16,7 +17,10 @@ import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './stor
 /** A small blob takes four calls, which mostly wait. */
 const AT_ONCE = 8
 
-/** Deletes nothing, so servers may be running. @throws StartupError when the bucket is unusable, or of another installation. */
+/**
+ * Deletes nothing, so servers may be running. @throws StartupError if the bucket is unusable or belongs to
+ * another installation.
+ */
 export async function openBucketStores(deps: Dependencies): Promise<Record<StoreName, ResumableStore>> {
   const { config, db, clock, log } = deps
   const { openS3ResumableStore } = await import('../storage/s3.ts')
@@ -39,7 +43,10 @@ export interface CopiedBytes {
   readonly lost: readonly string[]
 }
 
-/** Reads the blobs back where S3 allows it; can be repeated. @throws StartupError when the bucket is unusable, or returns other bytes. */
+/**
+ * Reads the blobs back where S3 allows it. Can be repeated. @throws StartupError if the bucket is unusable
+ * or returns different bytes.
+ */
 export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promise<CopiedBytes> {
   const stores = await openBucketStores(deps)
   const lost: string[] = []
@@ -64,7 +71,7 @@ export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promi
   return { copied, copiedBytes, lost }
 }
 
-/** Runs `count` at a time; rejects with the first failure once the others have ended. */
+/** Runs up to `count` tasks at a time. After a failure it starts no more tasks, and rejects once the running ones end. */
 async function forEachAtOnce<T>(
   count: number,
   items: AsyncIterable<T>,
@@ -106,7 +113,7 @@ async function copyBlob(store: ResumableStore, blob: ReferencedBlob, path: strin
   if (readBack.digest('hex') !== hash.digest('hex')) throw notTheSame(name)
 }
 
-/** S3 cannot read the parts of an active upload back. */
+/** S3 cannot read back the parts of an active upload, so they are not verified. */
 async function copyActiveUpload(
   { resumable }: ResumableStore,
   { name, sizeBytes }: ReferencedBlob,
@@ -126,22 +133,25 @@ async function copyActiveUpload(
 
 function notTheSame(name: string): StartupError {
   return new StartupError(
-    `The bucket does not give back ${name} as it was sent; look at its settings, and try again.`,
+    `The bucket returns different bytes for ${name} than were sent; check its settings and try again.`,
   )
 }
 
-/** Finds the complete file of a blob; undefined if there is none. An upload may have been committed before its row was updated. */
+/**
+ * Finds the complete file of a blob; returns undefined if it does not exist. An upload may have been
+ * committed before its row was updated.
+ */
 export async function findBytes(
   dataDir: string,
   blob: ReferencedBlob,
 ): Promise<{ readonly path: string; readonly blob: ReferencedBlob } | undefined> {
-  for (const one of [blob, { ...blob, uploadFence: undefined }]) {
-    const path = join(dataDir, toEntryName(one))
-    const found = await stat(path).catch(ignoreMissing)
-    if (found === undefined) continue
-    const isInFull =
-      one.uploadFence === undefined ? found.size === blob.sizeBytes : found.size >= blob.sizeBytes
-    return isInFull ? { path, blob: one } : undefined
+  const { store, name, sizeBytes, uploadFence } = blob
+  if (uploadFence !== undefined) {
+    const active = await findResumableFile(join(dataDir, store, RESUMABLE_FOLDER), name, uploadFence)
+    if (active !== undefined) return active.sizeBytes >= sizeBytes ? { path: active.path, blob } : undefined
   }
-  return undefined
+  const committed = { ...blob, uploadFence: undefined }
+  const path = join(dataDir, toEntryName(committed))
+  const found = await stat(path).catch(ignoreMissing)
+  return found?.size === sizeBytes ? { path, blob: committed } : undefined
 }

@@ -1,4 +1,4 @@
-/** Claims an empty data directory for a restore, and empties it again if the restore fails. */
+/** Claims an empty data directory for a restore and empties it again if the restore fails. */
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { databaseName, listForeign, makeDataDirectory } from '../db/data-directory.ts'
@@ -6,7 +6,10 @@ import { acquireLock, type DirectoryLock, isLockTaken, lockName } from '../db/lo
 import { StartupError } from '../lib/errors.ts'
 import { makeFolder } from '../storage/folder.ts'
 
-/** The subfolder that exists until a restore is complete; a folder elsewhere could not be renamed onto a mounted volume. */
+/**
+ * The subfolder that exists until a restore is complete. A folder elsewhere could not be renamed onto a
+ * mounted volume.
+ */
 const RESTORE_FOLDER = '.restore'
 
 /** The entries that a killed restore may have moved into place. */
@@ -19,7 +22,10 @@ interface ClaimedDirectory {
   release(): void
 }
 
-/** Deletes the remains of a killed restore. @throws StartupError when the directory contains anything else, or is in use. */
+/**
+ * Deletes the leftovers of a killed restore. @throws StartupError if the directory contains anything else
+ * or is in use.
+ */
 export async function claimEmptyDirectory(dataDir: string): Promise<ClaimedDirectory> {
   const wasThere = (await readdir(dataDir).catch(() => undefined)) !== undefined
   await makeDataDirectory(dataDir)
@@ -51,7 +57,7 @@ async function assertEmpty(dataDir: string): Promise<void> {
   if (foreign === undefined) return
   const what = names.includes(databaseName) ? 'a Parley database' : `other files (such as ${foreign})`
   throw new StartupError(
-    `The data directory ${dataDir} holds ${what}, and a backup is restored into an empty one only; set PARLEY_DATA_DIR to another directory, or move what is there away.`,
+    `The data directory ${dataDir} contains ${what}, but a backup can be restored only into an empty directory. Set PARLEY_DATA_DIR to another directory, or move its contents elsewhere.`,
   )
 }
 
@@ -60,19 +66,19 @@ function takeLock(dataDir: string): DirectoryLock {
     return acquireLock(dataDir)
   } catch (error) {
     if (!isLockTaken(error)) throw error
-    const message = `Somebody else is using the data directory ${dataDir}, so nothing is restored there.`
+    const message = `Another process is using the data directory ${dataDir}. Nothing was restored.`
     throw new StartupError(message, { cause: error })
   }
 }
 
-/** The restore started with an empty directory and moves the database last. */
+/** A restore starts with an empty directory and moves the database last. */
 function isKilledRestore(names: readonly string[]): boolean {
   return names.includes(RESTORE_FOLDER) && !names.includes(databaseName)
 }
 
 async function clearKilled(dataDir: string): Promise<void> {
   if (!isKilledRestore(await readdir(dataDir))) return
-  // The folder goes last, because it identifies the rest as remains.
+  // Deletes the restore folder last, because it identifies the rest as leftovers.
   for (const name of [...movedBefore, RESTORE_FOLDER])
     await rm(join(dataDir, name), { recursive: true, force: true })
 }

@@ -1,4 +1,4 @@
-/** Writes the entries of an archive into a folder, and compares them with its manifest. */
+/** Writes the entries of an archive into a folder and compares them with its manifest. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -12,12 +12,15 @@ import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEA
 import { writeDurably } from './output.ts'
 import { damaged, type Entry, readTar } from './tar.ts'
 
-/** A manifest has 150 bytes for each file. */
+/** A manifest has 150 bytes per file. */
 const MAX_TEXT_BYTES = 512 * 1024 ** 2
 
 const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
 
-/** Writes the entries durably. @throws StartupError when the archive is from a newer version, is incomplete or was changed. */
+/**
+ * Writes the entries durably. @throws StartupError if the archive is from a newer version, is incomplete or
+ * was changed.
+ */
 export async function extract(archive: Readable, folder: string): Promise<Manifest> {
   const folders = ['files', 'artifacts', 'artifacts/growing'].map((name) => join(folder, name))
   for (const one of folders) await makeFolder(one)
@@ -25,10 +28,10 @@ export async function extract(archive: Readable, folder: string): Promise<Manife
   const names = new Set<string>()
   let [manifest, isSealed] = [undefined as Manifest | undefined, false]
   for await (const entry of readTar(archive)) {
-    if (isSealed) throw damaged('it goes on behind its end')
-    if ((records.length === 0) !== (entry.name === HEAD)) throw damaged('it does not begin as a backup does')
-    if (manifest !== undefined && entry.name !== SEAL) throw damaged('it goes on behind its manifest')
-    if (names.has(entry.name)) throw damaged(`it holds ${entry.name} twice`)
+    if (isSealed) throw damaged('it contains data after its end')
+    if ((records.length === 0) !== (entry.name === HEAD)) throw damaged('it does not start like a backup')
+    if (manifest !== undefined && entry.name !== SEAL) throw damaged('it contains files after its manifest')
+    if (names.has(entry.name)) throw damaged(`it contains ${entry.name} twice`)
     names.add(entry.name)
     const { text, record } = await take(entry, folder)
     if (entry.name === HEAD) assertKnown(parse(Head, entry.name, text))
@@ -42,7 +45,7 @@ export async function extract(archive: Readable, folder: string): Promise<Manife
     }
     records.push(record)
   }
-  if (manifest === undefined || !isSealed) throw damaged('it ends too early')
+  if (manifest === undefined || !isSealed) throw damaged('it is truncated')
   for (const one of [...folders, folder]) await syncFolder(one)
   return manifest
 }
@@ -77,18 +80,18 @@ function parse<T extends z.ZodType>(shape: T, name: string, text: string): z.inf
 function assertKnown({ format, schema, parley_version: version }: Head): void {
   if (format <= FORMAT && Object.hasOwn(migrations, schema)) return
   throw new StartupError(
-    `The archive was written by a newer Parley (${version}, ${schema}), which this one cannot read; restore it with that version.`,
+    `The archive was written by a newer version of Parley (${version}, ${schema}); restore it with that version.`,
   )
 }
 
 function assertSame(found: readonly EntryRecord[], promised: readonly EntryRecord[]): void {
   for (const [at, { name, size, sha256 }] of promised.entries()) {
     const one = found[at]
-    if (one === undefined) throw damaged(`it lacks ${name}`)
+    if (one === undefined) throw damaged(`${name} is missing`)
     if (one.name !== name || one.size !== size || one.sha256 !== sha256)
       throw damaged(`${one.name} was changed`)
   }
   if (found.length > promised.length)
-    throw damaged(`it holds ${found[promised.length]?.name}, which nobody wrote`)
-  if (!found.some(({ name }) => name === DATABASE)) throw damaged('it holds no database')
+    throw damaged(`it contains ${found[promised.length]?.name}, which is not in the manifest`)
+  if (!found.some(({ name }) => name === DATABASE)) throw damaged('it contains no database')
 }

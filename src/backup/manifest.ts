@@ -1,20 +1,20 @@
-/** The metadata of an archive: the head says what it is, the manifest lists what it must contain. */
+/** Defines the metadata of an archive: the head identifies it, and the manifest lists what it must contain. */
 import { z } from 'zod'
 import { isBlobName } from '../storage/blobs.ts'
 import type { ReferencedBlob } from './store.ts'
 
-/** Raise this when older versions can no longer read the archive. */
+/** Increase this when older versions can no longer read the archive. */
 export const FORMAT = 1
 
-/** The entries other than blobs, with the names that they have in a data directory. */
+/** The entries other than blobs, under the names that they have in a data directory. */
 export const HEAD = 'parley-backup.json'
 export const DATABASE = 'parley.db'
 export const SECRET = 'secret'
 export const MANIFEST = 'manifest.json'
-/** The last entry, in the format of `sha256sum`: an archive without it is truncated. */
+/** The last entry, in `sha256sum` format. An archive without it is truncated. */
 export const SEAL = 'manifest.sha256'
 
-/** The first entry, which identifies an archive before all of it is read. */
+/** The first entry, which identifies an archive before all of it has been read. */
 export const Head = z.object({
   format: z.int(),
   parley_version: z.string(),
@@ -29,7 +29,7 @@ export const EntryRecord = z.object({ name: z.string(), size: Count, sha256: z.s
 export type EntryRecord = z.infer<typeof EntryRecord>
 
 export const Manifest = Head.extend({
-  /** Whether the secret is an entry, came from the environment, or was never created. */
+  /** States whether the secret is in the archive, came from the environment, or was never created. */
   secret: z.enum(['included', 'environment', 'none']),
   rows: z.record(z.string(), Count),
   entries: z.array(EntryRecord),

@@ -10,7 +10,7 @@ import { syncFolder } from '../lib/files.ts'
 import { ignoreMissing } from '../storage/folder.ts'
 
 export interface Output {
-  /** A written file survives a power failure. */
+  /** Writes the archive; a written file survives a power failure. */
   write(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): Promise<void>
 }
 
@@ -20,14 +20,17 @@ export function toStream(stream: Writable): Output {
   }
 }
 
-/** Writes `<name>.part` until it is complete, compressed according to the name. `write` throws StartupError when the name is taken. */
+/**
+ * Writes to `<name>.part` until complete; the extension selects the compression. `write` throws
+ * StartupError if the file exists.
+ */
 export function toFile(name: string): Output {
   const path = resolve(name)
   const part = `${path}.part`
   return {
     async write(bytes, signal) {
       if ((await stat(path).catch(ignoreMissing)) !== undefined)
-        throw new StartupError(`The file ${name} is there already; choose another name.`)
+        throw new StartupError(`The file ${name} already exists; choose another name.`)
       await rm(part, { force: true })
       try {
         await writeDurably(part, bytes, findPacker(path), signal)

@@ -1,4 +1,4 @@
-/** Restores an installation from an archive: all of it after a complete check, or nothing. */
+/** Restores an installation from an archive, completely and only after all checks have passed. */
 import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -21,7 +21,10 @@ export interface RestoreReport extends BackupReport {
 
 type RestoreDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
-/** See docs/adr/0033. @throws StartupError when the directory is in use, or the archive is damaged, newer, or not from Parley. */
+/**
+ * See docs/adr/0033. @throws StartupError if the directory is in use, or the archive is damaged, newer, or
+ * not from Parley.
+ */
 export async function restoreBackup(
   deps: RestoreDeps,
   archive: Readable,
@@ -51,21 +54,21 @@ export async function restoreBackup(
 function assertSqlite({ databaseUrl, dataDir }: Config): void {
   if (databaseUrl !== undefined) {
     throw new StartupError(
-      'A backup is restored into a data directory, and DATABASE_URL names a PostgreSQL database; unset it, restore, set it again, and run `parley store copy`.',
+      'A backup can be restored only into a data directory, but DATABASE_URL is set. Unset it, restore, set it again, and run `parley store copy`.',
     )
   }
   if (dataDir === ':memory:')
-    throw new StartupError('PARLEY_DATA_DIR is :memory:, where nothing can be restored; name a directory.')
+    throw new StartupError('PARLEY_DATA_DIR is :memory:. Set it to the directory to restore into.')
 }
 
-/** A directory may have a secret before it has a database. @throws StartupError when it differs from the archive's. */
+/** A directory may have a secret before it has a database. @throws StartupError if it differs from the archive's. */
 async function assertSameSecret(folder: string, dataDir: string): Promise<void> {
   const [archived, there] = await Promise.all(
     [folder, dataDir].map((one) => readFile(join(one, SECRET), 'utf8').catch(ignoreMissing)),
   )
   if (archived === undefined || there === undefined || archived.trim() === there.trim()) return
   throw new StartupError(
-    `The file ${join(dataDir, SECRET)} holds another secret than the archive; move it away, so that the right one can take its place.`,
+    `The file ${join(dataDir, SECRET)} contains a different secret than the archive. Move it elsewhere, so that the secret from the archive can be restored.`,
   )
 }
 
@@ -102,11 +105,11 @@ async function assertComplete(
   const leftOut = new Set([...manifest.lost, ...manifest.unfinished])
   for await (const blob of listReferencedBlobs(db)) {
     if (!leftOut.has(blob.name) && (await findBytes(folder, blob)) === undefined)
-      throw damaged(`a row speaks of the bytes ${blob.name}, which it does not hold in full`)
+      throw damaged(`a row refers to the file ${blob.name}, which is missing or incomplete in the archive`)
   }
 }
 
-/** Moves the database last: without it no server starts there, and the restore can be repeated. */
+/** Moves the database last: without it no server starts here, and the restore can be repeated. */
 async function moveIntoPlace(folder: string, dataDir: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name !== DATABASE)
   for (const name of names.sort()) await rename(join(folder, name), join(dataDir, name))

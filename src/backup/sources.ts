@@ -1,4 +1,4 @@
-/** The source of a backup's blobs: a data directory, where they can be pinned, or a bucket, where they cannot. */
+/** Reads a backup's blobs from a data directory, where they can be pinned, or from a bucket, where they cannot. */
 import { join } from 'node:path'
 import { ServiceError } from '../lib/errors.ts'
 import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
@@ -35,8 +35,8 @@ async function openFolderSource(dataDir: string): Promise<ByteSource> {
   await release()
   return {
     isPinning: true,
-    take: async ({ store, name, sizeBytes }) =>
-      (await pins[store].take(name, sizeBytes)) ? 'pinned' : 'missing',
+    take: async ({ store, name, sizeBytes, uploadFence }) =>
+      (await pins[store].take(name, sizeBytes, uploadFence)) ? 'pinned' : 'missing',
     open: ({ store, name, sizeBytes }) => pins[store].open(name, sizeBytes),
     close: release,
   }
@@ -57,7 +57,7 @@ function openBucketSource(stores: Readonly<Record<StoreName, ResumableStore>>): 
       }
     },
     open: ({ name }) => {
-      throw new Error(`${name} is not held`)
+      throw new Error(`the backup does not pin ${name}`)
     },
     async close() {
       await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))

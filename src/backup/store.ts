@@ -1,4 +1,4 @@
-/** Lists the blobs that rows name: what a backup must contain and a restored installation must have. */
+/** Lists the blobs that rows refer to: a backup must contain them, and a restored installation must have them. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'
@@ -15,7 +15,7 @@ export interface ReferencedBlob {
   readonly uploadFence: number | undefined
 }
 
-/** Lists them in any order; skips tables that an old schema does not have. */
+/** Lists them in any order. Skips tables that an old schema does not have. */
 export async function* listReferencedBlobs(db: Database): AsyncIterable<ReferencedBlob> {
   const tables = new Set((await db.introspection.getTables()).map(({ name }) => name))
   if (tables.has('files')) yield* listOfFiles(db)
@@ -57,7 +57,7 @@ async function* readAll<R extends { id: string }>(
   }
 }
 
-/** Follows the sweeper: the original is needed until it is converted and acknowledged. */
+/** Uses the same rule as the sweeper: the original is needed until it is converted and acknowledged. */
 function* listOfArtifact(
   row: Pick<Selectable<ArtifactTable>, (typeof artifactColumns)[number]>,
 ): Iterable<ReferencedBlob> {

@@ -1,4 +1,4 @@
-/** Writes and reads POSIX tar archives as streams. Reading trusts nothing that an archive says about itself. */
+/** Writes and reads POSIX tar archives as streams. The reader trusts no size or name that an archive states. */
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
@@ -15,7 +15,10 @@ export interface Entry {
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
-/** Calls `onEntry` before it requests the next entry. `modifiedAt` is in Unix seconds. @throws Error when a size was announced wrongly. */
+/**
+ * Calls `onEntry` before it requests the next entry. `modifiedAt` is in Unix seconds. @throws Error if an
+ * announced size was wrong.
+ */
 export async function* renderTar(
   entries: AsyncIterable<Entry>,
   modifiedAt: number,
@@ -43,7 +46,7 @@ function renderHeader(path: string, size: number, modifiedAt: number): Buffer {
   const mtime = new Date(modifiedAt * 1000)
   const header = new Header({ path, size, mtime, type: 'File', mode: 0o600, uid: 0, gid: 0 })
   const block = Buffer.alloc(BLOCK_BYTES)
-  // Our names always fit; sizes above 8 GiB use the GNU format, which every tar reads.
+  // Our names always fit. Sizes above 8 GiB use the GNU format, which every tar program reads.
   header.encode(block)
   return block
 }
@@ -53,7 +56,10 @@ export function toEntry(name: string, text: string | Buffer): Entry {
   return { name, sizeBytes: bytes.length, bytes: Readable.from([bytes]) }
 }
 
-/** Read all bytes of an entry before the next. @throws StartupError when the archive is foreign, or ends too early. */
+/**
+ * Read all bytes of an entry before the next one. @throws StartupError if the archive is not from Parley or
+ * is truncated.
+ */
 export async function* readTar(source: Readable): AsyncGenerator<Entry> {
   const reader = new ByteReader(unpack(source))
   try {
@@ -67,7 +73,7 @@ export async function* readTar(source: Readable): AsyncGenerator<Entry> {
     // Two empty blocks end an archive.
     const second = await reader.take(BLOCK_BYTES)
     if (second.some((byte) => byte !== 0) || !(await reader.hasZerosOnly()))
-      throw damaged('it goes on behind its end')
+      throw damaged('it contains data after its end')
   } catch (error) {
     throw isUnpackError(error) ? damaged(error.message) : error
   } finally {
@@ -76,13 +82,13 @@ export async function* readTar(source: Readable): AsyncGenerator<Entry> {
 }
 
 export function damaged(what: string): StartupError {
-  return new StartupError(`The archive cannot be used: ${what}. Nothing was restored from it.`)
+  return new StartupError(`The archive is not usable: ${what}. Nothing was restored.`)
 }
 
 function checkHeader({ cksumValid, path = '', size = 0, type }: Header): Omit<Entry, 'bytes'> {
-  if (!cksumValid) throw damaged('it is no tar archive, or was changed')
+  if (!cksumValid) throw damaged('it is not a tar archive, or it was changed')
   if ((type !== 'File' && type !== 'OldFile') || !isEntryName(path))
-    throw damaged(`it holds ${JSON.stringify(path)}, which no backup of Parley does`)
+    throw damaged(`it contains ${JSON.stringify(path)}, which is not part of a Parley backup`)
   return { name: path, sizeBytes: size }
 }
 
@@ -91,7 +97,7 @@ const packings = [
   { magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), createUnpacker: createZstdDecompress },
 ]
 
-/** Detects the compression from the bytes, because a file may have been renamed. */
+/** Detects the compression from the bytes, because the file may have been renamed. */
 async function* unpack(source: Readable): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   let head: Buffer = Buffer.alloc(0)
@@ -133,7 +139,7 @@ class ByteReader {
 
   async *stream(sizeBytes: number): AsyncGenerator<Buffer> {
     for (let left = sizeBytes; left > 0; ) {
-      if (this.rest.length === 0 && !(await this.fill())) throw damaged('it ends too early')
+      if (this.rest.length === 0 && !(await this.fill())) throw damaged('it is truncated')
       const piece = this.rest.subarray(0, left)
       this.rest = this.rest.subarray(piece.length)
       left -= piece.length
@@ -141,7 +147,7 @@ class ByteReader {
     }
   }
 
-  /** Programs pad archives with zeros. */
+  /** Other programs pad archives with zeros. */
   async hasZerosOnly(): Promise<boolean> {
     do if (this.rest.some((byte) => byte !== 0)) return false
     while (await this.fill())

@@ -1,10 +1,13 @@
-/** A streamed answer of a model: read, normalized, and forwarded as the bytes it came in wherever that is possible. */
+/** Reads a model's streamed answer, normalizes it, and forwards the original bytes wherever possible. */
+
+import { within } from '../lib/timeout.ts'
 import { failCall, toAnswerAttributes } from '../providers/call-span.ts'
 import type { AnswerNames } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { type AnswerOptions, type Ask, type ModelAnswer, noUsage } from './model-answer.ts'
 import { ChunkNormalizer } from './normalize-chunks.ts'
+import { parseEvent } from './parse-answer.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
 import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
 
@@ -21,9 +24,13 @@ export const askForStream: Ask = async (backend, request, span, options) => {
   }
 }
 
+/** The time that a provider has for its usage and `[DONE]` after the finish reasons. */
+const AFTER_FINISH_MS = 3_000
+const noMore = { done: true, value: undefined } as const
+
 class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
-  /** The events that came with the first one; undefined when none of them is for the client. */
+  /** The first run of events for the client; undefined when the answer contains none. */
   first: Uint8Array | undefined
   private readonly source: AsyncIterator<Uint8Array, void, void>
   private readonly options: AnswerOptions
@@ -58,18 +65,18 @@ class StreamedAnswer implements ModelAnswer {
     return this.normalizer.callsOf(choice)
   }
 
-  /** Read back from the forwarded events, only when the model is asked again. */
+  /** Rebuilds the message from the forwarded events; needed only when the model is called again. */
   message(): SaidMessage {
     const events = this.forwarded.flatMap((run) => [...splitRun(Buffer.from(run))])
     const deltas = events.map((event) => JSON.parse(dataOf(event) as string).choices?.[0]?.delta ?? {})
     return joinDeltas(deltas)
   }
 
-  /** The next run of whole events for the client; undefined at the end. @throws BackendFailure for an unfinished answer. */
+  /** Returns the next run of complete events for the client; undefined at the end. @throws BackendFailure if the answer is incomplete. */
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
-      const read = await this.source.next()
+      const read = await this.read()
       if (read.done) return this.assertFinished(this.options.choices)
       const run = this.reader.push(read.value)
       const wanted = run === undefined ? undefined : this.take(run)
@@ -78,6 +85,18 @@ class StreamedAnswer implements ModelAnswer {
       return wanted
     }
     return this.assertFinished(1)
+  }
+
+  /** Reads from the provider. After the finish reasons only usage may follow: a connection that fails then ends the stream. */
+  private async read(): Promise<IteratorResult<Uint8Array, void>> {
+    const next = this.source.next()
+    if (!this.hasFinished) return next
+    try {
+      return await within(AFTER_FINISH_MS, next, () => noMore)
+    } catch (thrown) {
+      if (thrown instanceof BackendFailure) return noMore
+      throw thrown
+    }
   }
 
   *finish(loop: ToolLoop, names: AnswerNames | undefined): Generator<Uint8Array> {
@@ -100,7 +119,7 @@ class StreamedAnswer implements ModelAnswer {
     failCall(this.span, thrown)
   }
 
-  /** After `[DONE]` only the end of the body is left: reading it too keeps the connection for the next call. */
+  /** Reads to the end of the body after `[DONE]`, so that the connection can be reused. */
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
@@ -114,10 +133,14 @@ class StreamedAnswer implements ModelAnswer {
     else await leave()
   }
 
-  /** A provider may hang up after its last finish; `[DONE]` before any finish is a failure. */
+  private get hasFinished(): boolean {
+    return this.normalizer.finishedChoices >= this.options.choices
+  }
+
+  /** Accepts a stream that ends without `[DONE]`, but not one in which a choice has no finish reason. */
   private assertFinished(choices: number): undefined {
     if (this.normalizer.finishedChoices >= choices) return undefined
-    throw new BackendFailure('protocol', 'the stream ended before the answer did')
+    throw new BackendFailure('protocol', 'the stream ended before the answer was complete')
   }
 
   private take(run: Buffer): Uint8Array | undefined {
@@ -133,7 +156,7 @@ class StreamedAnswer implements ModelAnswer {
         at = end
       }
     } catch (thrown) {
-      // What came before the failure is still sent, wherever the network cut it.
+      // Events received before the failure are still sent to the client.
       this.failure = { thrown }
     }
     return wanted.length <= 1 ? wanted[0] : Buffer.concat(wanted)
@@ -143,29 +166,30 @@ class StreamedAnswer implements ModelAnswer {
     const data = dataOf(event)
     this.isDone = data === '[DONE]'
     if (data === undefined || this.isDone) return []
-    const chunk = parseChunk(data)
+    const chunk = parseEvent(data)
     const normalized = this.normalizer.take(chunk)
     return normalized[0] === chunk ? [event] : normalized.map(encodeEvent)
   }
 }
 
-/** Text and lists grow from delta to delta; of any other field the last value counts. */
+/** Concatenates strings and lists across deltas; for any other field the last value wins. */
 function joinDeltas(deltas: readonly Readonly<Record<string, unknown>>[]): SaidMessage {
   const said: Record<string, unknown> & { content: string | null } = { content: null }
+  const lists = new Map<string, unknown[]>()
   for (const [field, piece] of deltas.flatMap((delta) => Object.entries(delta))) {
     const before = said[field]
     if (piece === null || field === 'role') continue
     if (typeof before === 'string' && typeof piece === 'string') said[field] = before + piece
-    else if (Array.isArray(before) && Array.isArray(piece)) said[field] = [...before, ...piece]
-    else said[field] = piece
+    else if (Array.isArray(piece)) {
+      // Copying the list for each piece would take quadratic time.
+      const list = lists.get(field) ?? []
+      for (const item of piece) list.push(item)
+      said[field] = list
+      lists.set(field, list)
+    } else {
+      said[field] = piece
+      lists.delete(field)
+    }
   }
   return said
-}
-
-function parseChunk(data: string): unknown {
-  try {
-    return JSON.parse(data)
-  } catch (cause) {
-    throw new BackendFailure('protocol', 'an event is not JSON', { cause })
-  }
 }

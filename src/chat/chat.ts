@@ -1,4 +1,4 @@
-/** The turn engine: answers a chat request for every API, whole or as a stream. */
+/** Runs a chat turn for every API, and returns the answer whole or as a stream. */
 import { newId } from '../lib/ids.ts'
 import { addressGroup } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
@@ -10,7 +10,7 @@ import type { Release, StreamQuota } from '../replicas/limits.ts'
 import type { UsageRecord } from '../usage/tracker.ts'
 import { askForStream } from './answer-stream.ts'
 import type { Dependencies } from './dependencies.ts'
-import { askForWhole, type ModelAnswer, newNames } from './model-answer.ts'
+import { askForCompletion, type ModelAnswer, newNames } from './model-answer.ts'
 import { backendBody, prepareTurn, type Turn } from './prepare-turn.ts'
 import type { PlaygroundOptions, StreamChunk, StreamRequest, TurnStep } from './schema.ts'
 import { decodeRuns, encodeEvent } from './sse-reader.ts'
@@ -19,7 +19,7 @@ import { ToolLoop } from './tool-loop.ts'
 type Context = CallContext<Caller, Dependencies>
 type Pieces = AsyncGenerator<Uint8Array, void, void>
 
-/** A stream's failures are thrown with its first event. @throws ServiceError as `prepareTurn` does. */
+/** Answers a chat request; a stream that fails throws when its first event is read. @throws ServiceError as `prepareTurn` does. */
 export async function chat(
   context: Context,
   request: ChatRequest,
@@ -37,7 +37,7 @@ export async function streamChunks(
   return decodeRuns(await startTurn(context, { ...request, stream: true }, client, options))
 }
 
-/** Prepares a turn; the model is asked when the first piece is read. @throws ServiceError as `prepareTurn` does. */
+/** Prepares a turn; the model is called when the first piece is read. @throws ServiceError as `prepareTurn` does. */
 export async function startTurn(
   context: Context,
   request: ChatRequest,
@@ -53,7 +53,7 @@ export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8A
   return collected
 }
 
-/** Asks the model and runs the tools it calls until it calls none. Yields runs of whole events, or the completion. @throws ServiceError */
+/** Calls the model and runs its tool calls until the model makes no more. Yields runs of complete events, or the completion. @throws ServiceError */
 async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Pieces {
   const run = new TurnRun(context, turn)
   const { loop, attempts } = run
@@ -61,7 +61,7 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
   try {
     const { usage, deadline } = await run.acquire(client)
     for (;;) {
-      const answer = await run.ask(deadline.signal)
+      const answer = await run.ask(deadline)
       try {
         for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
           if (!run.hasBegun) {
@@ -72,7 +72,7 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
           yield piece
         }
       } catch (thrown) {
-        attempts.breakOff(thrown)
+        attempts.recordInterruption(thrown)
         answer.fail(thrown)
         throw thrown
       } finally {
@@ -88,7 +88,7 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
           run.begin()
           if (turn.isTraced) yield encodeStep(run.toStep())
         }
-        // `yield*` would cost several promises for each piece.
+        // `yield*` would create several promises for each piece.
         for (const piece of answer.finish(loop, run.names)) yield piece
         break
       }
@@ -131,8 +131,8 @@ class TurnRun {
     const { backendFirstEventMs, streamMaxMs, backendTotalMs } = deps.config.timings
     if (isStream) this.releaseStreams = await deps.shared.streams.acquire(streamQuotas(this.context))
     const deadline = isStream
-      ? new Deadline(client, backendFirstEventMs, streamMaxMs)
-      : new Deadline(client, backendTotalMs, backendTotalMs)
+      ? new Deadline(deps.clock, client, { firstEventMs: backendFirstEventMs, totalMs: streamMaxMs })
+      : new Deadline(deps.clock, client, { firstEventMs: backendTotalMs, totalMs: backendTotalMs })
     this.deadline = deadline
     const usage = await deps.usage.begin({
       operation: 'chat',
@@ -148,11 +148,11 @@ class TurnRun {
     return { usage, deadline }
   }
 
-  async ask(signal: AbortSignal): Promise<ModelAnswer> {
+  async ask(deadline: Deadline): Promise<ModelAnswer> {
     const { turn, context, loop } = this
     const { deps } = context
-    const ask = turn.isStream ? askForStream : askForWhole
-    this.answer = await this.attempts.run(signal, ({ backend, model }, span) =>
+    const ask = turn.isStream ? askForStream : askForCompletion
+    this.answer = await this.attempts.run(deadline, ({ backend, model }, span, signal) =>
       ask(backend, { body: backendBody(loop.request, model, turn.isStream), signal }, span, {
         choices: turn.request.n ?? 1,
         withholdsCalls: turn.tools !== undefined,
@@ -164,12 +164,11 @@ class TurnRun {
     return this.answer
   }
 
-  /** The client's answer begins: no other model can answer from here on, and the headers name this one. */
+  /** Commits to the current model, sets the headers that name it, and begins the client's answer. */
   begin(): void {
     const { attempts, context } = this
     const { route, count, isFallback } = attempts
     this.hasBegun = true
-    // A whole answer is complete by now.
     if (this.turn.isStream) this.deadline?.begin()
     attempts.commit()
     this.usage?.answering(route.backend.name, route.model)
@@ -184,10 +183,10 @@ class TurnRun {
     return { type: 'answering', provider: backend.name, model, attempts: count, is_fallback: isFallback }
   }
 
-  /** Releases what the turn holds, however it ended; usage that has not ended by now is of a client that disconnected. */
+  /** Releases the turn's resources; a usage record that is still open means that the client disconnected. */
   async release(failure: unknown, client: AbortSignal): Promise<void> {
-    this.releaseStreams?.()
     this.deadline?.release()
+    await this.releaseStreams?.()
     await this.answer?.close()
     if (failure === undefined) await this.usage?.end('left')
     else await this.usage?.fail(failure, client)
@@ -199,7 +198,7 @@ function encodeStep(step: TurnStep): Uint8Array {
   return encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step })
 }
 
-/** What an open stream counts against. Agent keys are public, so their clients are limited by address too. */
+/** Returns the quotas for a stream. Agent keys are public, so their clients are also limited by address. */
 function streamQuotas({ deps, caller, metadata }: Context): StreamQuota[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]

@@ -1,4 +1,4 @@
-/** What chat needs from other modules. */
+/** Lists the dependencies of the chat module. */
 import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'

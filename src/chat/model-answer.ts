@@ -1,22 +1,25 @@
-/** An answer of a model as the turn reads it, and the whole answer: one completion, with defaults for what its provider left out. */
+/** Defines how a turn reads a model's answer, and reads complete answers, adding defaults for missing fields. */
+import { isDeepStrictEqual } from 'node:util'
 import { unixSeconds } from '../lib/clock.ts'
+import { isJsonObject, toCount } from '../lib/formats/json.ts'
 import { newId } from '../lib/ids.ts'
 import { toAnswerAttributes } from '../providers/call-span.ts'
 import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure, type BackendRequest, type ChatBackend } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import type { Dependencies } from './dependencies.ts'
+import { assertCallCount, assertChoiceCount, parseCompletion } from './parse-answer.ts'
 import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from './tool-loop.ts'
 
 export interface ModelAnswer {
-  /** What the client gets of the answer's beginning; undefined for nothing. */
+  /** The first bytes for the client; undefined if the answer has no bytes. */
   readonly first: Uint8Array | undefined
-  /** What the client gets next while the model is writing; undefined at the end. */
+  /** Returns the next bytes for the client; undefined at the end. */
   next(): Promise<Uint8Array | undefined>
   finish(loop: ToolLoop, names: AnswerNames | undefined): Iterable<Uint8Array>
   readonly names: AnswerNames | undefined
   readonly usage: Usage | undefined
-  /** The text for an estimate of its tokens; undefined where the events sent are counted instead. */
+  /** The text from which tokens are estimated; undefined for a stream, whose events are counted instead. */
   readonly text: string | null | undefined
   callsOf(choice: number): readonly ToolCall[]
   message(): SaidMessage
@@ -26,9 +29,9 @@ export interface ModelAnswer {
 
 export interface AnswerOptions {
   readonly choices: number
-  /** Keeps tool calls and finish reasons from the client: the turn decides about them. */
+  /** Withholds tool calls and finish reasons from the client, because the turn decides which to send. */
   readonly withholdsCalls: boolean
-  /** Names of the answer that an earlier stream of the turn has begun, role included. */
+  /** The names of the answer when an earlier stream of this turn began it and sent the role. */
   readonly continued: AnswerNames | undefined
   readonly newNames: () => AnswerNames
   readonly newCallId: () => string
@@ -52,20 +55,35 @@ export function newNames(
 
 export function hasNames(answer: Readonly<Fields>): answer is Readonly<Fields> & AnswerNames {
   const { id, created, model } = answer
-  return typeof id === 'string' && typeof created === 'number' && typeof model === 'string'
+  return typeof id === 'string' && isCount(created) && typeof model === 'string'
 }
 
 export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
 
+/** Counts that are not whole numbers become 0, or are left out where the API does not require them. */
 export function toUsage(sent: Readonly<Fields>): Usage {
-  const count = (field: string) => (Number.isSafeInteger(sent[field]) ? (sent[field] as number) : 0)
+  const count = (field: string) => (isCount(sent[field]) ? sent[field] : 0)
   const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]
   const total_tokens = count('total_tokens') || prompt_tokens + completion_tokens
-  return { ...sent, prompt_tokens, completion_tokens, total_tokens }
+  return { ...keepCounts(sent), prompt_tokens, completion_tokens, total_tokens }
 }
 
-/** Asks for a whole completion; its own bytes are forwarded where nothing changes. @throws BackendFailure */
-export const askForWhole: Ask = async (backend, request, span, options) => {
+function keepCounts(sent: Readonly<Fields>): Fields {
+  const kept = Object.entries(sent).filter(([name, value]) => !name.endsWith('_tokens') || isCount(value))
+  return Object.fromEntries(
+    kept.map(([name, value]) => [
+      name,
+      name.endsWith('_tokens_details') && isJsonObject(value) ? keepCounts(value) : value,
+    ]),
+  )
+}
+
+function isCount(value: unknown): value is number {
+  return toCount(value, 0) !== undefined
+}
+
+/** Requests a complete answer; forwards the provider's bytes when nothing changes. @throws BackendFailure */
+export const askForCompletion: Ask = async (backend, request, span, options) => {
   const answer = new WholeAnswer(await backend.complete({ ...request, trace: span?.headers }), options)
   span?.set(answer.attributes())
   span?.end()
@@ -150,38 +168,43 @@ interface Choice extends Fields {
 
 function readCompletion(
   bytes: Uint8Array,
-  { newNames, newCallId }: AnswerOptions,
+  { choices: requested, newNames, newCallId }: AnswerOptions,
 ): { completion: Completion; isNormalized: boolean } {
-  const sent = parse(bytes)
+  const sent = asFields(parseCompletion(bytes), 'answer')
+  const choices = listFields(sent.choices, 'choices')
+  assertChoiceCount(choices.length, requested)
   if (isComplete(sent)) return { completion: sent, isNormalized: false }
   const defaults = new Defaults()
   if (!hasNames(sent)) defaults.fill(sent, { ...newNames() })
-  defaults.fill(sent, { object: 'chat.completion', usage: { ...noUsage } })
-  for (const [index, choice] of listFields(sent.choices, 'choices').entries()) {
+  defaults.fill(sent, { usage: { ...noUsage } })
+  if (sent.object !== 'chat.completion') defaults.set(sent, 'object', 'chat.completion')
+  for (const [index, choice] of choices.entries()) {
     const message = asFields(choice.message, 'message')
     const calls = listFields(message.tool_calls ?? [], 'tool_calls')
+    assertCallCount(calls.length)
     defaults.fill(choice, { index, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' })
-    defaults.fill(message, { role: 'assistant', content: null })
+    defaults.fill(message, { content: null })
+    if (message.role !== 'assistant') defaults.set(message, 'role', 'assistant')
     if (message.tool_calls === null) defaults.set(message, 'tool_calls', undefined)
     for (const call of calls) normalizeCall(call, defaults, newCallId)
   }
   const usage = asFields(sent.usage, 'usage')
-  defaults.fill(usage, toUsage(usage))
+  const counted = toUsage(usage)
+  if (!isDeepStrictEqual(usage, counted)) defaults.set(sent, 'usage', counted)
   const completion = sent as Completion
   if (completion.choices.length === 0) throw new BackendFailure('protocol', 'the answer has no choices')
   return { completion, isNormalized: defaults.hasChanged }
 }
 
-/** Whether an answer of text alone lacks nothing, as most do: cheaper to see than to normalize. */
+/** Returns true for a text answer that has all fields; this check is cheaper than normalizing. */
 function isComplete(sent: Fields): sent is Completion {
   const { choices } = sent
-  const usage = sent.usage as Partial<Usage> | null | undefined
+  const { usage } = sent
   return (
     hasNames(sent) &&
     sent.object === 'chat.completion' &&
-    Number.isInteger(usage?.prompt_tokens) &&
-    Number.isInteger(usage?.completion_tokens) &&
-    Number.isInteger(usage?.total_tokens) &&
+    isJsonObject(usage) &&
+    isDeepStrictEqual(usage, toUsage(usage)) &&
     Array.isArray(choices) &&
     choices.length > 0 &&
     choices.every(
@@ -196,10 +219,11 @@ function isComplete(sent: Fields): sent is Completion {
 }
 
 function normalizeCall(call: Fields, defaults: Defaults, newCallId: () => string): void {
-  if (!call.id) defaults.set(call, 'id', newCallId())
+  if (typeof call.id !== 'string' || call.id === '') defaults.set(call, 'id', newCallId())
   defaults.fill(call, { type: 'function' })
   if (call.function === undefined || call.function === null) return
   const called = asFields(call.function, 'function')
+  defaults.fill(called, { name: '' })
   const text = argumentsText(called.arguments) || '{}'
   if (called.arguments !== text) defaults.set(called, 'arguments', text)
 }
@@ -207,10 +231,11 @@ function normalizeCall(call: Fields, defaults: Defaults, newCallId: () => string
 class Defaults {
   hasChanged = false
 
+  /** Sets fields that are missing, or are not of the type of their default. */
   fill(fields: Fields, values: Readonly<Fields>): void {
     for (const [name, value] of Object.entries(values)) {
       const known = fields[name]
-      if ((known === undefined || known === null) && known !== value) this.set(fields, name, value)
+      if (isMissing(known, value) && known !== value) this.set(fields, name, value)
     }
   }
 
@@ -220,14 +245,10 @@ class Defaults {
   }
 }
 
-function parse(bytes: Uint8Array): Fields {
-  let value: unknown
-  try {
-    value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8'))
-  } catch (cause) {
-    throw new BackendFailure('protocol', 'the answer is not JSON', { cause })
-  }
-  return asFields(value, 'answer')
+function isMissing(known: unknown, byDefault: unknown): boolean {
+  if (typeof byDefault === 'string') return typeof known !== 'string'
+  if (typeof byDefault === 'number') return !isCount(known)
+  return known === undefined || known === null
 }
 
 function listFields(value: unknown, what: string): Fields[] {

@@ -1,9 +1,10 @@
-/** Normalizes the chunks of any provider for every client, and keeps what the turn needs of them. */
+/** Normalizes the chunks of all providers, and records the tool calls and usage that the turn needs. */
 import { isDeepStrictEqual } from 'node:util'
-import { isJsonObject } from '../lib/formats/json.ts'
+import { isJsonObject, toCount } from '../lib/formats/json.ts'
 import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import { type AnswerOptions, hasNames, toUsage } from './model-answer.ts'
+import { assertCallCount, assertChoiceCount } from './parse-answer.ts'
 import { argumentsText, type ToolCall } from './tool-loop.ts'
 
 type Fields = Record<string, unknown>
@@ -18,7 +19,7 @@ interface ChoiceState {
   readonly calls: ToolCallAssembler
 }
 
-/** Clients get the role once and first, one choice in a chunk, and each finish once, with an empty delta. Usage is kept back. */
+/** Sends the role once and first, one choice per chunk, and each finish reason once with an empty delta. Withholds usage. */
 export class ChunkNormalizer {
   usage: Usage | undefined
   names: AnswerNames | undefined
@@ -30,7 +31,7 @@ export class ChunkNormalizer {
     this.options = options
   }
 
-  /** Whether every choice has begun and the chunks name their answer: only then may text pass unread. */
+  /** Whether all choices have begun and the answer has names; only then can text be forwarded without parsing. */
   get hasBegun(): boolean {
     return this.isNamed && this.states.size >= this.options.choices
   }
@@ -51,13 +52,15 @@ export class ChunkNormalizer {
     return this.states.get(choice)?.calls.list() ?? []
   }
 
-  /** The chunks to send instead; the same object (`===`) when nothing changes. @throws BackendFailure */
+  /** Returns the chunks to send; contains `value` itself (`===`) when nothing changes. @throws BackendFailure */
   take(value: unknown): readonly Fields[] {
     const sent = asChunk(value)
     const { choices, usage, ...head } = sent
     if (isJsonObject(usage)) this.usage = toUsage(usage)
     else if (usage !== undefined) head.usage = usage
     if (choices.length === 0) return []
+    // Each choice becomes a separate chunk with a copy of the other fields.
+    assertChoiceCount(choices.length, this.options.choices)
     this.nameChunk(head)
     const normalized = choices
       .flatMap((choice) => this.takeChoice(choice))
@@ -66,8 +69,8 @@ export class ChunkNormalizer {
   }
 
   private takeChoice(sent: unknown): Fields[] {
-    if (!isJsonObject(sent)) throw new BackendFailure('protocol', 'a choice is no object')
-    const index = typeof sent.index === 'number' ? sent.index : 0
+    if (!isJsonObject(sent)) throw new BackendFailure('protocol', 'a choice is not an object')
+    const index = toCount(sent.index, 0) ?? 0
     const state = this.stateOf(index)
     const delta = this.takeDelta(state, isJsonObject(sent.delta) ? sent.delta : {})
     const added = { ...sent, index, delta, finish_reason: null }
@@ -94,7 +97,7 @@ export class ChunkNormalizer {
 
   private nameChunk(head: Fields): void {
     const { continued, newNames } = this.options
-    const isNamed = continued === undefined && head.object !== undefined && hasNames(head)
+    const isNamed = continued === undefined && head.object === 'chat.completion.chunk' && hasNames(head)
     this.names ??=
       continued ?? (isNamed ? { id: head.id, created: head.created, model: head.model } : newNames())
     if (isNamed) return
@@ -105,6 +108,7 @@ export class ChunkNormalizer {
   private stateOf(index: number): ChoiceState {
     let state = this.states.get(index)
     if (state === undefined) {
+      assertChoiceCount(this.states.size + 1, this.options.choices)
       state = {
         hasRole: this.options.continued !== undefined,
         finish: undefined,
@@ -117,16 +121,16 @@ export class ChunkNormalizer {
 }
 
 function asChunk(value: unknown): Chunk {
-  if (!isJsonObject(value)) throw new BackendFailure('protocol', 'an event is no object')
+  if (!isJsonObject(value)) throw new BackendFailure('protocol', 'an event is not an object')
   if (value.error !== undefined && value.error !== null) {
-    throw new BackendFailure('status', 'the backend reported a failure in its stream', { status: 502 })
+    throw new BackendFailure('status', 'the provider reported a failure in its stream', { status: 502 })
   }
   const choices = value.choices ?? (isJsonObject(value.usage) ? [] : undefined)
   if (!Array.isArray(choices)) throw new BackendFailure('protocol', 'an event has no choices')
   return { ...value, choices }
 }
 
-/** Whether a choice or delta has nothing but its index: such pieces are left out. */
+/** Returns true for a choice or delta that has only an index; such pieces are dropped. */
 function isEmpty({ index: _, ...fields }: Fields): boolean {
   return Object.values(fields).every(
     (value) =>
@@ -147,14 +151,13 @@ interface FirstDelta extends ToolCall {
 }
 
 interface PartialCall {
-  /** The provider's own index; not every provider counts from 0 or at all. */
-  readonly sentIndex: CallDelta['index']
   readonly first: FirstDelta
   arguments: string
 }
 
 class ToolCallAssembler {
   private readonly calls: PartialCall[] = []
+  private readonly callsByIndex = new Map<number, readonly PartialCall[]>()
   private readonly newId: () => string
 
   constructor(newId: () => string) {
@@ -167,7 +170,7 @@ class ToolCallAssembler {
     return sent.map((delta) => this.takeOne(delta)).filter((delta) => delta !== undefined)
   }
 
-  /** The deltas that complete function calls without arguments: `"{}"` each. */
+  /** Returns deltas that add the arguments `"{}"` to function calls without arguments. */
   takeMissingArguments(): CallDelta[] {
     const missing = this.calls.filter((call) => call.first.function !== undefined && call.arguments === '')
     for (const call of missing) call.arguments = '{}'
@@ -189,6 +192,7 @@ class ToolCallAssembler {
   }
 
   private start(delta: CallDelta): FirstDelta {
+    assertCallCount(this.calls.length + 1)
     const { type, function: called, ...rest } = delta
     const text = argumentsText(called?.arguments)
     const first: FirstDelta = {
@@ -198,25 +202,33 @@ class ToolCallAssembler {
       type: type ?? 'function',
       ...(called ? { function: { ...called, name: called.name ?? '', arguments: text } } : {}),
     }
-    this.calls.push({ sentIndex: delta.index, first, arguments: text })
+    const call: PartialCall = { first, arguments: text }
+    this.calls.push(call)
+    if (typeof delta.index === 'number')
+      this.callsByIndex.set(delta.index, [...this.callsAt(delta.index), call])
     return first
   }
 
-  /** Some providers repeat one index for every call, others send none: then a new id or another name starts a new call. */
+  /** Treats a new id or name as a new call when the provider repeats or omits the index. */
   private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
     const isPlaced = typeof index === 'number'
-    const candidates = isPlaced ? this.calls.filter((call) => call.sentIndex === index) : this.calls
+    const candidates = isPlaced ? this.callsAt(index) : this.calls
     if (id) return candidates.find(({ first }) => first.id === id)
     const last = candidates.at(-1)
     const isRenamed = !isPlaced && called?.name && called.name !== last?.first.function?.name
     return isRenamed ? undefined : last
+  }
+
+  /** Lists the calls with the provider's index, which may be missing or not start at 0. */
+  private callsAt(index: number): readonly PartialCall[] {
+    return this.callsByIndex.get(index) ?? []
   }
 }
 
 function asDelta(sent: unknown): CallDelta {
   const called = (sent as CallDelta | null)?.function ?? {}
   if (typeof sent !== 'object' || sent === null || typeof called !== 'object') {
-    throw new BackendFailure('protocol', 'a tool call is no object')
+    throw new BackendFailure('protocol', 'a tool call is not an object')
   }
   return sent as CallDelta
 }

@@ -1,4 +1,4 @@
-/** The chat operations: REST answers in one call or streams, tRPC streams chunks. */
+/** Defines the chat operations: REST returns an object or a stream, tRPC streams chunks. */
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { operationsOf } from '../operations/operation.ts'
@@ -10,11 +10,11 @@ import { type StreamChunk, StreamRequest } from './schema.ts'
 export const chatAuth = { callers: ['parent', 'agent'] } as const
 export const chatRequest = { maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes }
 export const chatFailures = {
-  403: 'The model is not allowed.',
-  404: 'There is no such model.',
-  502: 'The backend refused.',
-  503: 'The backend cannot be reached.',
-  504: 'The backend was too slow.',
+  403: 'The key may not use this model.',
+  404: 'The model does not exist.',
+  502: 'The model provider rejected the request or returned an invalid response.',
+  503: 'The model provider is unreachable.',
+  504: 'The model provider did not respond in time.',
 }
 
 const { mutation } = operationsOf<Dependencies>()('Chat', chatAuth)
@@ -25,7 +25,7 @@ export const chatOperations = {
     request: chatRequest,
     response: { events: ChatChunk },
     docs: {
-      summary: 'Answer a conversation, as one object or as a stream',
+      summary: 'Create a chat completion, as one object or as a stream',
       failures: chatFailures,
     },
     rpc: false,

@@ -1,4 +1,4 @@
-/** Prepares one turn of a conversation: which agent, model and tools answer it, and the request they get. */
+/** Prepares one turn of a conversation: selects the agent, models and tools, and builds the request for the model. */
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
 import {
   type AgentDefinition,
@@ -11,13 +11,16 @@ import {
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { chooseRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
+import { chargeRequest } from '../operations/access.ts'
+import { DEFINITION_BYTES_PER_REQUEST } from '../operations/body-cost.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
-import { type ChatMessage, type ChatRequest, type ChatTool, chatApiFields } from '../providers/chat-api.ts'
+import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import type { Routes } from '../providers/retry.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { runTool } from '../tools/run.ts'
 import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
 import type { Dependencies } from './dependencies.ts'
+import { toPublicRequest } from './public-request.ts'
 import type { PlaygroundOptions } from './schema.ts'
 import type { OwnTool, ToolNames, TurnTools } from './tool-loop.ts'
 
@@ -31,26 +34,26 @@ export interface Turn {
   readonly isStream: boolean
   readonly isTraced: boolean
   readonly agentId: string | undefined
-  /** The tools the model may call in an agent's turn; undefined where no agent restricts it. */
+  /** The tools that the model may call; undefined without an agent, when every tool of the request is allowed. */
   readonly tools: TurnTools | undefined
   readonly span: TraceSpan | undefined
   readonly endSpan: (failure: unknown) => void
 }
 
-/** Chooses the agent, models and tools of a request. @throws ServiceError for a model, field or option the caller may not use. */
+/** Selects the agent, models and tools for a request. @throws ServiceError for a model, field or option that the caller may not use. */
 export async function prepareTurn(
   context: CallContext<Caller, Dependencies>,
-  request: ChatRequest,
+  sent: ChatRequest,
   options?: PlaygroundOptions,
 ): Promise<Turn> {
   const { deps, caller } = context
-  if (caller.kind === 'agent') {
-    assertChatApiOnly(request)
-    if (options !== undefined)
-      throw new ServiceError('insufficient_permissions', 'trial: needs a parent key', { param: 'trial' })
-  }
-  const saved = await findTurnAgent(deps, caller, request.model)
+  if (caller.kind === 'agent' && options !== undefined)
+    throw new ServiceError('insufficient_permissions', 'trial: requires a parent key', { param: 'trial' })
+  const request = caller.kind === 'agent' ? toPublicRequest(sent) : sent
   const draft = options?.draft
+  if (draft !== undefined)
+    await chargeRequest(context, caller, Math.ceil(draft.yaml.length / DEFINITION_BYTES_PER_REQUEST))
+  const saved = await findTurnAgent(deps, caller, request.model)
   const agent: TurnAgent | undefined =
     draft === undefined
       ? saved
@@ -109,7 +112,7 @@ function createToolRunner(
   }
 }
 
-/** The body for a provider. A stream is always asked for its usage; the client gets it only on request. */
+/** Builds the body for a provider. Always requests usage for a stream; the client gets it only on request. */
 export function backendBody(request: ChatRequest, model: string, isStream: boolean): Record<string, unknown> {
   const body = { ...request, model, stream: isStream }
   if (!isStream) return body
@@ -124,7 +127,7 @@ async function findTurnAgent(
   const named = model?.startsWith(AGENT_PREFIX) ? model.slice(AGENT_PREFIX.length) : undefined
   if (caller.kind === 'agent') {
     if (named !== undefined && named !== caller.agentId) {
-      throw new ServiceError('model_not_allowed', 'This key chats with its own agent only.', {
+      throw new ServiceError('model_not_allowed', 'model: an agent key can only use its own agent', {
         param: 'model',
       })
     }
@@ -133,7 +136,7 @@ async function findTurnAgent(
   if (named === undefined) return undefined
   const agent = await deps.agents.find(caller.tenantId, named)
   if (agent !== undefined) return agent
-  throw new ServiceError('model_not_found', `The model '${model}' does not exist here.`, { param: 'model' })
+  throw new ServiceError('model_not_found', `model: '${model}' does not exist`, { param: 'model' })
 }
 
 function capOutput(request: ChatRequest, most: number | null): ChatRequest {
@@ -143,16 +146,6 @@ function capOutput(request: ChatRequest, most: number | null): ChatRequest {
     ...request,
     ...(newer == null || asked != null ? { max_tokens: Math.min(asked ?? most, most) } : {}),
     ...(newer == null ? {} : { max_completion_tokens: Math.min(newer, most) }),
-  }
-}
-
-function assertChatApiOnly(request: ChatRequest): void {
-  const param = Object.keys(request).find((field) => !chatApiFields.has(field))
-  if (param !== undefined) {
-    throw new ServiceError('invalid_value', `${param}: is not a field of the chat API`, {
-      param,
-      code: 'unknown_parameter',
-    })
   }
 }
 
@@ -167,13 +160,13 @@ function beginAgentSpan(request: TraceSpan, { row, definition }: TurnAgent): Tra
 
 type TurnAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
 
-/** What stays the same for every request of an agent until the server's tools change. */
+/** The parts of a request that depend only on the agent and the server's tools, so that they can be cached. */
 interface Persona {
   readonly serverTools: readonly ServerTool[]
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
   readonly own: ReadonlyMap<string, OwnTool>
-  /** Tools without a description: the client's own tool of that name describes them. */
+  /** The names of tools without a description; the client's tool of that name provides it. */
   readonly bareNames: ReadonlySet<string>
 }
 
@@ -187,12 +180,14 @@ function toAgentRequest(
 ): { request: ChatRequest; toolNames: ToolNames } {
   for (const param of ['functions', 'function_call']) {
     if (request[param] !== undefined && request[param] !== null) {
-      throw new ServiceError('invalid_value', `${param}: use tools with an agent`, { param })
+      throw new ServiceError('invalid_value', `${param}: is not supported with an agent; use tools instead`, {
+        param,
+      })
     }
   }
   const persona = personaOf(agent, toolbox)
   if (persona.own.size > 0 && (request.n ?? 1) > 1) {
-    const problem = 'must be 1 with this agent, some of whose tools run on the server'
+    const problem = 'must be 1, because this agent has tools that run on the server'
     throw new ServiceError('invalid_value', `n: ${problem}`, { param: 'n' })
   }
   const tools = mergeTools(persona, agent.definition.pageTools, request.tools ?? [])
@@ -264,7 +259,7 @@ function renderTool({ name, description, inputSchema }: DescribedTool): ChatTool
   }
 }
 
-/** Only the agent speaks as the system: a page's text must not count as its instructions. */
+/** Turns system messages of the page into user messages, so that the model does not obey them as instructions. */
 function withoutAuthority(message: ChatMessage): ChatMessage {
   if (message.role !== 'system' && message.role !== 'developer') return message
   const { content } = message
@@ -299,7 +294,9 @@ function assertChoosable(choice: ChatRequest['tool_choice'], tools: ReadonlyMap<
   const absent = namesIn(choice).find((name) => !tools.has(name))
   if (absent === undefined && !(choice === 'required' && tools.size === 0)) return
   const what =
-    absent === undefined ? 'this agent has no tool to call' : `'${absent}' is no tool of this agent`
+    absent === undefined
+      ? 'requires a tool call, but this agent has no tools'
+      : `'${absent}' is not a tool of this agent`
   throw new ServiceError('invalid_value', `tool_choice: ${what}`, { param: 'tool_choice' })
 }
 

@@ -1,12 +1,15 @@
-/** Schemas of chat over tRPC: draft runs in the playground and the steps of a turn that they report. */
+/** Defines the tRPC chat schemas: playground draft runs, and the turn steps that they report. */
 import { z } from 'zod'
 import { DefinitionBody } from '../agents/schema.ts'
 import { ChatChunk, ChatRequest } from '../providers/chat-api.ts'
 
-/** What the console's playground asks for; agent keys are public and may not use it. */
+/** Options of the console's playground; rejected with an agent key, because agent keys are public. */
 const PlaygroundOptions = z.strictObject({
-  draft: DefinitionBody.optional().meta({ description: 'Answers instead of the saved definition.' }),
-  is_traced: z.boolean().default(false).meta({ description: 'Steps arrive as chunks without choices.' }),
+  draft: DefinitionBody.optional().meta({ description: 'Definition to use instead of the saved one.' }),
+  is_traced: z
+    .boolean()
+    .default(false)
+    .meta({ description: 'Whether to send the steps of the turn, as chunks without choices.' }),
 })
 export type PlaygroundOptions = z.infer<typeof PlaygroundOptions>
 

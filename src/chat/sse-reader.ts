@@ -1,4 +1,4 @@
-/** Cuts a provider's bytes into whole server-sent events and reads those that must be read. */
+/** Splits a provider's bytes into complete server-sent events, and finds those that need no parsing. */
 import type { ChatChunk } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
@@ -9,18 +9,22 @@ const BOUNDARY = '\n\n'
 const LF = 0x0a
 const CR = 0x0d
 const NOTHING = Buffer.alloc(0)
+const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
-/** Takes bytes cut anywhere and returns runs of whole events with LF line ends. */
+/** Collects bytes split at any position, and returns runs of complete events with LF line endings. */
 export class EventReader {
   private carried: Buffer = NOTHING
+  /** The first bytes while they may be part of a byte order mark; undefined after it. */
+  private start: Buffer | undefined = NOTHING
   private endedInCr = false
   private receivedBytes = 0
 
-  /** The events these bytes complete, if any. @throws BackendFailure `protocol` beyond a limit. */
+  /** Returns the events that these bytes complete, if any. @throws BackendFailure `protocol` when a size limit is exceeded. */
   push(bytes: Uint8Array): Buffer | undefined {
     this.receivedBytes += bytes.length
     if (this.receivedBytes > MAX_STREAM_BYTES) throw tooMuch('stream', MAX_STREAM_BYTES)
-    const fresh = this.withPlainLineEnds(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
+    const read = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+    const fresh = this.withPlainLineEnds(this.start === undefined ? read : this.withoutMark(this.start, read))
     const known = this.carried.length === 0 ? fresh : Buffer.concat([this.carried, fresh])
     const end = known.lastIndexOf(BOUNDARY)
     if (end === -1) {
@@ -32,7 +36,17 @@ export class EventReader {
     return known.subarray(0, end + BOUNDARY.length)
   }
 
-  /** CRLF and CR end lines too; a pair may be cut in two by a read. */
+  /** Drops one byte order mark at the start (WHATWG HTML, 9.2.5); it may be split across reads. */
+  private withoutMark(start: Buffer, read: Buffer): Buffer {
+    const known = Buffer.concat([start, read])
+    const isMark = known.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK.subarray(0, known.length))
+    const isUndecided = isMark && known.length < BYTE_ORDER_MARK.length
+    this.start = isUndecided ? known : undefined
+    if (isUndecided) return NOTHING
+    return isMark ? known.subarray(BYTE_ORDER_MARK.length) : known
+  }
+
+  /** Converts CRLF and CR to LF; a CRLF may be split across two reads. */
   private withPlainLineEnds(bytes: Buffer): Buffer {
     const fresh = this.endedInCr && bytes[0] === LF ? bytes.subarray(1) : bytes
     if (bytes.length > 0) this.endedInCr = bytes.at(-1) === CR
@@ -50,13 +64,13 @@ const CHOICE = `\\{"index": ?${NUMBER}, ?"delta": ?${DELTA}(?:, ?${FIELD})*, ?"f
 const CHUNK = `\\{(?:${FIELD}, ?)*"choices": ?\\[${CHOICE}\\](?:, ?${FIELD})*\\}`
 const PLAIN_EVENTS = new RegExp(`(?:data: ?${CHUNK}\\n\\n)+`, 'y')
 
-/** Where the plain text chunks from `start` on end; they are forwarded without parsing. `text` is latin1, so that offsets are bytes. */
+/** Returns the end of the text chunks at `start`, which need no parsing. `text` is Latin-1, so that offsets are bytes. */
 export function plainEnd(text: string, start: number): number {
   PLAIN_EVENTS.lastIndex = start
   return PLAIN_EVENTS.test(text) ? PLAIN_EVENTS.lastIndex : start
 }
 
-/** Where the event at `start` ends, its empty line included; a spare empty line counts as an event. */
+/** Returns the end of the event at `start`, including its empty line; an extra empty line counts as an event. */
 export function eventEnd(run: Buffer, start: number): number {
   return run[start] === LF ? start + 1 : run.indexOf(BOUNDARY, start) + BOUNDARY.length
 }
@@ -83,7 +97,7 @@ export function encodeEvent(value: unknown): Buffer {
 }
 
 function tooMuch(what: string, limitBytes: number): BackendFailure {
-  return new BackendFailure('protocol', `the backend's ${what} is larger than ${limitBytes} bytes`)
+  return new BackendFailure('protocol', `the provider's ${what} is larger than ${limitBytes} bytes`)
 }
 
 export async function* decodeRuns(

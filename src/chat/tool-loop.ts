@@ -1,4 +1,4 @@
-/** The tool loop of a turn: runs the calls that are not the client's and builds the next request to the model. */
+/** Runs the server-side tool calls of a turn, and builds the next request to the model. */
 import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
@@ -7,7 +7,7 @@ import type { TurnStep } from './schema.ts'
 
 const MAX_MODEL_CALLS = 8
 
-/** A whole tool call as a message carries it; fields that a provider adds stay. */
+/** A complete tool call in a message, including fields that a provider adds. */
 export interface ToolCall {
   readonly [field: string]: unknown
   readonly id: string
@@ -30,7 +30,7 @@ export interface TurnTools extends ToolNames {
   readonly run: (own: OwnTool, call: ToolCall, signal: AbortSignal) => Promise<string>
 }
 
-/** An answer of the model as a message: its text, and the fields a provider wants to see again. */
+/** The model's answer as a message: its text, and provider fields that the next request must repeat. */
 export interface SaidMessage {
   readonly [field: string]: unknown
   readonly content: string | null
@@ -42,7 +42,7 @@ export class ToolLoop {
   request: ChatRequest
   usage: Usage | undefined
   textBefore = ''
-  /** The tools the model may call in an agent's turn; undefined where no agent restricts it. */
+  /** The tools that the model may call; undefined without an agent, when every tool of the request is allowed. */
   readonly tools: TurnTools | undefined
   private modelCalls = 1
 
@@ -69,13 +69,13 @@ export class ToolLoop {
           }
   }
 
-  /** Whether an answer with these calls ends the turn. Several choices cannot continue as one conversation. */
+  /** Returns true if an answer with these calls ends the turn. Several choices cannot continue as one conversation. */
   isLast(calls: readonly ToolCall[]): boolean {
     if (calls.every((call) => this.isClients(call))) return true
     return this.modelCalls === MAX_MODEL_CALLS || (this.request.n ?? 1) > 1
   }
 
-  /** Runs the server's calls and adds them to the next request; the model repeats the client's. @throws the signal's reason */
+  /** Runs the server-side calls and adds their results to the next request; the model repeats dropped client calls. @throws the signal's reason */
   async *runTools(
     said: SaidMessage,
     calls: readonly ToolCall[],
@@ -144,7 +144,7 @@ export class ToolLoop {
   }
 }
 
-/** A choice that demands a call would demand it of every model call, so it is lifted once its tool has run. */
+/** Relaxes a `tool_choice` that requires a call once the tool has run; otherwise the model would call it forever. */
 function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoice {
   if (ran.length === 0 || choice === 'none') return choice
   if (typeof choice === 'string') return 'auto'
@@ -153,19 +153,19 @@ function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoic
   return allowed === undefined ? choice : { ...choice, allowed_tools: { ...allowed, mode: 'auto' } }
 }
 
-/** Providers reject a request whose arguments are not an object, so those are left out; the result says what was wrong. */
+/** Replaces arguments that are not a JSON object, which providers reject; the tool result already reports the error. */
 function toReadableCall(call: ToolCall): ToolCall {
   const { function: called } = call
   if (called === undefined || isJsonObject(parseJson(called.arguments))) return call
   return { ...call, function: { ...called, arguments: '{}' } }
 }
 
-/** The name an agent allows a call by; calls of other kinds than functions have none. */
+/** Returns the function's name; empty for a call that is not a function call. */
 function nameOf(call: ToolCall): string {
   return call.function?.name ?? ''
 }
 
-/** Arguments are text holding JSON; some providers send the object itself, or nothing. */
+/** Returns arguments as JSON text; some providers send an object or nothing instead. */
 export function argumentsText(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)

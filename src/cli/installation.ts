@@ -1,4 +1,7 @@
-/** Opens the installation for one command, with or without a running server: its settings, its database and its parent keys. */
+/**
+ * Opens the settings, database and parent keys of an installation for one command, whether or not a server
+ * is running.
+ */
 import { randomBytes } from 'node:crypto'
 import { userInfo } from 'node:os'
 import type { Config } from '../config/config.ts'
@@ -9,7 +12,7 @@ import type { Actor } from '../identity/audit.ts'
 import { createKeyDirectory } from '../identity/authenticate.ts'
 import { listParentKeys } from '../identity/keys.ts'
 import { parseKey } from '../lib/api-key.ts'
-import { createPositions, systemClock } from '../lib/clock.ts'
+import { type Clock, createPositions } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { printNotice } from './output.ts'
 
@@ -19,9 +22,9 @@ export async function readConfig(): Promise<Config> {
   return config
 }
 
-/** Runs on the database. Creates a missing one only with `create`, because usually the directory is wrong. */
+/** Runs with the database. Creates a missing database only with `create`: usually the directory is wrong. */
 export async function withDatabase(
-  run: (db: Database, config: Config) => Promise<void>,
+  run: (db: Database, config: Config, clock: Clock) => Promise<void>,
   ifMissing?: 'create',
 ): Promise<void> {
   const config = await readConfig()
@@ -30,36 +33,39 @@ export async function withDatabase(
       'PARLEY_DATA_DIR=:memory: keeps data inside the server process; this command needs a directory on disk.',
     )
   }
-  const { db, close } = await (ifMissing === 'create'
+  const { db, clock, close } = await (ifMissing === 'create'
     ? openOrCreateDatabase(config)
     : openDatabase({ ...config, role: 'command' }))
   try {
-    await run(db, config)
+    await run(db, config, clock)
   } finally {
     await close()
   }
 }
 
-export function createDeps(db: Database) {
+export function createDeps(db: Database, clock: Clock) {
   return {
     db,
-    clock: systemClock,
+    clock,
     random: randomBytes,
-    nextPosition: createPositions(systemClock),
-    keys: createKeyDirectory(db, systemClock),
+    nextPosition: createPositions(clock),
+    keys: createKeyDirectory(db, clock),
   }
 }
 
-/** The id of a parent key, given as the id, with its prefix or as the complete key. Errors do not repeat the text: it may be a secret. */
+/**
+ * Parses the id of a parent key, given as an id, a prefixed id or a complete key. Errors omit the text,
+ * which may be a secret.
+ */
 export function toPublicId(text: string): string {
   const [, id] = /^(?:svc_)?([0-9A-Za-z]{12})$/.exec(text) ?? []
   if (id !== undefined) return id
   const key = parseKey(text)
   if (key?.kind === 'parent') return key.publicId
-  throw new StartupError('That is not the id of a parent key; `parley keys list` shows the ids.')
+  throw new StartupError('This is not the id of a parent key; `parley keys list` shows the ids.')
 }
 
-/** The id of the given parent key, or of the only active one. */
+/** Returns the id of the given parent key, or of the only active one. */
 export async function chooseParentKey(db: Database, given: string | undefined): Promise<string> {
   const active = (await listParentKeys({ db })).filter((row) => row.revoked_at === null)
   if (given !== undefined) {

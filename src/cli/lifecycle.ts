@@ -1,4 +1,4 @@
-/** What every process that runs the service does: print the first key, and stop after a crash. */
+/** Prints the first key and stops the process after a crash, for every process that runs the service. */
 import type { Logger } from 'pino'
 import { serviceActor } from '../identity/audit.ts'
 import { createSignInLink, renderSignInUrl } from '../identity/sessions.ts'
@@ -7,11 +7,14 @@ import { commandName } from './output.ts'
 
 const CRASH_DRAIN_MS = 5_000
 
-/** What the first start prints, else undefined: the first key at once, then a sign-in link unless a proxy authenticates users. */
+/**
+ * Returns the first parent key's text, and a promise of a sign-in link unless a proxy authenticates users.
+ * Undefined if no key was created.
+ */
 export function createWelcome({ firstParentKey, url, deps }: Service) {
   if (firstParentKey === undefined) return undefined
   const key = `
-Your first parent key, shown only now; keep it on servers:
+Your first parent key, shown only once. Keep it on your servers:
 
   ${firstParentKey}
 
@@ -23,12 +26,15 @@ async function createLink(deps: Service['deps'], url: string): Promise<string | 
   if (deps.config.forwardedAuth !== undefined) return undefined
   const link = await createSignInLink(deps, serviceActor)
   return `
-Sign in to the console once, within 15 minutes (for another link: ${commandName} sign-in):
+To sign in to the console, open this link within 15 minutes. It works once; \`${commandName} sign-in\` prints another:
 
   ${renderSignInUrl(deps.config.server.publicUrl ?? url, link)}`
 }
 
-/** After an uncaught error the state is unknown: finish open requests, then exit so that the supervisor starts a new process. */
+/**
+ * Finishes open requests, then exits so that the supervisor starts a new process: state is unknown after an
+ * uncaught error.
+ */
 export function stopOnCrash(service: Service, log: Logger): void {
   const crash = (error: unknown) => {
     log.fatal({ err: error }, 'uncaught error; stopping')

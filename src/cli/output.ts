@@ -1,10 +1,10 @@
-/** Prints results to standard output, as text or JSON, and everything else to standard error. */
+/** Prints results to standard output as text or JSON, and notices to standard error. */
 
 export function print(text: string): void {
   printExactly(`${text}\n`)
 }
 
-/** Prints without adding a line break, so that the output can be redirected to a file. */
+/** Prints without a trailing line break, so that redirected output matches the stored text exactly. */
 export function printExactly(text: string): void {
   process.stdout.write(text)
 }
@@ -32,7 +32,7 @@ export function renderTime(unixSeconds: number | null): string {
   return unixSeconds === null ? '-' : new Date(unixSeconds * 1000).toISOString().replace('.000', '')
 }
 
-/** Replaces the control characters of untrusted text, which could control the terminal, with visible ones. */
+/** Replaces control characters in untrusted text, which could control the terminal, with visible characters. */
 export function toVisible(line: string): string {
   return line.replace(/\p{Cc}/gu, (control) => {
     const code = control.charCodeAt(0)
@@ -41,5 +41,5 @@ export function toVisible(line: string): string {
   })
 }
 
-/** How operators call the command: in a checkout, or where the package is installed. */
+/** The command that operators type: differs between a checkout and an installed package. */
 export const commandName = import.meta.url.endsWith('.ts') ? 'npm run parley --' : 'npx parley'

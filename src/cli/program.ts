@@ -1,14 +1,14 @@
-/** The `parley` command: its subcommands and options, and how it reports errors. */
+/** Defines the `parley` command with its subcommands and options, and reports its errors. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ServiceError, StartupError } from '../lib/errors.ts'
 import { printNotice, printResult } from './output.ts'
 
-/** Each worker opens 20 connections to the database. */
+/** Each worker opens 20 database connections. */
 const MOST_WORKERS = 64
 
 export async function runCommand(args: readonly string[]): Promise<void> {
-  // A reader that stops reading, such as `| head`, makes a command fail but must not stop a server.
+  // A closed output pipe, such as `| head`, makes a command fail but must not stop a server.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', () => {
       process.exitCode = 1
@@ -21,10 +21,10 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The code of a command is loaded when it runs, because most commands need little of the service. */
+/** Loads the code of a command only when it runs, because most commands need only a small part of the service. */
 function createProgram(): Command {
   const program = new Command('parley')
-    .description('Self-hosted conversational agents behind a chat API.')
+    .description('Self-hosted conversational agents with a chat API.')
     .version(packageJson.version)
     .exitOverride()
   addServerCommands(program)
@@ -34,7 +34,7 @@ function createProgram(): Command {
   program
     .command('openapi')
     .description('print the OpenAPI document')
-    .option('--check', 'fail if openapi.json differs from it')
+    .option('--check', 'fail if openapi.json is out of date')
     .action(async ({ check }) => (await import('./commands/openapi.ts')).openapi(check))
   withJson(program.command('version'))
     .description('print the version')
@@ -58,18 +58,18 @@ function addServerCommands(program: Command): void {
     )
     .action(async ({ workers }) => (await import('./commands/serve.ts')).serve(workers))
   withJson(program.command('sign-in'))
-    .description('print a link that signs in to the console once, within 15 minutes')
+    .description('print a one-time link that signs in to the console, valid for 15 minutes')
     .action(async ({ json }) => (await import('./commands/sign-in.ts')).signIn(json))
   withJson(program.command('doctor'))
-    .description('check this machine, the settings and the data, and print what to do')
+    .description('check this machine, the settings and the data, and print how to fix problems')
     .action(async ({ json }) => (await import('./commands/doctor.ts')).doctor(json))
 }
 
 function addKeysCommands(keys: Command): void {
   const load = () => import('./commands/keys.ts')
   withJson(keys.command('create'))
-    .description('create a parent key and print it, only now')
-    .requiredOption('--name <name>', 'what the key is for', parseName)
+    .description('create a parent key and print it once')
+    .requiredOption('--name <name>', 'name of the key, such as where it is used', parseName)
     .action(async ({ name, json }) => (await load()).create(name, json))
   withJson(keys.command('generate'))
     .description('print a well-formed parent key without registering it (for PARLEY_PARENT_KEY)')
@@ -78,8 +78,8 @@ function addKeysCommands(keys: Command): void {
     .description('list parent keys without their secrets')
     .action(async ({ json }) => (await load()).list(json))
   withJson(keys.command('rotate <id>'))
-    .description('give a parent key a new secret and print it, only now')
-    .option('--overlap <seconds>', 'how long the old secret keeps working', parseOverlap, 0)
+    .description('replace the secret of a parent key and print the new key once')
+    .option('--overlap <seconds>', 'seconds for which the old secret still works', parseOverlap, 0)
     .action(async (id, { overlap, json }) => (await load()).rotate(id, overlap, json))
   withJson(keys.command('revoke <id>'))
     .description('revoke a parent key and the keys of its agents; this cannot be undone')
@@ -94,17 +94,17 @@ function addAgentsCommands(agents: Command): void {
     .description('list the agents of a parent key, newest first')
     .action(async (options) => (await load()).list(options))
   add('get <id>')
-    .description('print the definition of an agent as it is stored')
-    .option('--markdown', 'print it rendered as Markdown')
+    .description('print the stored definition of an agent')
+    .option('--markdown', 'print it as Markdown')
     .action(async (id, options) => (await load()).get(id, options))
   add('apply <path>')
-    .description('show how agents differ from a folder of definition files, or from one file')
-    .option('--yes', 'change the agents to match the files')
+    .description('compare agents with a definition file or a folder of them')
+    .option('--yes', 'apply the changes')
     .option('--show-keys', 'print the keys of created agents')
     .addHelpText('after', fileMatchingHelp)
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
   add('export <folder>')
-    .description('write one file per agent with its definition as it is stored')
+    .description('write the stored definition of each agent to a file')
     .option('--force', 'replace files with different content')
     .addHelpText('after', fileNamingHelp)
     .action(async (folder, options) => (await load()).exportTo(folder, options))
@@ -115,19 +115,19 @@ function addAgentsCommands(agents: Command): void {
 }
 
 const fileMatchingHelp = `
-Files end in .yaml, .yml or .md. A file belongs to the agent whose id is in its
-name, as in the names that \`parley agents export\` writes, or else to the only
-agent with the name in the definition, or else to a new agent. All files are
-checked before the first change. Agents without a file are never deleted.`
+File names end in .yaml, .yml or .md. A file updates the agent whose id is in
+its name, as written by \`parley agents export\`, otherwise the only agent with
+the name in the definition. If there is no such agent, it creates one. All files
+are checked before the first change. Agents without a file are never deleted.`
 
 const fileNamingHelp = `
-A file is named after the agent's name and id, such as
-guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. If a file of an agent has different
-content or another name, nothing is written without --force.`
+Each file is named after the agent's name and id, such as
+guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. If an existing file has different
+content or a different name, nothing is written without --force.`
 
 function addDataCommands(program: Command): void {
   withJson(program.command('migrate'))
-    .description('migrate the database to this version and exit; `serve` migrates it too')
+    .description('migrate the database to this version and exit (`serve` also does this)')
     .action(async ({ json }) => (await import('./commands/migrate.ts')).migrate(json))
   withJson(program.command('backup <archive>'))
     .description('write all rows and files to one archive (.tar, .tar.gz, .tar.zst; - for standard output)')
@@ -135,46 +135,47 @@ function addDataCommands(program: Command): void {
   withJson(program.command('restore <archive>'))
     .description('restore an archive to an empty data directory (- for standard input)')
     .action(async (archive, { json }) => (await import('./commands/backup.ts')).restore(archive, json))
-  const store = program.command('store').description('move the rows, and repair the stored files')
+  const store = program.command('store').description('copy rows to PostgreSQL, and repair stored files')
   withJson(store.command('copy'))
     .description(
-      'copy the rows of the data directory to the empty PostgreSQL database in DATABASE_URL, and compare them',
+      'copy the rows of the data directory to the empty PostgreSQL database in DATABASE_URL, and verify the copy',
     )
     .action(async ({ json }) => (await import('./commands/store.ts')).storeCopy(json))
   withJson(store.command('adopt'))
     .description(
-      'mark the stored files as belonging to this database, even if they are of another installation',
+      'mark the stored files as belonging to this database, even if another installation stored them',
     )
     .action(async ({ json }) => (await import('./commands/store.ts')).storeAdopt(json))
   withJson(store.command('orphans'))
-    .description('count the stored files without a row')
+    .description('count stored files that no row refers to')
     .option('--delete', 'delete them; this cannot be undone')
     .action(async (options) => (await import('./commands/store.ts')).storeOrphans(options))
 }
 
 function parseWorkers(text: string): number {
   const count = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  if (count < 1 || count > MOST_WORKERS) throw new InvalidArgumentError(`it takes 1 to ${MOST_WORKERS}`)
+  if (count < 1 || count > MOST_WORKERS)
+    throw new InvalidArgumentError(`Must be a whole number from 1 to ${MOST_WORKERS}`)
   return count
 }
 
 function parseName(text: string): string {
   const name = text.trim()
   if (name === '' || [...name].length > 200 || /[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name)) {
-    throw new InvalidArgumentError('a name has 1 to 200 characters on one line')
+    throw new InvalidArgumentError('Must be 1 to 200 characters on one line')
   }
   return name
 }
 
 function parseOverlap(text: string): number {
   const seconds = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN
-  if (!(seconds <= 2_592_000)) throw new InvalidArgumentError('it takes 0 to 2592000 seconds')
+  if (!(seconds <= 2_592_000)) throw new InvalidArgumentError('Must be from 0 to 2592000 seconds')
   return seconds
 }
 
-/** Prints one sentence for an error that the operator can fix, and returns the exit code; rethrows any other. */
+/** Prints one sentence for an error that the operator can fix and returns the exit code. Rethrows other errors. */
 function report(error: unknown): number {
-  // Commander has already printed the help or the error itself.
+  // Commander has already printed the help or the error.
   if (error instanceof CommanderError) return error.exitCode
   const sentence = toSentence(error)
   if (sentence === undefined) throw error
@@ -185,6 +186,6 @@ function report(error: unknown): number {
 function toSentence(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (error instanceof StartupError || error instanceof ServiceError) return error.message
-  if (error.name === 'SqliteError') return `The database cannot be used now (${error.message}).`
+  if (error.name === 'SqliteError') return `The database is not usable (${error.message}).`
   return 'syscall' in error ? `The operating system reported an error: ${error.message}.` : undefined
 }

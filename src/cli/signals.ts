@@ -1,4 +1,7 @@
-/** The signals that stop a command; imported before anything else, because they can arrive while the code is still loading. */
+/**
+ * Handles the signals that stop a command. Import this file first: signals can arrive while other code is
+ * still loading.
+ */
 import cluster from 'node:cluster'
 import { printNotice } from './output.ts'
 
@@ -6,10 +9,13 @@ type StopHandler = (signal: NodeJS.Signals) => void
 
 const signals = ['SIGTERM', 'SIGINT'] as const
 
-/** Until a server has started there is nothing to stop. Workers leave the signals to the primary process, which receives them too. */
+/**
+ * Until a server has started, there is nothing to stop. Workers ignore signals, because the primary process
+ * receives them too.
+ */
 let handler: StopHandler = cluster.isWorker ? () => {} : () => process.exit(0)
 
-/** Handles the signals from now on; until `setStopHandler` is called the process exits at once. */
+/** Registers the signal handlers. Until `setStopHandler` is called, a signal exits the process at once. */
 export function listenForStopSignals(): void {
   for (const signal of signals) process.on(signal, () => handler(signal))
 }
@@ -22,7 +28,7 @@ export function printStopping(signal: NodeJS.Signals): void {
   printNotice(`${signal} received: finishing open requests. Press Ctrl-C again to quit now.`)
 }
 
-/** Runs with a signal that aborts on SIGTERM and SIGINT; a second one ends the process at once. */
+/** Runs with a signal that aborts on SIGTERM or SIGINT. A second SIGTERM or SIGINT ends the process at once. */
 export async function runInterruptible(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const interruption = new AbortController()
   const stopListening = () => {

@@ -1,11 +1,14 @@
-/** The configuration that the service runs on, built from checked settings. */
+/** Builds the service's configuration from validated settings. */
 import { resolve } from 'node:path'
 import type { Settings } from './settings.ts'
 
-/** What the operator configured. It holds secrets, so it is never logged as a whole. */
+/** The validated configuration. It contains secrets, so never log it as a whole. */
 export type Config = ReturnType<typeof toConfig>
 
-/** A source of model answers, under the name that operators and clients use; the environment's is named like its kind. */
+/**
+ * A model provider and the name by which operators and clients refer to it. The name of the provider set in
+ * the environment is its kind.
+ */
 export type ProviderConfig =
   | { readonly kind: 'mock'; readonly name: string }
   | {
@@ -24,9 +27,9 @@ export interface LocalModelConfig {
   readonly name: string
   /** The absolute path of its GGUF file. */
   readonly path: string
-  /** Undefined: as many as the machine runs at once. */
+  /** Undefined: one thread per available processor. */
   readonly threads: number | undefined
-  /** Per answer; undefined: what the model supports, at most 8192. */
+  /** Context size per response; undefined: the model's own maximum, capped at 8192. */
   readonly contextTokens: number | undefined
 }
 
@@ -36,7 +39,7 @@ export type McpServerConfig =
       readonly kind: 'http'
       readonly name: string
       readonly url: string
-      /** Sent with every request, to the URL's origin only. */
+      /** Sent with every request, but only to the origin of `url`. */
       readonly headers: Readonly<Record<string, string>>
     }
   | {
@@ -44,9 +47,9 @@ export type McpServerConfig =
       readonly name: string
       readonly command: string
       readonly args: readonly string[]
-      /** The complete environment of the program. */
+      /** The program's complete environment. */
       readonly env: Readonly<Record<string, string>>
-      /** Undefined: the service's own. */
+      /** Undefined: the service's working directory. */
       readonly cwd: string | undefined
     }
 
@@ -104,6 +107,7 @@ export function toConfig(
       maxAgentBodyBytes: Math.min(settings.PARLEY_MAX_BODY_BYTES_AGENT, settings.PARLEY_MAX_BODY_BYTES),
       maxFileBytes: settings.PARLEY_MAX_FILE_BYTES,
       maxUploadBytes: settings.PARLEY_MAX_UPLOAD_BYTES,
+      agents: settings.PARLEY_MAX_AGENTS,
       storageQuotaBytes: settings.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: settings.PARLEY_BACKEND_ATTEMPTS,
     },
@@ -155,7 +159,7 @@ export function keepsRows(settings: Pick<Partial<Settings>, 'DATABASE_URL' | 'PA
   return settings.DATABASE_URL !== undefined || settings.PARLEY_DATA_DIR !== ':memory:'
 }
 
-/** How the proxy in front identifies users; undefined: no header is trusted. */
+/** Returns undefined when identity headers from a proxy are not trusted. */
 function toForwardedAuthConfig(settings: Settings) {
   if (!settings.PARLEY_TRUST_FORWARDED_AUTH) return undefined
   const headers = {
@@ -166,7 +170,7 @@ function toForwardedAuthConfig(settings: Settings) {
     lastName: settings.PARLEY_HEADER_LAST_NAME,
     groups: settings.PARLEY_HEADER_GROUPS,
   } as const
-  /** Undefined: the address of the proxy is sufficient. */
+  /** Undefined: the proxy is trusted by its IP address alone. */
   return { proxySecret: settings.PARLEY_PROXY_SECRET, headers } as const
 }
 
@@ -192,15 +196,15 @@ function toS3Config(settings: Settings) {
   if (bucket === undefined) return undefined
   return {
     bucket,
-    /** Empty, or with a slash at its end. */
+    /** Empty, or ends with a slash. */
     prefix: prefix === undefined ? '' : `${prefix.replace(/\/$/, '')}/`,
-    /** Undefined: AWS. */
+    /** Undefined for AWS. */
     endpoint,
-    // S3-compatible servers without regions expect this one.
+    // S3-compatible servers without regions expect us-east-1.
     region: settings.S3_REGION ?? settings.AWS_REGION ?? 'us-east-1',
-    // Servers other than AWS seldom have a host name for each bucket.
+    // Servers other than AWS rarely support one host name per bucket.
     forcePathStyle: settings.S3_FORCE_PATH_STYLE ?? endpoint !== undefined,
-    /** Undefined: what AWS gives the machine or container. */
+    /** Undefined: the credentials that AWS provides to the machine or container. */
     credentials:
       accessKeyId === undefined || secretAccessKey === undefined
         ? undefined

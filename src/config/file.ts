@@ -1,4 +1,4 @@
-/** Reads the YAML file that `PARLEY_CONFIG` names: providers and MCP servers. */
+/** Reads model providers and MCP servers from the YAML file that `PARLEY_CONFIG` names. */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { closest } from 'fastest-levenshtein'
@@ -13,7 +13,7 @@ import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, value, vis
 interface ConfigFile {
   readonly providers: readonly ProviderConfig[]
   readonly mcp: readonly McpServerConfig[]
-  /** One sentence each, with the file, the path in it and the line; none holds a value. */
+  /** One sentence per problem, with the file, the path inside it and the line. Never contains a value. */
   readonly problems: readonly string[]
   /** The environment variables that the file refers to. */
   readonly variables: ReadonlySet<string>
@@ -24,7 +24,7 @@ interface Fault {
   readonly problem: string
 }
 
-/** Reads the file at an absolute path; `${NAME}` in its texts is replaced by that environment variable. */
+/** Reads the file at an absolute path and replaces each `${NAME}` in its strings with that environment variable. */
 export async function readConfigFile(path: string, variables: Readonly<Variables>): Promise<ConfigFile> {
   const mapping = await readMapping(path)
   if (typeof mapping === 'string')
@@ -61,7 +61,7 @@ export async function readConfigFile(path: string, variables: Readonly<Variables
 async function readMapping(path: string): Promise<YamlMapping | string> {
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error)
   if (bytes instanceof Error)
-    return `PARLEY_CONFIG names a file that cannot be read (${bytes.code ?? 'unknown reason'}).`
+    return `PARLEY_CONFIG: cannot read the file (${bytes.code ?? 'unknown reason'}).`
   try {
     // The decoder drops the byte order mark that some editors write.
     return readYaml(new TextDecoder().decode(bytes), true)
@@ -71,7 +71,7 @@ async function readMapping(path: string): Promise<YamlMapping | string> {
   }
 }
 
-/** Hides what does not look like a key: without the space in `{api_key:secret}`, the whole text is one key. */
+/** Masks keys that may contain a secret: `{api_key:secret}`, which lacks a space, parses as a single key. */
 function maskKeys(path: Path): Path {
   return path.map((segment) => (/^[\w. -]*$/.test(String(segment)) ? segment : '…'))
 }
@@ -82,10 +82,10 @@ interface References {
   readonly names: Set<string>
 }
 
-/** An escaped opening, a reference, or an opening that is neither. */
+/** Matches an escaped `${`, a reference, or a `${` that is neither. */
 const openings = /\$\$\{|\$\{([A-Za-z_]\w*)\}|\$\{/g
 
-/** Replaces every reference in the texts of a value; `$${` becomes `${`. */
+/** Replaces every reference in the strings of a value; `$${` becomes `${`. */
 function resolveReferences(value: unknown, path: Path, references: References): unknown {
   if (typeof value === 'string') return resolveText(value, path, references)
   if (Array.isArray(value))
@@ -101,7 +101,7 @@ function resolveText(text: string, path: Path, { variables, faults, names }: Ref
   return text.replaceAll(openings, (opening, name: string | undefined) => {
     if (opening === '$${') return '${'
     if (name === undefined) {
-      faults.push({ path, problem: 'has a ${ that names no variable; write $${ for the characters ${' })
+      faults.push({ path, problem: 'contains ${ without a variable name; write $${ for a literal ${' })
       return ''
     }
     names.add(name)
@@ -120,15 +120,17 @@ function listNameFaults(section: string, value: unknown, findProblem: (name: str
 
 function findNameProblem(name: string): string | undefined {
   if (/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name)) return undefined
-  return 'a name must be 1 to 32 lower-case letters, digits, - and _, and start with a letter or digit'
+  return 'a name must be 1 to 32 lowercase letters, digits, - and _, and start with a letter or digit'
 }
 
 function findProviderNameProblem(name: string, backend: string | undefined): string | undefined {
-  if (name === 'agent') return 'is not allowed as a name: model ids that start with agent/ are agents'
-  return name === backend ? `is already the provider that PARLEY_BACKEND=${name} sets` : undefined
+  if (name === 'agent') return 'is a reserved name: model ids that start with agent/ refer to agents'
+  return name === backend
+    ? `is already taken by the provider that PARLEY_BACKEND=${name} configures`
+    : undefined
 }
 
-/** Tools are called `<server>__<tool>`, so the name itself must not contain the separator. */
+/** Tools are named `<server>__<tool>`, so the server name must not contain the separator. */
 function findMcpNameProblem(name: string): string | undefined {
   return name.includes('__') ? 'a name must not contain __' : undefined
 }
@@ -140,21 +142,21 @@ function orMissing(rule: string): z.core.$ZodErrorMap {
 function mappingOf<Shape extends z.ZodRawShape>(shape: Shape) {
   const unknownKey = z.custom<never>(() => false, {
     error: ({ path }) =>
-      `is not a key here; the nearest is ${closest(String(path?.at(-1)), Object.keys(shape))}`,
+      `is not a known key; the closest match is ${closest(String(path?.at(-1)), Object.keys(shape))}`,
   })
   return z.object(shape, { error: orMissing('must be a mapping') }).catchall(unknownKey)
 }
 
 function recordOf(pattern: RegExp, nameProblem: string, text: z.ZodType<string>) {
   return z
-    .record(z.string(), text, { error: 'must be a mapping of names to texts' })
+    .record(z.string(), text, { error: 'must be a mapping of names to strings' })
     .superRefine((record, context) => {
       for (const key of Object.keys(record).filter((key) => !pattern.test(key)))
         context.addIssue({ code: 'custom', path: [key], message: nameProblem })
     })
 }
 
-/** Accepts a YAML number as well as its text, which a reference to a variable gives. */
+/** Accepts both a YAML number and a string, because a reference to a variable yields a string. */
 function numberOrText<T>(text: z.ZodType<T, string>) {
   return z.preprocess((given) => (typeof given === 'number' ? String(given) : given), text)
 }
@@ -170,7 +172,7 @@ const Mock = mappingOf({ kind: z.literal('mock') })
 const Local = mappingOf({
   kind: z.literal('local'),
   url: localUrl().optional(),
-  model: z.string({ error: 'must be text; put it in quotes' }).min(1, 'must not be empty').optional(),
+  model: z.string({ error: 'must be a string; put it in quotes' }).min(1, 'must not be empty').optional(),
   threads: numberOrText(localThreads()).optional(),
   context: numberOrText(localContext()).optional(),
 }).superRefine(({ url, model, threads, context }, issues) => {
@@ -199,29 +201,29 @@ const headerText = value('ASCII without control characters', (text) =>
 )
 
 const programText = z
-  .string({ error: orMissing('must be text; put it in quotes') })
+  .string({ error: orMissing('must be a string; put it in quotes') })
   .refine((text) => !text.includes('\0'), 'must not contain the character U+0000')
 
 const McpHttp = mappingOf({
   kind: z.literal('http'),
   url: mcpUrl,
-  headers: recordOf(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not the name of a header', headerText).default({}),
+  headers: recordOf(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not a valid header name', headerText).default({}),
 })
 
 const McpStdio = mappingOf({
   kind: z.literal('stdio'),
   command: programText.min(1, 'must not be empty'),
-  args: z.array(programText, { error: 'must be a list of texts' }).default([]),
-  env: recordOf(/^[A-Za-z_]\w*$/, 'is not the name of a variable', programText).default({}),
+  args: z.array(programText, { error: 'must be a list of strings' }).default([]),
+  env: recordOf(/^[A-Za-z_]\w*$/, 'is not a valid variable name', programText).default({}),
   cwd: programText.min(1, 'must not be empty').optional(),
 })
 
-/** The key `url` or `command` decides which kind of server it is. */
+/** The key `url` or `command` determines the kind of server. */
 const McpServer = z.preprocess(
   (given, context) => {
     if (!isJsonObject(given)) return given
     const hasUrl = 'url' in given
-    if (hasUrl === 'command' in given) context.addIssue('must have either a url or a command')
+    if (hasUrl === 'command' in given) context.addIssue('must have either url or command, not both')
     return { ...given, kind: hasUrl ? 'http' : 'stdio' }
   },
   z.discriminatedUnion('kind', [McpHttp, McpStdio], { error: orMissing('must be a mapping') }),
@@ -232,7 +234,7 @@ const ConfigFileSchema = mappingOf({
   mcp: z.record(z.string(), McpServer, { error: 'must be a mapping of names to MCP servers' }).default({}),
 })
 
-/** `folder` is the one of the file, from which the path of a model starts. */
+/** Model paths are relative to `folder`, the directory of the file. */
 function toProvider(name: string, provider: z.infer<typeof Provider>, folder: string): ProviderConfig {
   if (provider.kind === 'mock') return { kind: 'mock', name }
   if (provider.kind === 'gateway')
@@ -242,7 +244,7 @@ function toProvider(name: string, provider: z.infer<typeof Provider>, folder: st
   return { kind: 'local-model', name, path: resolve(folder, model), threads, contextTokens: context }
 }
 
-/** Programs are searched, and search others, in the service's own `PATH`. */
+/** Sets the service's `PATH` as the search path of the program and of its child processes. */
 function toMcpServer(name: string, server: z.infer<typeof McpServer>, searchPath = ''): McpServerConfig {
   if (server.kind === 'http') return { ...server, name }
   return { ...server, name, env: { PATH: searchPath, ...server.env }, cwd: server.cwd }

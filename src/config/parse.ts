@@ -1,4 +1,4 @@
-/** Reads the settings, reports everything that is wrong with them at once, and builds the Config; the only reader of `process.env`. */
+/** Reads all settings, reports every problem at once and builds the Config. Only this file reads `process.env`. */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -7,15 +7,15 @@ import { StartupError } from '../lib/errors.ts'
 import { type Config, keepsRows, toConfig, toProvider } from './config.ts'
 import { Settings, secretNames, settingNames, type Variables } from './settings.ts'
 
-/** Everything that is wrong with the settings, in one error; no sentence holds a value. */
+/** Reports all problems with the settings in one error. No message contains a value. */
 export class ConfigError extends StartupError {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
 
   constructor(problems: readonly string[]) {
-    const heading = problems.length === 1 ? 'A setting is wrong' : `${problems.length} settings are wrong`
+    const heading = problems.length === 1 ? '1 invalid setting' : `${problems.length} invalid settings`
     const lines = problems.map((problem) => `  - ${problem}`)
-    super([`${heading} (.env.example explains them all):`, ...lines].join('\n'))
+    super([`${heading} (see .env.example):`, ...lines].join('\n'))
     this.problems = problems
   }
 }
@@ -25,7 +25,10 @@ export interface ParsedConfig {
   readonly warnings: readonly string[]
 }
 
-/** The configuration of this process. The environment takes precedence over a `.env` file in the working directory. */
+/**
+ * Loads the configuration of this process. The environment takes precedence over a `.env` file in the
+ * working directory.
+ */
 export async function loadConfig(): Promise<ParsedConfig> {
   return parseConfig({ ...(await readDotEnv()), ...dropBlanks(process.env) })
 }
@@ -36,11 +39,14 @@ async function readDotEnv(): Promise<Variables> {
     return parseEnv(await readFile(path, 'utf8'))
   } catch (cause) {
     if (codeOf(cause) === 'ENOENT') return {}
-    throw new StartupError(`The file ${path} cannot be read (${codeOf(cause)}).`, { cause })
+    throw new StartupError(`Cannot read the file ${path} (${codeOf(cause)}).`, { cause })
   }
 }
 
-/** Builds the configuration from variables and the files that they name. Trims values; an empty value counts as unset. */
+/**
+ * Builds the configuration from variables and the files that they name. Trims values and treats an empty
+ * value as unset.
+ */
 export async function parseConfig(variables: Readonly<Variables>): Promise<ParsedConfig> {
   const given = dropBlanks(variables)
   const secretProblems = await readSecretFiles(given)
@@ -75,7 +81,7 @@ function dropBlanks(variables: Readonly<Variables>): Variables {
   return Object.fromEntries(trimmed.filter(([, text]) => text !== ''))
 }
 
-/** Sets each secret to the text of the file that its `_FILE` twin names; returns what went wrong. */
+/** Sets each secret to the contents of the file that its `_FILE` variable names. Returns the problems found. */
 async function readSecretFiles(given: Variables): Promise<string[]> {
   const problems: string[] = []
   for (const name of secretNames) {
@@ -88,10 +94,10 @@ async function readSecretFiles(given: Variables): Promise<string[]> {
     }
     try {
       const text = (await readFile(path, 'utf8')).trim()
-      if (text === '') problems.push(`${twin} names an empty file.`)
+      if (text === '') problems.push(`${twin} names an empty file; write the secret to it.`)
       else given[name] = text
     } catch (error) {
-      problems.push(`${twin} names a file that cannot be read (${codeOf(error)}).`)
+      problems.push(`${twin}: cannot read the file (${codeOf(error)}).`)
     }
   }
   return problems
@@ -101,21 +107,21 @@ function listConflicts(given: Variables): string[] {
   const has = (name: keyof Settings) => given[name] !== undefined
   const problems: string[] = []
   if (given.PARLEY_BACKEND === 'gateway' && !has('PARLEY_GATEWAY_URL'))
-    problems.push('PARLEY_GATEWAY_URL is missing; PARLEY_BACKEND=gateway needs it.')
+    problems.push('PARLEY_GATEWAY_URL is required with PARLEY_BACKEND=gateway.')
   if (given.PARLEY_BACKEND === 'local' && has('PARLEY_LOCAL_URL') && has('PARLEY_LOCAL_MODEL'))
     problems.push('PARLEY_LOCAL_URL and PARLEY_LOCAL_MODEL are both set; keep one of them.')
   const isProxyChecked = has('PARLEY_PROXY_SECRET') || has('PARLEY_TRUSTED_PROXIES')
   if (given.PARLEY_TRUST_FORWARDED_AUTH === 'true' && !isProxyChecked)
     problems.push(
-      'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without them, any client could claim any identity.',
+      'PARLEY_TRUST_FORWARDED_AUTH requires PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; otherwise any client could claim any identity.',
     )
   if (!has('S3_BUCKET')) return problems
   const [id, secret] = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'] as const
   if (has(id) !== has(secret)) {
     const [present, missing] = has(id) ? [id, secret] : [secret, id]
-    problems.push(`${missing} is missing; ${present} does not work without it.`)
+    problems.push(`${missing} is required because ${present} is set.`)
   } else if (!has(id) && has('S3_ENDPOINT'))
-    problems.push(`${id} and ${secret} are missing; S3_ENDPOINT needs them.`)
+    problems.push(`${id} and ${secret} are required because S3_ENDPOINT is set.`)
   return problems
 }
 
@@ -127,10 +133,10 @@ function listRepeatedHeaders(settings: Settings): string[] {
   const repeated = names.find((name, index) => names.indexOf(name) !== index)
   return repeated === undefined
     ? []
-    : [`Two of the PARLEY_HEADER_ settings name the same header, ${repeated}.`]
+    : [`Two PARLEY_HEADER_ settings name the same header, ${repeated}; use a different header for each.`]
 }
 
-/** Settings that have an effect only when another one is set, to a certain value where one is given. */
+/** Lists settings that only take effect when another setting is set, or is set to the given value. */
 const dependentSettings: readonly [names: RegExp, needed: keyof Settings, value?: string][] = [
   [/^PARLEY_GATEWAY_/, 'PARLEY_BACKEND', 'gateway'],
   [/^PARLEY_LOCAL_(URL|MODEL)/, 'PARLEY_BACKEND', 'local'],
@@ -139,7 +145,7 @@ const dependentSettings: readonly [names: RegExp, needed: keyof Settings, value?
   [/^S3_/, 'S3_BUCKET'],
 ]
 
-/** One sentence for each variable without effect, unless the configuration file refers to it. */
+/** Returns a warning for each variable that has no effect, unless the configuration file refers to it. */
 function listWarnings(given: Variables, referenced: ReadonlySet<string>): string[] {
   const names = Object.keys(given).filter((name) => !referenced.has(name))
   const known = names.filter((name) => settingNames.includes(name))
@@ -148,7 +154,7 @@ function listWarnings(given: Variables, referenced: ReadonlySet<string>): string
     given[needed] === undefined || (value !== undefined && given[needed] !== value)
   return [
     ...unknown.map(
-      (name) => `${name} is not a setting and is ignored; the nearest is ${closest(name, settingNames)}.`,
+      (name) => `${name} is not a setting and is ignored; did you mean ${closest(name, settingNames)}?`,
     ),
     ...dependentSettings
       .filter(isUnused)
@@ -156,11 +162,12 @@ function listWarnings(given: Variables, referenced: ReadonlySet<string>): string
         known
           .filter((name) => pattern.test(name))
           .map(
-            (name) => `${name} is not used: it needs ${value === undefined ? needed : `${needed}=${value}`}.`,
+            (name) =>
+              `${name} is ignored: it requires ${value === undefined ? needed : `${needed}=${value}`}.`,
           ),
       ),
     ...(known.includes('S3_BUCKET') && !keepsRows(given)
-      ? ['S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.']
+      ? ['S3_BUCKET is ignored: PARLEY_DATA_DIR=:memory: does not keep any files.']
       : []),
   ]
 }

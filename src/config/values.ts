@@ -1,4 +1,7 @@
-/** The kinds of text a setting can hold; messages state the rule and never repeat the value, which may be a secret. */
+/**
+ * Defines the value types of settings. Error messages state the rule and never repeat the value, which may
+ * be a secret.
+ */
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { parseKey } from '../lib/api-key.ts'
@@ -7,10 +10,13 @@ import type { AddressBlock } from '../lib/net.ts'
 
 export type Value<T> = ReturnType<typeof value<T>>
 
-/** `rule` completes the sentence "<name> must be …", in error messages and in the generated documentation. */
+/**
+ * Defines a value type. `rule` completes the sentence "<name> must be …" in error messages and in the
+ * generated documentation.
+ */
 export function value<T>(rule: string | undefined, parse: (text: string) => T | undefined) {
   const error: z.core.$ZodErrorMap = ({ input }) =>
-    input === undefined ? 'is missing' : 'must be text; put it in quotes'
+    input === undefined ? 'is missing' : 'must be a string; put it in quotes'
   const parseOrReport = (text: string, context: z.RefinementCtx): T => {
     const parsed = parse(text)
     if (parsed !== undefined) return parsed
@@ -48,7 +54,7 @@ export const seconds = () =>
 
 export const fraction = () => number('a number from 0 to 1, such as 0.1', /^\d(\.\d{1,12})?$/, 0, 1)
 
-/** A URL without slashes at its end; `finish` may change or reject it. */
+/** Accepts a URL and removes its trailing slashes; `finish` may change or reject it. */
 function httpUrl(rule: string, finish: (url: string) => string | undefined = (url) => url) {
   return value(rule, (text) => {
     if (!URL.canParse(text) || /[?#\s]/.test(text)) return undefined
@@ -66,7 +72,7 @@ export const gatewayUrl = () =>
     url.endsWith('/v1') ? url : undefined,
   )
 
-/** Where Ollama listens by default, as the base URL of an OpenAI-compatible server. */
+/** The address on which Ollama listens by default, as the base URL of an OpenAI-compatible server. */
 export const LOCAL_URL = 'http://127.0.0.1:11434/v1'
 
 export const localUrl = () =>
@@ -103,7 +109,7 @@ export const printable = (what: string) => matching(/^\P{C}{1,200}$/u, `${what} 
 
 export const bearerToken = (minimumLength: number) =>
   value(
-    `at least ${minimumLength} visible ASCII characters; \`openssl rand -hex 24\` generates some`,
+    `at least ${minimumLength} visible ASCII characters; \`openssl rand -hex 24\` generates one`,
     (text) => (/^[!-~]+$/.test(text) && text.length >= minimumLength ? text : undefined),
   )
 
@@ -119,11 +125,11 @@ export const secretLines = (minimumBytes: number) =>
   })
 
 export const parentKey = () =>
-  value('a complete parent key; `parley keys generate` makes one', (text) =>
+  value('a complete parent key; `parley keys generate` creates one', (text) =>
     parseKey(text)?.kind === 'parent' ? text : undefined,
   )
 
-/** The name of a request header, in lower case; without `_`, which some proxies treat as `-`. */
+/** Accepts a request header name and converts it to lower case. Rejects `_`, which some proxies treat as `-`. */
 export const headerName = () =>
   value('a header name of letters, digits and hyphens, such as X-Email', (text) =>
     /^[a-z0-9-]{1,100}$/i.test(text) ? text.toLowerCase() : undefined,
@@ -147,11 +153,11 @@ function parseHeader(text: string): [name: string, value: string] | undefined {
 }
 
 export const emailList = () =>
-  list('e-mail addresses separated by commas, such as ada@example.org', parseEmail)
+  list('email addresses separated by commas, such as ada@example.org', parseEmail)
 
 export const hostList = () =>
   list(
-    'host names separated by commas, each with its port if it is not the default, such as chat.example.org,localhost:3000',
+    'host names separated by commas, each with its port unless it is the default, such as chat.example.org,localhost:3000',
     (text) => (/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?$/i.test(text) ? text.toLowerCase() : undefined),
   )
 
@@ -176,12 +182,12 @@ function list<T>(rule: string, parse: (item: string) => T | undefined) {
 
 function parseAddressBlock(text: string): AddressBlock | undefined {
   const [address = '', bits] = text.split('/')
-  // The library also accepts short and octal spellings of IPv4, which are more likely mistakes.
+  // The library also accepts short and octal IPv4 notations, which are more likely to be mistakes.
   if (!ipaddr.IPv4.isValidFourPartDecimal(address) && !ipaddr.IPv6.isValid(address)) return undefined
   const block = bits === undefined ? `${address}/${address.includes(':') ? 128 : 32}` : text
   if (!ipaddr.isValidCIDR(block)) return undefined
   const [network, length] = ipaddr.parseCIDR(block)
-  // An IPv4 peer is compared as IPv4, so an IPv4 block spelled as IPv6 would never match.
+  // An IPv4 peer is compared as IPv4, so an IPv4 range written as IPv4-mapped IPv6 would never match.
   if (network instanceof ipaddr.IPv6 && network.isIPv4MappedAddress() && length >= 96) {
     return [network.toIPv4Address(), length - 96]
   }

@@ -1,4 +1,7 @@
-/** The administrators' operations: list users, keys, usage and the audit log; revoke a key and limit its tokens. */
+/**
+ * Defines the administrators' operations: list users, keys, usage and the audit log; revoke a key and limit
+ * its tokens.
+ */
 import { countAgents } from '../agents/agents.ts'
 import { type Actor, actorOf, listAuditEvents } from '../identity/audit.ts'
 import {
@@ -64,12 +67,12 @@ async function readAudit(deps: Dependencies, query: AuditListQuery): Promise<Aud
   const from = toSecond(query.from, 'first')
   const to = toSecond(query.to, 'last')
   if (from !== undefined && to !== undefined && from > to)
-    throw new ServiceError('invalid_value', 'from: must not be after to', { param: 'from' })
+    throw new ServiceError('invalid_value', 'from: must not be later than to', { param: 'from' })
   const { rows, hasMore } = await listAuditEvents(deps, { ...query, from, to })
   return { object: 'list', data: rows.map(renderEvent), has_more: hasMore }
 }
 
-/** Limits the tokens of a key. @throws ServiceError `not_found` when there is no such key or it was revoked. */
+/** Limits the tokens of a key. @throws ServiceError `not_found` if the key does not exist or was revoked. */
 async function setKeyBudget(
   deps: Dependencies,
   actor: Actor,
@@ -91,7 +94,7 @@ function toSecond(moment: string | number | undefined, end: 'first' | 'last'): n
 }
 
 const administrator = { callers: ['parent'], needs: 'administrator' } as const
-const notFound = { 404: 'There is no such key, or it was revoked.' }
+const notFound = { 404: 'The key does not exist or was revoked.' }
 
 const { query, mutation } = operationsOf<Dependencies>()('Administration', administrator)
 
@@ -115,8 +118,8 @@ export const adminOperations = {
   usage: query({
     http: { method: 'GET', path: '/v1/manager/admin/usage' },
     docs: {
-      summary: 'Sum up the calls of all parent keys by day, agent, model or key',
-      description: 'Calls count for the day (UTC) they began on.',
+      summary: 'Get the usage of all parent keys by day, agent, model or key',
+      description: 'Each call counts for the day (UTC) on which it began.',
     },
     input: AdminUsageQuery,
     output: AdminUsageList,
@@ -128,7 +131,7 @@ export const adminOperations = {
 
   audit: query({
     http: { method: 'GET', path: '/v1/manager/admin/audit' },
-    docs: { summary: 'List what was done to keys, agents, files, budgets and policies, and by whom' },
+    docs: { summary: 'List the audit log of keys, agents, files, budgets and policies' },
     input: AuditListQuery,
     output: AuditList,
     run: ({ context: { deps }, input }) => readAudit(deps, input),
@@ -136,7 +139,7 @@ export const adminOperations = {
 
   revokeKey: mutation({
     http: { method: 'POST', path: '/v1/manager/admin/keys/{key_id}/revoke' },
-    docs: { summary: 'End a parent key and the keys of its agents, for good', failures: notFound },
+    docs: { summary: 'Permanently revoke a parent key and the keys of its agents', failures: notFound },
     input: KeyReference,
     output: KeyRevoked,
     run: async ({ context, input }) => {
@@ -148,7 +151,7 @@ export const adminOperations = {
   setBudget: mutation({
     http: { method: 'PUT', path: '/v1/manager/admin/keys/{key_id}/budget' },
     request: { bodySchema: BudgetBody },
-    docs: { summary: "Bound a parent key's tokens, or take its bounds away", failures: notFound },
+    docs: { summary: 'Set or remove the token limits of a parent key', failures: notFound },
     input: BudgetReplacement,
     output: KeyBudget,
     run: async ({ context, input: { key_id: id, ...body } }) => {

@@ -1,4 +1,4 @@
-/** The JSON shapes of the administrators' operations. */
+/** Defines the JSON schemas of the administrators' operations. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import { type AuditRow, auditActions } from '../identity/audit.ts'
@@ -10,15 +10,20 @@ import { Moment, UsageEntry, UsageList, UsageQuery } from '../usage/schema.ts'
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
 const count = z.int().nonnegative()
-const keyId = reference().meta({ description: "A parent key's 12 public characters." })
-const limit = z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' })
-const hasMore = z.boolean().meta({ description: 'Older ones follow.' })
+const keyId = reference().meta({ description: 'Id of a parent key: its 12 public characters.' })
+const limit = z
+  .int()
+  .min(1)
+  .max(100)
+  .default(50)
+  .meta({ description: 'Maximum number of entries to return.' })
+const hasMore = z.boolean().meta({ description: 'True if there are older entries.' })
 const list = <T extends z.ZodType>(item: T) =>
   z.strictObject({ object: z.literal('list'), data: z.array(item), has_more: hasMore })
 
 export const AdminListQuery = z.strictObject({
   limit,
-  after: reference().optional().meta({ description: 'The `id` of an entry: only older ones.' }),
+  after: reference().optional().meta({ description: 'Id of an entry; returns only older entries.' }),
 })
 export type AdminListQuery = z.output<typeof AdminListQuery>
 
@@ -27,7 +32,7 @@ export const KeyReference = z.strictObject({ key_id: keyId })
 const bound = z
   .strictObject({ limit: count, used: count })
   .nullable()
-  .meta({ id: 'BudgetBound', description: 'Tokens in the running period (UTC); null without a bound.' })
+  .meta({ id: 'BudgetBound', description: 'Tokens in the current period (UTC); null without a limit.' })
 
 const Budget = z.strictObject({ day: bound, month: bound }).meta({ id: 'BudgetState' })
 
@@ -41,9 +46,9 @@ const AdminUser = z
       .array(
         z.strictObject({ id: keyId, name: z.string(), is_automatic: z.boolean(), is_active: z.boolean() }),
       )
-      .meta({ description: 'Those that were not revoked, newest first.' }),
+      .meta({ description: 'Keys that were not revoked, newest first.' }),
     created_at: seconds,
-    last_seen_at: seconds.meta({ description: 'Unix seconds; at most a minute old.' }),
+    last_seen_at: seconds.meta({ description: 'Unix seconds; up to a minute out of date.' }),
   })
   .meta({ id: 'AdminUser' })
 
@@ -53,17 +58,22 @@ export type AdminUserList = z.output<typeof AdminUserList>
 const AdminKey = z
   .strictObject({
     id: keyId,
-    parent_key: z.string().meta({ description: "The key's public part, never its secret." }),
-    key_hint: z.string().meta({ description: "The newest secret's prefix and last four characters." }),
+    parent_key: z.string().meta({ description: 'Public part of the key, never its secret.' }),
+    key_hint: z.string().meta({ description: 'Prefix and last four characters of the newest secret.' }),
     name: z.string(),
-    owner: z.string().nullable().meta({ description: "Its user's e-mail address; null for nobody's." }),
-    is_automatic: z.boolean().meta({ description: 'It was made for its user on a visit.' }),
+    owner: z
+      .string()
+      .nullable()
+      .meta({ description: 'Email address of the user who owns the key; null if it has no user.' }),
+    is_automatic: z
+      .boolean()
+      .meta({ description: 'True if the key was created automatically at the first visit of its user.' }),
     agents: count,
     budget: Budget,
     created_at: seconds,
     rotated_at: seconds.nullable(),
     revoked_at: seconds.nullable(),
-    last_used_at: seconds.nullable().meta({ description: 'Unix seconds; at most a minute old.' }),
+    last_used_at: seconds.nullable().meta({ description: 'Unix seconds; up to a minute out of date.' }),
   })
   .meta({ id: 'AdminKey' })
 
@@ -74,7 +84,7 @@ export const KeyRevoked = z.strictObject({ id: keyId, revoked: z.literal(true) }
 
 const tokens = count
   .nullish()
-  .meta({ description: 'Tokens, 0 for none at all; unbounded when null or absent.' })
+  .meta({ description: 'Number of tokens; 0 allows none. Null or absent means unlimited.' })
 
 export const BudgetBody = z.strictObject({ day: tokens, month: tokens }).meta({ id: 'Budget' })
 export type BudgetBody = z.output<typeof BudgetBody>
@@ -86,15 +96,17 @@ export const AdminUsageQuery = UsageQuery.extend({
   group_by: z
     .enum(['day', 'agent', 'model', 'key'], { error: 'must be day, agent, model or key' })
     .default('day')
-    .meta({ description: 'What each entry of the list sums up.' }),
+    .meta({ description: 'Grouping of the totals.' }),
   key: keyId
-    .regex(/^[0-9A-Za-z]{12}$/, "must be a parent key's 12 public characters")
+    .regex(/^[0-9A-Za-z]{12}$/, 'must be the 12 public characters of a parent key')
     .optional()
-    .meta({ description: 'Only this parent key; all of them without it.' }),
+    .meta({ description: 'Returns only the usage of this parent key. If omitted, returns all keys.' }),
 })
 
 const AdminUsageEntry = UsageEntry.extend({
-  key: keyId.optional().meta({ description: "With `group_by=key`: the parent key's 12 public characters." }),
+  key: keyId
+    .optional()
+    .meta({ description: 'With `group_by=key`: the 12 public characters of the parent key.' }),
 }).meta({ id: 'AdminUsageEntry' })
 
 export const AdminUsageList = UsageList.extend({ data: z.array(AdminUsageEntry) }).meta({
@@ -102,15 +114,18 @@ export const AdminUsageList = UsageList.extend({ data: z.array(AdminUsageEntry) 
 })
 
 export const AuditListQuery = AdminListQuery.extend({
-  action: z.enum(auditActions).optional().meta({ description: 'Only this action.' }),
-  actor: label()
-    .optional()
-    .meta({ description: "Only this actor: a key's 12 public characters, an e-mail address, a user name." }),
+  action: z.enum(auditActions).optional().meta({ description: 'Returns only entries with this action.' }),
+  actor: label().optional().meta({
+    description:
+      'Returns only entries with this actor: the 12 public characters of a key, an email address, or a user name.',
+  }),
   target: label()
     .optional()
-    .meta({ description: 'Only what was done to the key, agent, file or artifact of this id.' }),
-  from: Moment.optional().meta({ description: 'Nothing before: a day (UTC) or a second.' }),
-  to: Moment.optional().meta({ description: 'Nothing after: a day (UTC) or a second, included.' }),
+    .meta({ description: 'Returns only entries about the key, agent, file or artifact with this id.' }),
+  from: Moment.optional().meta({
+    description: 'Start of the period: a day (UTC) or Unix seconds, inclusive.',
+  }),
+  to: Moment.optional().meta({ description: 'End of the period: a day (UTC) or Unix seconds, inclusive.' }),
 })
 export type AuditListQuery = z.output<typeof AuditListQuery>
 
@@ -121,15 +136,19 @@ const AuditEvent = z
     actor_kind: z.enum(['parent_key', 'user', 'token', 'command', 'service']),
     actor: z.string().meta({
       description:
-        "The key's 12 public characters, the user's e-mail address, the artifact a token is for, or who ran the command.",
+        'The 12 public characters of the key, the email address of the user, the artifact of a token, or the system user who ran a command.',
     }),
     action: z.string().meta({ examples: ['key.revoke'] }),
     target_kind: z.enum(['key', 'agent', 'file', 'artifact', 'user']),
     target_id: z.string(),
-    tenant: keyId.nullable().meta({ description: 'The parent key the target is, or belongs to.' }),
+    tenant: keyId.nullable().meta({
+      description: 'The target itself if it is a parent key, otherwise the parent key that owns it.',
+    }),
     request_id: z.string().nullable(),
     client_address: z.string().nullable(),
-    details: z.record(z.string(), z.unknown()).meta({ description: 'What changed; never a secret.' }),
+    details: z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'Details of the change, without secrets.' }),
   })
   .meta({ id: 'AuditEvent' })
 

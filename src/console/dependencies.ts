@@ -1,10 +1,12 @@
-/** What this module needs of the rest of the service. */
+/** Declares the services that the console module needs. */
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { KeyDirectory, UserDirectory } from '../identity/authenticate.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
+import type { Replicas } from '../replicas/replicas.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { UsageTracker } from '../usage/tracker.ts'
 
 export interface Dependencies {
@@ -17,4 +19,6 @@ export interface Dependencies {
   readonly users: UserDirectory
   readonly agents: AgentDirectory
   readonly usage: UsageTracker
+  readonly metrics: Metrics
+  readonly shared: Replicas
 }

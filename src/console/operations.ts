@@ -1,4 +1,4 @@
-/** The console's own operations: the caller, their sign-in and their parent keys. */
+/** Defines the console's operations on the caller, its session and its parent keys. */
 
 import { z } from 'zod'
 import { moveAgents } from '../agents/agents.ts'
@@ -18,7 +18,8 @@ import {
 } from '../identity/keys.ts'
 import { localAdministrator, signIn, signOut } from '../identity/sessions.ts'
 import { findUserByEmail, lockUser, updateUser } from '../identity/users.ts'
-import { ServiceError } from '../lib/errors.ts'
+import { ServiceError, toServiceError } from '../lib/errors.ts'
+import { limitAuthFailures } from '../operations/access.ts'
 import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations/operation.ts'
 import { moveUsage } from '../usage/usage.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -63,7 +64,10 @@ async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string
   deps.users.invalidate()
 }
 
-/** Makes a parent key the user's active key, moves everything that their automatic key owns to it, and ends that one. */
+/**
+ * Makes a parent key the user's active key, moves everything that the user's automatic key owns to it, and
+ * revokes the automatic key.
+ */
 export async function claimKey(
   deps: Dependencies,
   actor: Actor,
@@ -80,7 +84,10 @@ export async function claimKey(
   return claim
 }
 
-/** The result `claimKey` would have: runs the claim and rolls it back. @throws ServiceError as `claimKey` does. */
+/**
+ * Returns the result that `claimKey` would have: runs the claim and rolls it back. @throws ServiceError in
+ * the same cases as `claimKey`.
+ */
 async function previewClaim(
   deps: Dependencies,
   actor: Actor,
@@ -121,7 +128,9 @@ async function assertOwnKey(
 ): Promise<void> {
   const keys = await listKeysOfUser(deps, userId)
   if (keys.some(({ id }) => id === parentKeyId)) return
-  throw new ServiceError('not_found', 'None of your keys has this id.', { param: 'parent_key_id' })
+  throw new ServiceError('not_found', 'parent_key_id: must be the id of one of your keys', {
+    param: 'parent_key_id',
+  })
 }
 
 const nothing: Moved = { agents: 0, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 }
@@ -159,7 +168,7 @@ export const managerOperations = {
   me: query({
     http: { method: 'GET', path: '/v1/manager/me' },
     auth: parent,
-    docs: { summary: 'Read who is calling, and their keys' },
+    docs: { summary: 'Get the caller and its keys' },
     input: z.object({}),
     output: Me,
     run: ({ context: { deps, caller } }) => readMe(deps, caller),
@@ -169,22 +178,28 @@ export const managerOperations = {
     http: { method: 'POST', path: '/v1/manager/sign-in' },
     auth: { callers: [] },
     docs: {
-      summary: 'Begin a session with a one-time link',
-      description:
-        'The link is printed by the first start and by `parley sign-in`; the answer sets a cookie.',
-      failures: { 401: 'The link was used already, or is too old.' },
+      summary: 'Sign in with a one-time link',
+      description: 'The first start and `parley sign-in` print the link. The response sets a session cookie.',
+      failures: {
+        401: 'The link was already used or has expired.',
+        429: 'There were too many wrong links from this address.',
+      },
     },
     input: SignIn,
     output: SignedIn,
     run: async ({ context, input }) => {
-      context.setHeader('Set-Cookie', await signIn(context.deps, input.link, context.metadata))
+      const cookie = await signIn(context.deps, input.link, context.metadata).catch(async (thrown) => {
+        if (toServiceError(thrown).reason === 'invalid_api_key') await limitAuthFailures(context)
+        throw thrown
+      })
+      context.setHeader('Set-Cookie', cookie)
       return { signed_in: true } as const
     },
   }),
 
   signOut: mutation({
     http: { method: 'POST', path: '/v1/manager/sign-out' },
-    docs: { summary: 'End the session of this browser' },
+    docs: { summary: 'Sign out of this browser' },
     input: z.object({}),
     output: SignedOut,
     run: async ({ context }) => {
@@ -196,8 +211,8 @@ export const managerOperations = {
   activeKey: mutation({
     http: { method: 'POST', path: '/v1/manager/active-key' },
     docs: {
-      summary: "Work with another of the user's keys",
-      failures: { 404: "None of the user's keys." },
+      summary: 'Switch to another key of the user',
+      failures: { 404: 'The id is not that of a key of the user.' },
     },
     input: KeyChoice,
     output: Me,
@@ -251,12 +266,12 @@ export const managerOperations = {
   claimKey: mutation({
     http: { method: 'POST', path: '/v1/manager/claim-key' },
     docs: {
-      summary: "Make a parent key one's own",
-      description: 'What the automatic key owns goes over to it; agent keys go on working.',
+      summary: 'Claim a parent key',
+      description: 'Moves everything that the automatic key owns to the claimed key. Agent keys stay valid.',
       failures: {
-        400: 'Not a whole parent key (`invalid_parent_key`), or the request is malformed.',
-        404: 'Unknown or revoked (`parent_key_not_found`).',
-        409: "Another user's (`parent_key_already_claimed`).",
+        400: 'The text is not a complete parent key (`invalid_parent_key`), or the request is malformed.',
+        404: 'The key does not exist or was revoked (`parent_key_not_found`).',
+        409: 'The key belongs to another user (`parent_key_already_claimed`).',
       },
     },
     input: KeyClaim,
@@ -270,6 +285,7 @@ export const managerOperations = {
 }
 
 function userOf({ user }: ParentCaller): ConsoleUser {
-  if (user === undefined) throw new Error('an operation reads the user but its auth policy does not need one')
+  if (user === undefined)
+    throw new Error('the operation reads the user, but its auth policy does not require one')
   return user
 }

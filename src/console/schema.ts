@@ -1,4 +1,4 @@
-/** The JSON shapes of the console's own operations. */
+/** Defines the JSON schemas of the console's operations. */
 import { z } from 'zod'
 import { KeyRotation } from '../identity/key-schema.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
@@ -6,7 +6,7 @@ import type { UserRow } from '../identity/users.ts'
 import { reference } from '../lib/schema-bounds.ts'
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
-const publicKey = z.string().meta({ description: "A parent key's public part, never its secret." })
+const publicKey = z.string().meta({ description: 'Public part of a parent key, never its secret.' })
 
 const ConsoleUserObject = z
   .strictObject({
@@ -18,17 +18,18 @@ const ConsoleUserObject = z
     created_at: seconds,
     last_seen_at: seconds,
   })
-  .meta({ id: 'ConsoleUser', description: 'Somebody who is signed in, as the proxy told them last.' })
+  .meta({ id: 'ConsoleUser', description: 'A signed-in user, with the identity that the proxy last sent.' })
 
 const ConsoleKey = z
   .strictObject({
-    id: z.string().meta({ description: "The key's 12 public characters." }),
-    key_hint: z.string().meta({ description: "The newest secret's prefix and last four characters." }),
+    id: z.string().meta({ description: 'The 12 public characters of the key.' }),
+    key_hint: z.string().meta({ description: 'Prefix and last four characters of the newest secret.' }),
     name: z.string(),
-    is_automatic: z
-      .boolean()
-      .meta({ description: 'It was made for the user, and ends when they claim another.' }),
-    is_active: z.boolean().meta({ description: 'The user works with it.' }),
+    is_automatic: z.boolean().meta({
+      description:
+        'True if the key was created automatically for the user. It is revoked when the user claims another key.',
+    }),
+    is_active: z.boolean().meta({ description: 'True for the key that the user currently works with.' }),
     created_at: seconds,
     last_used_at: seconds.nullable(),
   })
@@ -36,20 +37,21 @@ const ConsoleKey = z
 
 export const Me = z
   .strictObject({
-    user: ConsoleUserObject.nullable().meta({ description: 'Null for whoever presents a key.' }),
+    user: ConsoleUserObject.nullable().meta({ description: 'Null if the caller authenticated with a key.' }),
     is_administrator: z.boolean(),
-    signed_in_by: z
-      .enum(['key', 'proxy', 'link'])
-      .meta({ description: 'Only a link’s session can be ended here.' }),
-    keys: z.array(ConsoleKey).meta({ description: "The user's keys that were not revoked, newest first." }),
+    signed_in_by: z.enum(['key', 'proxy', 'link']).meta({
+      description:
+        'How the user signed in. Only a session that was started with a link can be ended through the API.',
+    }),
+    keys: z.array(ConsoleKey).meta({ description: "The user's keys that are not revoked, newest first." }),
     parent_key: publicKey,
-    agents: z.int().meta({ description: 'How many agents the active key owns.' }),
+    agents: z.int().meta({ description: 'Number of agents that the active key owns.' }),
   })
   .meta({ id: 'Me' })
 export type Me = z.output<typeof Me>
 
 export const SignIn = z
-  .strictObject({ link: z.string().max(200).meta({ description: 'What stands behind `#` in the link.' }) })
+  .strictObject({ link: z.string().max(200).meta({ description: 'The part of the link after `#`.' }) })
   .meta({ id: 'SignIn' })
 
 export const SignedIn = z.strictObject({ signed_in: z.literal(true) }).meta({ id: 'SignedIn' })
@@ -57,7 +59,7 @@ export const SignedIn = z.strictObject({ signed_in: z.literal(true) }).meta({ id
 export const SignedOut = z.strictObject({ signed_out: z.literal(true) }).meta({ id: 'SignedOut' })
 
 export const KeyChoice = z
-  .strictObject({ parent_key_id: reference().meta({ description: "The `id` of one of the user's keys." }) })
+  .strictObject({ parent_key_id: reference().meta({ description: 'Id of one of the keys of the user.' }) })
   .meta({ id: 'KeyChoice' })
 
 export const KeyCreation = z
@@ -66,8 +68,8 @@ export const KeyCreation = z
       .string()
       .trim()
       .min(1, 'must not be empty')
-      .max(200, 'must have at most 200 characters')
-      .refine((name) => !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name), 'must stand on one line'),
+      .max(200, 'must be at most 200 characters')
+      .refine((name) => !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name), 'must be a single line'),
   })
   .meta({ id: 'KeyCreation' })
 
@@ -75,7 +77,7 @@ export const KeyCreated = z
   .strictObject({
     id: z.string(),
     name: z.string(),
-    key: z.string().meta({ description: 'The parent key; shown this once.' }),
+    key: z.string().meta({ description: 'The parent key. It is shown only once.' }),
     key_hint: z.string(),
   })
   .meta({ id: 'KeyCreated' })
@@ -85,14 +87,18 @@ export const OwnKeyRotation = KeyRotation.extend(KeyChoice.shape)
 export const OwnKeyRevoked = z.strictObject({ id: z.string(), revoked: z.literal(true) })
 
 export const KeyClaim = z
-  .strictObject({ parent_key: reference().meta({ description: 'The whole parent key, secret and all.' }) })
+  .strictObject({
+    parent_key: reference().meta({ description: 'The complete parent key, including its secret.' }),
+  })
   .meta({ id: 'KeyClaim' })
 
 const count = z.int().nonnegative()
 
 const Moved = z
   .strictObject({ agents: count, files: count, artifacts: count, usage_days: count, usage_calls: count })
-  .meta({ description: 'What the automatic key owned; nothing when the key was theirs before.' })
+  .meta({
+    description: 'Number of objects moved from the automatic key; 0 if the user already owned the key.',
+  })
 export type Moved = z.output<typeof Moved>
 
 export const KeyClaimed = z

@@ -1,16 +1,34 @@
-/** Checks ZIP archives and JSON projects for content that would harm whoever unpacks them. Inflates every byte and stores none. */
+/**
+ * Checks ZIP archives and JSON projects for content that would harm a user who unpacks them. Inflates every
+ * byte but stores none.
+ */
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat } from 'node:fs/promises'
-import { crc32 } from 'node:zlib'
-import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl'
+import {
+  type Entry,
+  fromBufferPromise,
+  getFileNameLowLevel,
+  type LocalFileHeader,
+  openPromise,
+  type ZipFile,
+} from 'yauzl'
 import { depthOf } from '../lib/formats/json.ts'
+import {
+  assertNothingHidden,
+  assertSameHeaders,
+  DEFLATED,
+  HAS_DESCRIPTOR,
+  type MemberPlace,
+  readMember,
+  STORED,
+} from './archive-members.ts'
 import { ConversionRejection, dangerous, type Outcome, unconvertible } from './job.ts'
 import { hasArchiveSignature, isArchive } from './media.ts'
 
 const MIB = 1024 ** 2
 const MAX_ENTRIES = 10_000
 const MAX_INFLATED_BYTES = 8 * 1024 * MIB
-/** A bomb inflates a hundredfold and more, but so does a small blank image, which is harmless below `HARMLESS_BYTES`. */
+/** A ZIP bomb inflates a hundredfold or more. A small blank image does too, but is harmless below `HARMLESS_BYTES`. */
 const MAX_RATIO = 100
 const HARMLESS_BYTES = 64 * MIB
 const MAX_DEPTH = 3
@@ -38,60 +56,69 @@ async function assertArchive(path: string): Promise<void> {
 
 async function assertEntries(zip: ZipFile, tally: Tally, depth: number): Promise<void> {
   const names = new Set<string>()
+  const places: MemberPlace[] = []
+  // The type is wrong: before the first entry, this is the offset of the directory.
+  const directoryOffset = Number(zip.readEntryCursor)
   for await (const entry of zip.eachEntry()) {
     tally.entries += 1
-    if (tally.entries > MAX_ENTRIES) throw dangerous(`The archive holds more than ${MAX_ENTRIES} files.`)
-    const name = toComparable(await readName(zip, entry))
-    if (names.has(name)) throw unconvertible('The archive holds two files of the same name.')
+    if (tally.entries > MAX_ENTRIES) throw dangerous(`The archive contains more than ${MAX_ENTRIES} files.`)
+    const header = await zip.readLocalFileHeaderPromise(entry)
+    const name = toComparable(readName(entry, header))
+    if (names.has(name)) throw unconvertible('The archive contains two files with the same name.')
     names.add(name)
     assertKind(entry)
+    assertSameHeaders(entry, header)
+    places.push({
+      start: entry.relativeOffsetOfLocalHeader,
+      end: header.fileDataStart + entry.compressedSize,
+      hasDescriptor: (header.generalPurposeBitFlag & HAS_DESCRIPTOR) !== 0,
+    })
     const inner = await inflate(zip, entry, tally)
     if (inner === undefined) continue
-    if (depth === MAX_DEPTH) throw dangerous('The archive holds archives in archives, too deep to look into.')
+    if (depth === MAX_DEPTH)
+      throw dangerous('The archive contains archives that are nested too deeply to check.')
     await assertEntries(await fromBufferPromise(inner, options), tally, depth + 1)
   }
+  assertNothingHidden(places, directoryOffset)
 }
 
-/** ZIP stores each name twice, in the directory and before the bytes, and programs disagree which one to use. */
-async function readName(zip: ZipFile, entry: Entry): Promise<string> {
-  const { fileName } = await zip.readLocalFileHeaderPromise(entry)
+/**
+ * ZIP stores each name twice, in the directory and before the bytes. Programs disagree on which one to use,
+ * so both must match.
+ */
+function readName(entry: Entry, { fileName }: LocalFileHeader): string {
   const names = [entry.fileNameRaw, fileName].flatMap((raw) => decodeNames(entry, raw))
   for (const name of names) assertName(name)
-  if (!fileName.equals(entry.fileNameRaw)) throw unconvertible('The archive holds a file with two names.')
+  if (!fileName.equals(entry.fileNameRaw))
+    throw unconvertible('The archive stores two different names for the same file. Create it again.')
   return decodeNames(entry, fileName)[0]
 }
 
 const KIND_BITS = 0o170000
-/** Unspecified, a file, a directory. */
+/** File kinds: unspecified, regular file, directory. */
 const plainKinds = [0, 0o100000, 0o040000]
-const STORED = 0
-const DEFLATED = 8
 
 function assertKind(entry: Entry): void {
   const kind = (entry.externalFileAttributes >>> 16) & KIND_BITS
-  if (!plainKinds.includes(kind))
-    throw dangerous('The archive holds a link, or another thing that is no file.')
+  if (!plainKinds.includes(kind)) throw dangerous('The archive contains a link or another special file.')
   if (entry.isEncrypted()) throw unconvertible('The archive is encrypted.')
   if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED)
-    throw unconvertible('The archive is compressed in a way that is not read; ZIP with Deflate is.')
+    throw unconvertible('The archive uses an unsupported compression method; use Deflate.')
 }
 
 async function inflate(zip: ZipFile, entry: Entry, tally: Tally): Promise<Buffer | undefined> {
-  let checksum = 0
   let isInner: boolean | undefined
   let innerBytes = 0
   const kept: Buffer[] = []
-  for await (const chunk of (await zip.openReadStreamPromise(entry)) as AsyncIterable<Buffer>) {
+  for await (const chunk of readMember(zip, entry)) {
     isInner ??= hasArchiveSignature(chunk)
-    checksum = crc32(chunk, checksum)
     count(tally, chunk.length)
     if (!isInner) continue
     innerBytes += chunk.length
     if (innerBytes > MAX_INNER_BYTES)
-      throw unconvertible(`The archive holds an archive of more than ${MAX_INNER_BYTES / MIB} MiB.`)
+      throw unconvertible(`The archive contains an archive larger than ${MAX_INNER_BYTES / MIB} MiB.`)
     kept.push(chunk)
   }
-  if (checksum !== entry.crc32) throw unconvertible('The archive is damaged.')
   return isInner ? Buffer.concat(kept) : undefined
 }
 
@@ -100,14 +127,14 @@ function count(tally: Tally, bytes: number): void {
   const { inflatedBytes, archiveBytes } = tally
   const isBomb = inflatedBytes > HARMLESS_BYTES && inflatedBytes > archiveBytes * MAX_RATIO
   if (isBomb || inflatedBytes > MAX_INFLATED_BYTES)
-    throw dangerous('The archive is a bomb: it inflates to very much more than it is.')
+    throw dangerous('The archive is a ZIP bomb: its content is far larger than the archive.')
 }
 
 /** The limit of common file systems. */
 const MAX_SEGMENT_BYTES = 255
 const MAX_SEGMENTS = 64
 
-/** The member's name with and without the Unicode extra field; backslashes stay. */
+/** Returns the member's name with and without the Unicode extra field; keeps backslashes. */
 function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: Buffer): [string, string] {
   const decode = (fields: Entry['extraFields']) =>
     getFileNameLowLevel(generalPurposeBitFlag, raw, fields, true)
@@ -118,9 +145,9 @@ function assertName(name: string): void {
   const segments = name.replace(/\/$/, '').split('/')
   const isAbsolute = /^[/\\]|^[a-z]:/i.test(name)
   if (isAbsolute || name.split(/[/\\]/).includes('..'))
-    throw dangerous('The archive holds a name that leads out of its folder.')
+    throw dangerous('The archive contains a file name that points outside its folder.')
   const isWellFormed = segments.every(isSegment) && segments.length <= MAX_SEGMENTS
-  if (!isWellFormed) throw unconvertible('The archive holds a name that is not well-formed.')
+  if (!isWellFormed) throw unconvertible('The archive contains a file name that is not well-formed Unicode.')
 }
 
 function isSegment(segment: string): boolean {
@@ -133,10 +160,13 @@ function toComparable(name: string): string {
 }
 
 const MAX_JSON_MEBIBYTES = 64
-/** The same limit as for JSON requests. */
+/** Equals the limit for JSON requests. */
 const MAX_JSON_DEPTH = 64
 
-/** @throws ConversionRejection `dangerous` for bombs, links and names that lead out of the folder; else `unconvertible`. */
+/**
+ * @throws ConversionRejection `dangerous` for ZIP bombs, links and names that point outside the folder;
+ * otherwise `unconvertible`.
+ */
 export async function checkProject(source: string): Promise<Outcome> {
   if (await isArchive(source)) {
     await assertArchive(source)
@@ -144,15 +174,15 @@ export async function checkProject(source: string): Promise<Outcome> {
   }
   const { size } = await stat(source)
   if (size > MAX_JSON_MEBIBYTES * 1024 ** 2)
-    throw unconvertible(`The project is no ZIP archive, and larger than ${MAX_JSON_MEBIBYTES} MiB.`)
+    throw unconvertible(`The project is not a ZIP archive and is larger than ${MAX_JSON_MEBIBYTES} MiB.`)
   assertJson(await readFile(source))
   return { unchanged: { mediaType: 'application/json' } }
 }
 
 function assertJson(bytes: Buffer): void {
-  if (!isUtf8(bytes)) throw unconvertible('The project is neither a ZIP archive nor JSON in UTF-8.')
+  if (!isUtf8(bytes)) throw unconvertible('The project is neither a ZIP archive nor UTF-8 JSON.')
   if (depthOf(bytes) > MAX_JSON_DEPTH)
-    throw unconvertible(`The project's JSON is nested deeper than ${MAX_JSON_DEPTH}.`)
+    throw unconvertible(`The project's JSON is nested deeper than ${MAX_JSON_DEPTH} levels.`)
   let value: unknown
   try {
     value = JSON.parse(bytes.toString())
@@ -160,5 +190,5 @@ function assertJson(bytes: Buffer): void {
     throw unconvertible('The project is neither a ZIP archive nor JSON.', error)
   }
   if (typeof value !== 'object' || value === null)
-    throw unconvertible('The project is a single value, and no object or list.')
+    throw unconvertible('The JSON of the project must be an object or a list.')
 }

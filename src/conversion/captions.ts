@@ -7,7 +7,7 @@ import { type MadeFile, type Outcome, unconvertible } from './job.ts'
 const MAX_MEBIBYTES = 5
 const MADE: MadeFile = { name: 'captions.vtt', mediaType: 'text/vtt' }
 
-/** Writes nothing if the original is valid WebVTT. @throws ConversionRejection `unconvertible` */
+/** Converts captions; writes nothing if the original is valid WebVTT. @throws ConversionRejection `unconvertible` */
 export async function convertCaptions(source: string, folder: string): Promise<Outcome> {
   const { size } = await stat(source)
   if (size > MAX_MEBIBYTES * 1024 ** 2)
@@ -18,7 +18,7 @@ export async function convertCaptions(source: string, folder: string): Promise<O
   return { made: MADE }
 }
 
-/** Undefined if the bytes are valid WebVTT in UTF-8. @throws ConversionRejection `unconvertible` */
+/** Returns undefined if the bytes are already valid UTF-8 WebVTT. @throws ConversionRejection `unconvertible` */
 export function toWebvtt(bytes: Uint8Array): string | undefined {
   const { text, isUtf8 } = decodeCaptions(bytes)
   if (!/^WEBVTT(?:[ \t\r\n]|$)/.test(text)) return renderSubrip(text)
@@ -30,22 +30,25 @@ export function toWebvtt(bytes: Uint8Array): string | undefined {
 
 function renderSubrip(text: string): string {
   const cues = parseSubrip(text)
-  if (cues.length === 0) throw unconvertible('The captions hold no text.')
+  if (cues.length === 0) throw unconvertible('The captions contain no text.')
   return renderWebvtt(cues)
 }
 
-/** Western languages write about a seventh of their letters with accents, short texts more; other alphabets nearly all. */
+/**
+ * In Western languages about a seventh of the letters are accented, in short texts more; in other alphabets
+ * nearly all are non-ASCII.
+ */
 const MAX_ACCENTED_SHARE = 0.5
 
 function decodeCaptions(bytes: Uint8Array): { readonly text: string; readonly isUtf8: boolean } {
   const encoding = utf16Of(bytes)
   const isPlain = encoding === undefined && isUtf8(bytes)
   const text = isPlain ? new TextDecoder().decode(bytes) : decodeOther(bytes, encoding)
-  if (text.includes('\0')) throw unconvertible('The file holds no text.')
+  if (text.includes('\0')) throw unconvertible('The file is not a text file.')
   return { text, isUtf8: isPlain }
 }
 
-/** Detects UTF-16 by its byte order mark, or by the zero byte of its first character. */
+/** Detects UTF-16 by its byte order mark or by the zero byte in its first character. */
 function utf16Of([first, second]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   if (first === 0xff && second === 0xfe) return 'utf-16le'
   if (first === 0xfe && second === 0xff) return 'utf-16be'
@@ -67,7 +70,7 @@ function decodeWestern(bytes: Uint8Array): string {
   const letters = text.match(/\p{L}/gu)?.length ?? 0
   const accented = text.match(/[^\p{ASCII}\p{P}\p{S}\p{Z}]/gu)?.length ?? 0
   if (accented > letters * MAX_ACCENTED_SHARE)
-    throw unconvertible('The encoding of the file is not known; save it as UTF-8.')
+    throw unconvertible('The encoding of the file is unknown; save the file as UTF-8.')
   return text
 }
 
@@ -83,7 +86,10 @@ interface Cue {
 const TIME = String.raw`(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})`
 const timing = new RegExp(String.raw`^\s*${TIME}\s*-->\s*${TIME}(?:\s+(\S.*))?\s*$`, 's')
 
-/** Parses a line such as `00:00:01,500 --> 00:00:04,000` of SubRip or WebVTT; undefined for any other line. */
+/**
+ * Parses a SubRip or WebVTT timing line such as `00:00:01,500 --> 00:00:04,000`. Returns undefined for any
+ * other line.
+ */
 function parseTiming(line: string) {
   const match = timing.exec(line)
   if (match === null) return undefined
@@ -140,7 +146,10 @@ function escapeText(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-/** `isValid`: a strict player shows all cues, and a careless player finds no HTML in them. `blocks` are style sheets and regions. */
+/**
+ * `isValid` is true if a strict player shows all cues and a lenient player finds no HTML in them. `blocks`
+ * are style sheets and regions.
+ */
 function parseWebvtt(text: string) {
   const [header = [], ...rest] = toBlocks(text)
   const astray = header.find(hasArrow)
@@ -187,7 +196,7 @@ function isNote([first]: readonly Line[]): boolean {
   return first?.text.startsWith('NOTE') ?? false
 }
 
-/** Neither refers to other resources nor ends the style sheet early. */
+/** Rejects blocks that refer to other resources or end the style sheet early. */
 function isHarmless(block: readonly Line[]): boolean {
   return !block.some(({ text }) => /url\s*\(|@import|\\|-->|</i.test(text))
 }
@@ -202,9 +211,9 @@ function parseCue(block: readonly Line[]): { cue: Cue; isValid: boolean } {
   const line = place === 0 ? first : second
   const timing = parseTiming(line?.text ?? '')
   if (timing === undefined || line === undefined)
-    throw unconvertible(`Line ${(line ?? first)?.number ?? 1}: a cue begins with its times.`)
+    throw unconvertible(`Line ${(line ?? first)?.number ?? 1}: a cue must start with its times.`)
   const { startMs, endMs, rest } = timing
-  if (endMs <= startMs) throw unconvertible(`Line ${line.number}: the cue does not end after it begins.`)
+  if (endMs <= startMs) throw unconvertible(`Line ${line.number}: the cue must end after it starts.`)
   const given = rest.split(/[ \t]+/).filter((word) => word !== '')
   const settings = given.filter((word) => setting.test(word))
   const texts = block.slice(place + 1).map((one) => one.text)
@@ -223,29 +232,29 @@ function parseCue(block: readonly Line[]): { cue: Cue; isValid: boolean } {
 const spans = /^<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:\.[^\s.<>&]+)*(?:[ \t][^<>&]*)?>$/
 const moment = new RegExp(`^<${strictTime}>$`)
 
-/** Turns everything but WebVTT markup into text; keeps a lone `>`, which is valid and common. */
+/** Escapes everything but WebVTT markup. Keeps a lone `>`, which is valid and common. */
 function neutralise(line: string): string {
   return toCueText(line, (tag) => (spans.test(tag) || moment.test(tag) ? tag : undefined))
 }
 
-/** Numbers may be missing, texts may contain empty lines, and cues may come in any order; drops cues without text. */
+/** Accepts missing numbers, empty lines in texts and cues in any order. Drops cues without text. */
 function parseSubrip(text: string): Cue[] {
   const lines = toLines(text)
   const starts = lines.flatMap((line, index) =>
     line.includes('-->') && isTiming(line, index) ? [index] : [],
   )
   const first = starts[0]
-  if (first === undefined) throw unconvertible('The file is neither SubRip nor WebVTT: it holds no cue.')
+  if (first === undefined) throw unconvertible('The file is neither SubRip nor WebVTT: it contains no cues.')
   const before = lines.slice(0, first).findIndex((line) => line.trim() !== '' && !isNumber(line))
   if (before !== -1) throw unconvertible(`Line ${before + 1}: this is neither SubRip nor WebVTT.`)
   const cues = starts.map((start, index) => toCue(lines, start, starts[index + 1] ?? lines.length))
   return cues.filter((cue) => cue.lines.length > 0)
 }
 
-/** Text may contain an arrow too, but not after a time. */
+/** Text may contain an arrow too, but not directly after a time. */
 function isTiming(line: string, index: number): boolean {
   if (parseTiming(line) !== undefined) return true
-  if (/^\s*-?\d+:[\d\s:.,]*-->/.test(line)) throw unconvertible(`Line ${index + 1}: these are no times.`)
+  if (/^\s*-?\d+:[\d\s:.,]*-->/.test(line)) throw unconvertible(`Line ${index + 1}: the times are invalid.`)
   return false
 }
 
@@ -255,14 +264,14 @@ function isNumber(line: string): boolean {
 
 function toCue(lines: readonly string[], start: number, next: number): Cue {
   const { startMs, endMs } = parseTiming(lines[start] ?? '') ?? { startMs: 0, endMs: 0 }
-  if (endMs <= startMs) throw unconvertible(`Line ${start + 1}: the cue does not end after it begins.`)
+  if (endMs <= startMs) throw unconvertible(`Line ${start + 1}: the cue must end after it starts.`)
   const text = lines.slice(start + 1, next)
   // The line before the times is the number of the next cue, if it is a number.
   if (next < lines.length && isNumber(text.at(-1) ?? '')) text.pop()
   return { startMs, endMs, lines: text.map(toText).filter((line) => line !== '') }
 }
 
-/** Keeps bold, italic and underlined text; drops colours, fonts and positions of other players. */
+/** Keeps bold, italic and underlined text. Drops colors, fonts and positions that other players use. */
 function toText(line: string): string {
   const bare = line
     .replaceAll(/\{\\[^{}]*\}|<\/?font\b[^<>]*>/gi, '')

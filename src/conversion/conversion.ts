@@ -1,4 +1,7 @@
-/** Converts uploaded files into formats that browsers play. It handles only files; the caller knows their artifacts and retries. */
+/**
+ * Converts uploaded files into formats that browsers can play. Knows only files; the caller manages
+ * artifacts and retries.
+ */
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
@@ -13,11 +16,11 @@ import { createWorkerTool, runWorker } from './worker-run.ts'
 export interface ConversionRequest {
   readonly kind: ConversionKind
   readonly source: string
-  /** An existing folder for this conversion only; the results are left in it. */
+  /** An existing folder for this conversion only. The results stay in it. */
   readonly workFolder: string
   /** Aborting stops all processes, cleans up and rejects with the signal's reason. */
   readonly signal: AbortSignal
-  /** Receives a share from 0 to 1 that never falls; only videos report progress. */
+  /** Receives the progress from 0 to 1, which never decreases. Only videos report progress. */
   readonly onProgress: (share: number) => void
 }
 
@@ -30,11 +33,17 @@ export interface Converted {
   readonly result: 'converted' | 'original'
   readonly file: ConvertedFile
   readonly poster?: ConvertedFile
-  /** Why the original is served unchecked, and so only as an attachment; undefined if it was found good. */
+  /**
+   * Explains why the original is served unchecked, as an attachment only. Undefined if the original passed
+   * the check.
+   */
   readonly reason?: string
 }
 
 export type Converter = Awaited<ReturnType<typeof createConverter>>
+
+/** Small files get less time than videos, so that they do not keep others waiting. Includes the start of the process. */
+const maxMs: Readonly<Partial<Record<ConversionKind, number>>> = { thumbnail: 30_000, captions: 60_000 }
 
 type Tools = Pick<Job, 'programs' | 'sandbox'> & { readonly worker: Tool }
 
@@ -54,9 +63,17 @@ export async function createConverter({
       const used = [tools.worker, ...(programs.ffmpeg === undefined ? [] : [toTool(programs.ffmpeg)])]
       return (await Promise.all(used.map(tools.sandbox.isIsolated))).every(Boolean)
     },
-    /** Leaves only the results behind. @throws ConversionRejection; ServiceError `storage_full`, if the server is at fault. */
+    /**
+     * Leaves only the results in the work folder. @throws ConversionRejection; ServiceError `storage_full`
+     * if the server is at fault.
+     */
     convert: (request: ConversionRequest): Promise<Converted> =>
-      withinTime(clock, limits.wallMs, request.signal, (signal) => convert(tools, { ...request, signal })),
+      withinTime(
+        clock,
+        Math.min(limits.wallMs, maxMs[request.kind] ?? limits.wallMs),
+        request.signal,
+        (signal) => convert(tools, { ...request, signal }),
+      ),
   }
 }
 
@@ -67,9 +84,9 @@ async function withinTime<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const [late, finished] = [new AbortController(), new AbortController()]
-  const refusal = unconvertible(`The conversion took longer than ${wallMs / 1000} seconds.`)
+  const rejection = unconvertible(`The conversion took longer than ${wallMs / 1000} seconds.`)
   clock.wait(wallMs, finished.signal).then(
-    () => late.abort(refusal),
+    () => late.abort(rejection),
     () => {},
   )
   try {
@@ -105,7 +122,7 @@ async function convert(
 async function perform(kind: ConversionKind, job: Job, worker: Tool): Promise<Outcome> {
   if (kind === 'video') return convertVideo(job)
   if (kind === 'thumbnail' && !(await isPicture(job.source)))
-    throw unconvertible('This is no JPEG, PNG or WebP picture.')
+    throw unconvertible('The file is not a JPEG, PNG or WebP picture.')
   return runWorker(job, kind, worker)
 }
 

@@ -1,4 +1,4 @@
-/** The command lines of ffmpeg and ffprobe, with the restrictions that make them safe for untrusted files. */
+/** Builds the ffmpeg and ffprobe command lines, with the restrictions that make them safe for untrusted files. */
 import { type Demuxer, type Media, probeEntries } from './media.ts'
 
 export interface Source {
@@ -14,7 +14,7 @@ const threads = ['-threads', '2']
 const firstVideo = ['-map', '0:V:0']
 const nothingElse = ['-sn', '-dn', '-map_metadata', '-1', '-map_chapters', '-1']
 
-/** Fixes the demuxer, and allows it to open no other file or protocol. */
+/** Forces the demuxer and blocks all other files and protocols. */
 function toInput({ path, demuxer }: Source): string[] {
   return [
     ...['-hide_banner', '-loglevel', 'error'],
@@ -72,7 +72,7 @@ export function toPosterArguments(source: Source, atSeconds: number, path: strin
     ...[...firstVideo, '-an', ...nothingElse],
     ...['-frames:v', '1', '-filter_threads', '1', '-vf', toScale(POSTER_SIDE_PIXELS)],
     ...['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-q:v', '4', ...threads],
-    // Not image2, which interprets patterns in the file name.
+    // Avoids image2, which interprets patterns in the file name.
     ...['-f', 'mjpeg', '-y', `file:${path}`],
   ]
 }

@@ -1,4 +1,4 @@
-/** The input and output of a conversion, and its rejections. */
+/** Defines the input, output and rejections of a conversion. */
 import { ServiceError } from '../lib/errors.ts'
 import type { Programs } from './programs.ts'
 import type { Sandbox } from './sandbox.ts'
@@ -24,10 +24,13 @@ export type Outcome =
   | { readonly made: MadeFile; readonly poster?: MadeFile }
   | { readonly unchanged: { readonly mediaType: string; readonly reason?: string } }
 
-/** `dangerous` content, such as a bomb, is deleted. `unconvertible` content is retried and in the end served as an attachment. */
+/**
+ * `dangerous` content, such as a ZIP bomb, is deleted. `unconvertible` content is retried and finally
+ * served as an attachment.
+ */
 export type Verdict = 'dangerous' | 'unconvertible'
 
-/** The content is at fault. Callers may see the message; the cause is for the log. */
+/** Reports that the content is at fault. Callers may see the message; the cause is only logged. */
 export class ConversionRejection extends Error {
   override readonly name = 'ConversionRejection'
   readonly verdict: Verdict
@@ -43,7 +46,9 @@ export function isDiskFull(printed: string): boolean {
 }
 
 export function diskFull(cause: unknown): ServiceError {
-  return new ServiceError('storage_full', 'There is no room to convert files here at the moment.', { cause })
+  return new ServiceError('storage_full', 'The server has no disk space to convert files; try again later.', {
+    cause,
+  })
 }
 
 export function dangerous(reason: string): ConversionRejection {

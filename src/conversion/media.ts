@@ -1,11 +1,11 @@
-/** Detects the type of uploaded files, and parses the output of ffprobe. */
+/** Detects the type of uploaded files and parses the output of ffprobe. */
 import { open } from 'node:fs/promises'
 import { z } from 'zod'
 import { HEAD_BYTES, sniff } from '../storage/blobs.ts'
 import { unconvertible } from './job.ts'
 
 export interface Media {
-  /** Undefined if the file does not say so, like recordings made by browsers. */
+  /** Undefined if the file does not state it, as in recordings made by browsers. */
   readonly durationSeconds: number | undefined
   readonly isVideoFit: boolean
   readonly widthPixels: number
@@ -33,7 +33,7 @@ function parseJson(json: string): z.infer<typeof Probe> {
   try {
     return Probe.parse(JSON.parse(json))
   } catch (error) {
-    throw unconvertible('The file holds more than a video does.', error)
+    throw unconvertible('The file contains too much metadata for a video.', error)
   }
 }
 
@@ -44,7 +44,10 @@ const fitProfiles = ['Baseline', 'Constrained Baseline', 'Main', 'High']
 const fitFormats = ['yuv420p', 'yuvj420p']
 const fitAudioProfiles = ['LC', 'HE-AAC', 'HE-AACv2']
 
-/** Undefined without a video stream; a cover image is not one. @throws ConversionRejection when the output was cut. */
+/**
+ * Returns undefined without a video stream; a cover image does not count as one. @throws
+ * ConversionRejection if the output was truncated.
+ */
 export function parseProbe(json: string): Media | undefined {
   const { streams, format } = parseJson(json)
   const video = streams.find((one) => one.codec_type === 'video' && one.disposition?.attached_pic !== 1)
@@ -66,7 +69,7 @@ export function parseProbe(json: string): Media | undefined {
   }
 }
 
-/** Fixed for each video, because ffmpeg's own choice includes playlists, which read other files. */
+/** Chosen explicitly for each video, because ffmpeg's own choice includes playlists, which read other files. */
 export type Demuxer = 'mov' | 'matroska'
 
 const demuxers: Readonly<Record<string, Demuxer>> = {
@@ -93,7 +96,7 @@ export async function isArchive(path: string): Promise<boolean> {
   return hasArchiveSignature(await readHead(path))
 }
 
-/** A ZIP member's header, or the end of an empty archive. */
+/** Detects the header of a ZIP member, or the end of an empty archive. */
 export function hasArchiveSignature(head: Uint8Array): boolean {
   const [p, k, third, fourth] = head
   return p === 0x50 && k === 0x4b && ((third === 3 && fourth === 4) || (third === 5 && fourth === 6))

@@ -12,7 +12,7 @@ export type Programs = Readonly<Partial<Record<ProgramName, string>>>
 
 const VERSION_MS = 10_000
 
-/** Searches like a shell and runs none of them. */
+/** Searches the path like a shell, but runs nothing. */
 export async function findPrograms(searchPath: string): Promise<Programs> {
   const folders = searchPath.split(delimiter).filter((folder) => folder !== '')
   const found = await Promise.all(names.map(async (name) => [name, await findIn(folders, name)] as const))

@@ -1,4 +1,7 @@
-/** Runs programs on untrusted files: with limits, without network, and in a process group that is killed as a whole. */
+/**
+ * Runs programs on untrusted files with resource limits, without network, and in a process group that is
+ * killed as a whole.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { dirname } from 'node:path'
@@ -6,11 +9,11 @@ import type { Programs } from './programs.ts'
 
 export interface Tool {
   readonly program: string
-  /** Readable files and folders, in addition to the system's programs. */
+  /** Readable files and folders in addition to the system's programs. */
   readonly reads: readonly string[]
-  /** Arguments with which it exits successfully at once. */
+  /** Arguments with which the tool exits successfully at once. */
   readonly check: readonly string[]
-  /** Address space that it reserves without using it. */
+  /** Address space that the tool reserves without using it. */
   readonly reservedBytes: number
 }
 
@@ -36,7 +39,7 @@ export type Sandbox = ReturnType<typeof createSandbox>
 /** Long, because a failed check is not repeated. */
 const CHECK_MS = 60_000
 const CHECK_BYTES = 1024 ** 2
-/** The processors that one program may keep busy the whole time. */
+/** The number of processor cores that one program may keep fully busy. */
 const BUSY_THREADS = 4
 
 export function createSandbox(
@@ -62,7 +65,7 @@ export function createSandbox(
     return end?.code === 0
   }
 
-  /** Whether the tool runs in its own namespaces: bubblewrap is installed and the system permits it. */
+  /** Returns whether the tool runs in its own namespaces: bubblewrap is installed and the system permits it. */
   function isIsolated(tool: Tool): Promise<boolean> {
     let checked = checks.get(tool.program)
     if (checked === undefined) {
@@ -73,7 +76,10 @@ export function createSandbox(
   }
 
   return {
-    /** Resolves when all processes are gone. @throws the signal's reason, or the system's error when the tool cannot be started. */
+    /**
+     * Resolves when all processes have exited. @throws the signal's reason, or the system's error if the
+     * tool cannot be started.
+     */
     async run(tool: Tool, run: SandboxedRun): Promise<SandboxedResult> {
       const { args, folder, outputBytes, isLowPriority = false } = run
       const reads = [...tool.reads, run.source]
@@ -93,7 +99,7 @@ async function runToEnd(
   { signal, onLine = () => {} }: Pick<SandboxedRun, 'signal' | 'onLine'>,
 ): Promise<SandboxedResult> {
   signal.throwIfAborted()
-  // Without a shell and environment, and in its own process group, so that all processes can be killed at once.
+  // Uses no shell and no environment, and a separate process group, so that all processes can be killed at once.
   const child = spawn(program, args, {
     cwd: '/',
     env: { LC_ALL: 'C' },
@@ -132,7 +138,7 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // On systems without process groups.
+    // Covers systems without process groups.
     child.kill('SIGKILL')
   }
 }
@@ -147,7 +153,7 @@ interface ConfinedCommand
   readonly isLowPriority: boolean
 }
 
-/** Programs and libraries; none of these folders contains data. */
+/** Folders with programs and libraries; none of them contains user data. */
 const systemFolders = [
   '/usr',
   '/bin',
@@ -160,7 +166,10 @@ const systemFolders = [
   '/etc/ld.so.cache',
 ]
 
-/** Uses the programs that this machine has; `isIsolated` adds namespaces without network and without the rest of the disk. */
+/**
+ * Uses the programs that this machine has. `isIsolated` adds namespaces without network access and without
+ * the rest of the disk.
+ */
 function toConfinedCommand(programs: Programs, command: ConfinedCommand, isIsolated: boolean): string[] {
   return [
     ...before(command.isLowPriority ? programs.nice : undefined, () => ['-n', '10']),

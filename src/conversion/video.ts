@@ -1,4 +1,4 @@
-/** Converts a video to H.264 and AAC in an MP4 with the index in front, and extracts a poster. */
+/** Converts a video to an H.264 and AAC MP4 file with the index at the front, and extracts a poster. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -12,22 +12,22 @@ import { diskFull, isDiskFull, type Job, type MadeFile, type Outcome, unconverti
 import { type Media, parseProbe, sniffVideo } from './media.ts'
 import type { SandboxedResult, SandboxedRun, Tool } from './sandbox.ts'
 
-export const NO_FFMPEG = 'This server has no ffmpeg, so videos are served as they were uploaded.'
+export const NO_FFMPEG = 'This server has no ffmpeg, so it serves videos as uploaded.'
 
 const MIB = 1024 ** 2
-/** A conversion has no memory for larger frames. */
+/** The memory limit of a conversion is too low for larger frames. */
 const MAX_PIXELS = 50e6
-/** If more of a video is missing, its end could not be read. */
+/** If a larger share of a video is missing, its end could not be read. */
 const LOST_SHARE = 0.1
 const LOST_SECONDS = 1
 
-/** Copies video and audio that browsers can play already. @throws ConversionRejection `unconvertible` */
+/** Copies video and audio streams that browsers can already play. @throws ConversionRejection `unconvertible` */
 export async function convertVideo(job: Job): Promise<Outcome> {
   const { ffmpeg, ffprobe } = job.programs
   if (ffmpeg === undefined || ffprobe === undefined)
     return { unchanged: { mediaType: 'application/octet-stream', reason: NO_FFMPEG } }
   const demuxer = await sniffVideo(job.source)
-  if (demuxer === undefined) throw unconvertible('This is no MP4, MOV, WebM or Matroska video.')
+  if (demuxer === undefined) throw unconvertible('The file is not an MP4, MOV, WebM or Matroska video.')
   const tools = { ffmpeg: toTool(ffmpeg), ffprobe: toTool(ffprobe) }
   const work: VideoJob = { ...job, ...tools, video: { path: job.source, demuxer } }
   const media = await probe(work)
@@ -67,16 +67,16 @@ function run(
 
 async function probe(job: VideoJob): Promise<Media> {
   const end = await run(job, job.ffprobe, toProbeArguments(job.video))
-  if (end.code !== 0) throw toRejection(end, 'The video cannot be read: it is damaged or not complete.')
+  if (end.code !== 0) throw toRejection(end, 'The video cannot be read: it is damaged or incomplete.')
   const media = parseProbe(end.stdout)
-  if (media === undefined) throw unconvertible('The file holds no moving pictures.')
+  if (media === undefined) throw unconvertible('The file contains no video.')
   const { widthPixels, heightPixels } = media
   if (widthPixels * heightPixels > MAX_PIXELS)
-    throw unconvertible(`Its pictures are too large: ${widthPixels} x ${heightPixels}.`)
+    throw unconvertible(`The video resolution is too high: ${widthPixels} x ${heightPixels}.`)
   return media
 }
 
-/** The duration of a video whose header does not state it; reading it to its end is cheap. */
+/** Returns the duration of a video whose header does not state it. Reading the video to its end is cheap. */
 async function measure(job: VideoJob): Promise<number> {
   let seconds = 0
   const onLine = (line: string) => {
@@ -90,7 +90,7 @@ const VIDEO: MadeFile = { name: 'converted.mp4', mediaType: 'video/mp4' }
 
 async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): Promise<MadeFile> {
   const path = join(job.folder, VIDEO.name)
-  // H.264 needs more bytes than newer codecs, but no honest video grows more than this.
+  // H.264 needs more bytes than newer codecs, but no ordinary video grows more than this.
   const maxBytes = Math.max(4 * job.sizeBytes, 256 * MIB)
   let writtenSeconds = 0
   const onLine = (line: string) => {
@@ -103,7 +103,7 @@ async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): 
     return run(job, job.ffmpeg, args, { outputBytes: maxBytes + 64 * MIB, isLowPriority, onLine })
   }
   let end = await write(media)
-  // Some playable streams cannot be copied into an MP4.
+  // Some playable streams cannot be copied into an MP4 file.
   if (end.code !== 0 && media.isVideoFit) end = await write({ ...media, isVideoFit: false })
   if (end.code !== 0) throw toRejection(end, 'The video cannot be converted: it is damaged.')
   if ((await stat(path)).size >= maxBytes) throw unconvertible('The converted video would be too large.')
@@ -115,7 +115,7 @@ async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): 
 function assertWhole(writtenSeconds: number, durationSeconds: number): void {
   if (writtenSeconds >= durationSeconds * (1 - LOST_SHARE) - LOST_SECONDS) return
   const [readable, all] = [writtenSeconds.toFixed(1), durationSeconds.toFixed(1)]
-  throw unconvertible(`Only ${readable} of its ${all} seconds can be read.`)
+  throw unconvertible(`Only ${readable} of the video's ${all} seconds can be read.`)
 }
 
 const POSTER: MadeFile = { name: 'poster.jpg', mediaType: 'image/jpeg' }
@@ -123,7 +123,7 @@ const POSTER: MadeFile = { name: 'poster.jpg', mediaType: 'image/jpeg' }
 const POSTER_SHARE = 0.1
 const LATEST_POSTER_SECONDS = 3
 
-/** Never fails because of the content: a video without a poster is still useful. */
+/** Never fails because of the content, because a video without a poster is still useful. */
 async function makePoster(job: VideoJob, durationSeconds: number): Promise<{ poster?: MadeFile }> {
   const path = join(job.folder, POSTER.name)
   const atSeconds = Math.min(durationSeconds * POSTER_SHARE, LATEST_POSTER_SECONDS)
@@ -140,18 +140,18 @@ function parseSeconds(line: string): number | undefined {
   return microseconds === undefined ? undefined : Number(microseconds) / 1e6
 }
 
-/** Exit codes of a wrapper whose program was killed (137), or exceeded its CPU time (152) or file size (153). */
+/** Exit codes of a wrapper whose program was killed (137) or exceeded its CPU time (152) or file size (153). */
 const limitCodes: readonly (number | null)[] = [137, 152, 153]
 
-/** ffmpeg's output contains server paths, so it goes only into the log. */
+/** Logs ffmpeg's output instead of returning it, because it contains server paths. */
 function toRejection({ code, killedBy, stderr }: SandboxedResult, reason: string): Error {
   const cause = new Error(`ffmpeg ended with ${killedBy ?? code}: ${stderr.trim()}`)
   if (isDiskFull(stderr)) return diskFull(cause)
   if (/Cannot allocate memory|malloc of size|failed to map segment/.test(stderr))
-    return unconvertible('The video takes more memory than a conversion may have.', cause)
+    return unconvertible('Converting the video needs more memory than the limit.', cause)
   if (killedBy !== null || limitCodes.includes(code))
-    return unconvertible('The video takes more time or room than a conversion may have.', cause)
+    return unconvertible('Converting the video needs more CPU time or disk space than the limit.', cause)
   if (stderr.includes('Unknown encoder'))
-    return unconvertible('The ffmpeg of this server cannot make H.264 with AAC.', cause)
+    return unconvertible('The ffmpeg of this server cannot encode H.264 with AAC.', cause)
   return unconvertible(reason, cause)
 }

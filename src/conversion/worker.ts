@@ -1,4 +1,7 @@
-/** The worker process for one task, so that a crash or hang affects nothing else; without a task it checks that it could run. */
+/**
+ * Runs one task in the worker process, so that a crash or hang affects nothing else. Without a task, only
+ * checks that it can run.
+ */
 import { ConversionRejection, type WorkerAnswer, type WorkerTask } from './job.ts'
 
 const [, , text] = process.argv

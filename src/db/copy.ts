@@ -1,4 +1,4 @@
-/** Copies all rows from SQLite into an empty PostgreSQL database and compares them, in one transaction. */
+/** Copies all rows from SQLite into an empty PostgreSQL database and verifies them, in one transaction. */
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
 import { hasCode } from '../lib/files.ts'
@@ -7,7 +7,10 @@ import type { Tables } from './tables.ts'
 
 export type OnCopied = (step: 'copied' | 'compared', table: string, rows: number) => void
 
-/** Returns the rows of each table. See docs/adr/0033. @throws StartupError when PostgreSQL is not empty, or a row would differ there. */
+/**
+ * Returns the number of rows of each table. See docs/adr/0033. @throws StartupError if PostgreSQL is not
+ * empty or a copied row would differ.
+ */
 export async function copyToPostgres(
   source: Kysely<Tables>,
   databaseUrl: string,
@@ -27,7 +30,7 @@ export async function copyToPostgres(
   })
 }
 
-/** Blocks writes of servers that already use the database. */
+/** Blocks writes from servers that already use the database. */
 async function lockTables(trx: Transaction<Tables>, shapes: readonly TableShape[]): Promise<void> {
   const tables = sql.join(shapes.map(({ name }) => sql.table(name)))
   await sql`lock table ${tables} in share row exclusive mode`.execute(trx)
@@ -38,12 +41,15 @@ async function assertNoRows(trx: Transaction<Tables>, shapes: readonly TableShap
     const { rows } = await sql`select 1 from ${sql.table(name)} limit 1`.execute(trx)
     if (rows.length === 0) continue
     throw new StartupError(
-      `The database in DATABASE_URL holds rows already (in ${name}), so nothing is copied into it; name an empty one.`,
+      `The database in DATABASE_URL already contains rows (in ${name}). Nothing was copied; set DATABASE_URL to an empty database.`,
     )
   }
 }
 
-/** Users and parent keys refer to each other, so no order fits. The returned function checks foreign keys and makes them immediate again. */
+/**
+ * Defers foreign key checks, because users and parent keys refer to each other and no copy order works. The
+ * returned function runs the checks and makes them immediate again.
+ */
 async function deferReferences(trx: Transaction<Tables>): Promise<() => Promise<void>> {
   const { rows: references } = await sql<{ table: string; name: string }>`
     select conrelid::regclass::text as "table", conname as name from pg_constraint
@@ -82,12 +88,12 @@ async function copyTable(
   return count
 }
 
-/** PostgreSQL's error code for text it cannot store, such as U+0000. */
+/** PostgreSQL's error code for text that it cannot store, such as U+0000. */
 const UNTRANSLATABLE = '22P05'
 
 function notStorable(table: string): StartupError {
   return new StartupError(
-    `A row of ${table} holds the character U+0000, which PostgreSQL cannot keep; change or delete it, and copy again.`,
+    `A row of ${table} contains the character U+0000, which PostgreSQL cannot store. Change or delete the row and copy again.`,
   )
 }
 
@@ -116,13 +122,13 @@ async function compareTable(
 
 function different({ name, key }: TableShape, row: Row = {}, column?: string): StartupError {
   const which = key.map((one) => `${one} ${JSON.stringify(row[one])}`).join(', ')
-  const what = column === undefined ? 'is on one side only' : `has another ${column}`
+  const what = column === undefined ? 'exists in only one database' : `has a different ${column}`
   return new StartupError(
-    `The row of ${name} with ${which} ${what} in PostgreSQL; nothing was copied, and the database there is as it was.`,
+    `The row of ${name} with ${which} ${what} in PostgreSQL. Nothing was copied, and the PostgreSQL database is unchanged.`,
   )
 }
 
-/** Rows read and written at once; a row of `agents` may have 256 KiB. */
+/** Number of rows read and written at once; a row of `agents` may have 256 KiB. */
 const BATCH = 500
 
 interface TableShape {
@@ -140,7 +146,9 @@ async function listShapes(sqlite: Kysely<Tables>, postgres: Kysely<Tables>): Pro
     const names = columns.map((column) => column.name)
     const others = there.find((table) => table.name === name)?.columns.map((column) => column.name)
     if (names.toSorted().join() !== others?.toSorted().join())
-      throw new StartupError(`The table ${name} is another one in PostgreSQL; copy into an empty database.`)
+      throw new StartupError(
+        `The table ${name} has a different structure in PostgreSQL; copy into an empty database.`,
+      )
     shapes.push({ name, columns: names, key: await readKey(sqlite, name) })
   }
   return shapes

@@ -1,4 +1,4 @@
-/** Creates and checks the data directory, and the secret in it. */
+/** Creates and checks the data directory and the secret in it. */
 import { access, constants, mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -7,31 +7,37 @@ import { createFileOnce, isMissing } from '../lib/files.ts'
 import type { Random } from '../lib/ids.ts'
 
 export const databaseName = 'parley.db'
-const SECRET_NAME = 'secret'
+export const SECRET_NAME = 'secret'
 const SECRET_BYTES = 48
 const SHORTEST_SECRET_BYTES = 32
 
-/** Files that may exist before the database: Parley's first files, and those of a new disk. */
+/** Files that may exist before the database: Parley's first files, and those of a freshly formatted disk. */
 const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)$/
 
 const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
 
-/** @throws StartupError when the directory is not writable, or contains anything but Parley's data. */
+/** @throws StartupError if the directory is not writable or contains anything but Parley's data. */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
-  // One listing decides: between two, another server may create the database.
+  // Decides on a single listing, because another server may create the database between two.
   const entries = await listForeign(dataDir)
   if (entries.includes(databaseName) && (await findDatabaseSize(dataDir)) !== undefined) return
   const [foreign] = entries
   if (foreign !== undefined) throw noDatabase(dataDir, foreign, 'no Parley database')
 }
 
-/** Opening an empty database deletes its log. Call with the lock: a new one is briefly empty. @throws StartupError if empty among other files. */
+/**
+ * Checks before opening, because opening an empty database deletes its log. Call it with the lock: a new
+ * database is briefly empty. @throws StartupError if the database is empty next to other files.
+ */
 export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
   if ((await findDatabaseSize(dataDir)) === 0) await assertNoFilesBesideEmptyDatabase(dataDir)
 }
 
-/** With an empty database the sweeper would delete the existing files as orphans. See docs/adr/0040. @throws StartupError */
+/**
+ * With an empty database, the sweeper would delete the existing files as orphans. See docs/adr/0040.
+ * @throws StartupError
+ */
 export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
   const foreign = (await listForeign(dataDir)).find((entry) => !databaseFile.test(entry))
   const what = `a ${databaseName} without tables`
@@ -43,7 +49,7 @@ export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise
 
 function noDatabase(dataDir: string, foreign: string, instead: string): StartupError {
   return new StartupError(
-    `The data directory ${dataDir} holds other files (such as ${foreign}) but ${instead}, so none is created there; set PARLEY_DATA_DIR to an empty directory, or put ${databaseName} back.`,
+    `The data directory ${dataDir} contains other files (such as ${foreign}) but ${instead}, so no database is created there; set PARLEY_DATA_DIR to an empty directory, or restore ${databaseName}.`,
   )
 }
 
@@ -56,20 +62,26 @@ async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
   }
 }
 
-/** The sweeper of a new PostgreSQL database would delete the files of another one as orphans. @throws StartupError */
+/**
+ * With a new PostgreSQL database, the sweeper would delete the files of another database as orphans.
+ * @throws StartupError
+ */
 export async function assertUnused(dataDir: string): Promise<void> {
   const [foreign] = await listForeign(dataDir)
   if (foreign === undefined) return
   throw new StartupError(
-    `The database in DATABASE_URL is empty, but the data directory ${dataDir} holds files (such as ${foreign}) that belong to another one; set PARLEY_DATA_DIR to an empty directory, or correct DATABASE_URL.`,
+    `The database in DATABASE_URL is empty, but the data directory ${dataDir} contains files (such as ${foreign}) that belong to another database; set PARLEY_DATA_DIR to an empty directory, or correct DATABASE_URL.`,
   )
 }
 
-/** With an empty PostgreSQL database, the sweeper would delete the files of a SQLite database here. @throws StartupError */
+/**
+ * With an empty PostgreSQL database, the sweeper would delete the files of a SQLite database in the
+ * directory. @throws StartupError
+ */
 export async function assertNothingToCopy(dataDir: string): Promise<void> {
   if (!(await readdir(dataDir)).includes(databaseName)) return
   throw new StartupError(
-    `The data directory ${dataDir} holds ${databaseName}, and the database in DATABASE_URL is empty; run \`parley store copy\` to move the rows there, or set PARLEY_DATA_DIR to another directory.`,
+    `The data directory ${dataDir} contains ${databaseName}, but the database in DATABASE_URL is empty; run \`parley store copy\` to copy the rows, or set PARLEY_DATA_DIR to another directory.`,
   )
 }
 
@@ -77,7 +89,7 @@ export async function listForeign(dataDir: string): Promise<string[]> {
   return (await readdir(dataDir)).filter((entry) => !harmless.test(entry))
 }
 
-/** Creates the directory if it is missing. @throws StartupError when it is not writable. */
+/** Creates the directory if it is missing. @throws StartupError if it is not writable. */
 export async function makeDataDirectory(dataDir: string): Promise<void> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
@@ -94,16 +106,19 @@ export async function hasSecret(dataDir: string): Promise<boolean> {
   )
 }
 
-/** @throws StartupError when there is no database, or this user may not read it. */
+/** @throws StartupError if there is no database or this user may not read it. */
 export async function assertDatabaseExists(dataDir: string): Promise<void> {
-  // A first start creates an empty file; so may a lost database.
+  // An empty file counts as missing: a first start creates one, and a lost database may leave one.
   if (((await findDatabaseSize(dataDir)) ?? 0) > 0) return
   throw new StartupError(
     `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory it uses.`,
   )
 }
 
-/** Several processes may do this at once. Call it after `openDatabase`, which creates the directory. @throws StartupError */
+/**
+ * Several processes may run this at once. Call it after `openDatabase`, which creates the directory.
+ * @throws StartupError
+ */
 export async function loadOrCreateSecret(dataDir: string, random: Random): Promise<string> {
   if (dataDir === ':memory:') return newSecret(random)
   const path = join(dataDir, SECRET_NAME)
@@ -112,7 +127,7 @@ export async function loadOrCreateSecret(dataDir: string, random: Random): Promi
   })
   if (Buffer.byteLength(secret) >= SHORTEST_SECRET_BYTES) return secret
   throw new StartupError(
-    `The file ${path} must hold at least ${SHORTEST_SECRET_BYTES} bytes; put the right secret back, for without it no stored agent key can be read.`,
+    `The file ${path} must contain at least ${SHORTEST_SECRET_BYTES} bytes; restore the right secret, because stored agent keys cannot be decrypted without it.`,
   )
 }
 
@@ -133,7 +148,7 @@ function newSecret(random: Random): string {
 export function cannotUse(what: string, path: string, cause: unknown): StartupError {
   const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)
   return new StartupError(
-    `The ${what} ${path} cannot be used by ${currentUser()} (${reason}); give that user the right to read and write it, or set PARLEY_DATA_DIR to another directory.`,
+    `The ${what} ${path} is not usable by ${currentUser()} (${reason}); give that user read and write permission, or set PARLEY_DATA_DIR to another directory.`,
     { cause },
   )
 }

@@ -1,15 +1,19 @@
-/** The types of an open database. */
+/** Defines the types of an open database. */
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
+import type { Clock } from '../lib/clock.ts'
 import type { Tables } from './tables.ts'
 
 export type Database = Kysely<Tables>
 
-/** A `server` creates, migrates and locks the database. A `command` needs a migrated one and may run next to a server. */
+/**
+ * A `server` creates, migrates and locks the database. A `command` requires a migrated one and may run next
+ * to a server.
+ */
 export type Role = 'server' | 'command'
 
 export interface OpenOptions {
-  /** The data directory, or `:memory:`. Contains the database unless `databaseUrl` is set. */
+  /** The data directory, or `:memory:`. It contains the database unless `databaseUrl` is set. */
   readonly dataDir: string
   readonly databaseUrl?: string | undefined
   readonly role: Role
@@ -22,7 +26,7 @@ export interface PoolUse {
   readonly waiting: number
 }
 
-/** A connection for notifications; the part of `pg`'s client that is used, because the published types must not need those of `pg`. */
+/** The part of `pg`'s client that notifications use, because the published types must not depend on those of `pg`. */
 export interface NotificationClient {
   connect(): Promise<unknown>
   query(text: string): Promise<unknown>
@@ -39,9 +43,11 @@ export interface PostgresAccess {
 
 export interface OpenedDatabase {
   readonly db: Database
-  /** Whether no other server can use the database, so that leases in it are void at start. */
+  /** True if no other server can use the database, so that leases in it are void at startup. */
   readonly isOnlyServer: boolean
   readonly postgres: PostgresAccess | undefined
+  /** The clock that all processes of the installation share. */
+  readonly clock: Clock
   /** Flushes and closes the database and releases its lock; safe to call twice. */
   close(): Promise<void>
 }

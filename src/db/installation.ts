@@ -1,4 +1,4 @@
-/** The row of the installation: its id, and the name of the secret that its servers share. */
+/** Reads and writes the row of the installation: its id and the id of the secret that its servers share. */
 import { randomUUID } from 'node:crypto'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ export async function findInstallation(
   return db.selectFrom('installation').select(['id', 'secret_key_id']).executeTakeFirst()
 }
 
-/** Serializes actions that happen once in an installation. The row must exist. */
+/** Serializes actions that happen once per installation. The row must exist. */
 export async function lockInstallation(trx: Database): Promise<void> {
   await trx
     .updateTable('installation')
@@ -28,16 +28,16 @@ export async function getInstallationId({ db, clock }: { db: Database; clock: Cl
   return (await findInstallation(db))?.id as string
 }
 
-/** @throws StartupError when this server's secret differs from the one that the other servers share. */
+/** @throws StartupError if this server's secret differs from the one that the other servers share. */
 export async function assertSharedSecret({ db }: { db: Database }, sealer: Sealer): Promise<void> {
   const known = (await findInstallation(db))?.secret_key_id ?? null
   if (known === null || [sealer.keyId, ...sealer.formerKeyIds].includes(known)) return
   throw new StartupError(
-    'The servers of this database use another secret than this one has; set PARLEY_SECRET to the same text for all of them, or name theirs in PARLEY_SECRET_PREVIOUS to change it.',
+    'Other servers of this database use a different secret. Set PARLEY_SECRET to the same value on all servers or, to change it, add the old value to PARLEY_SECRET_PREVIOUS.',
   )
 }
 
-/** Records the secret that the servers share. @throws StartupError when another server recorded a different one. */
+/** Records the secret that the servers share. @throws StartupError if another server recorded a different one. */
 export async function shareSecret(deps: { db: Database; clock: Clock }, sealer: Sealer): Promise<void> {
   await getInstallationId(deps)
   await deps.db

@@ -3,16 +3,20 @@ import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { StartupError } from '../lib/errors.ts'
 import { createPrivateFile } from '../lib/files.ts'
+import { isBusy } from './sqlite-driver.ts'
 
 export const lockName = '.lock'
-/** Waits for servers that start at the same moment, and for commands that hold the lock briefly. */
+/** Waits for servers that start at the same moment and for commands that hold the lock briefly. */
 const PATIENCE_MS = 1_000
 
 export interface DirectoryLock {
   release(): void
 }
 
-/** Locks with an open SQLite transaction. POSIX drops it if this process closes the file elsewhere. @throws StartupError if held or unusable. */
+/**
+ * Locks with an open SQLite transaction. POSIX drops the lock if this process closes the file elsewhere.
+ * @throws StartupError if the lock is held or unusable.
+ */
 export function acquireLock(dataDir: string): DirectoryLock {
   const path = join(dataDir, lockName)
   let connection: SqliteDatabase | undefined
@@ -20,15 +24,16 @@ export function acquireLock(dataDir: string): DirectoryLock {
     createPrivateFile(path)
     connection = new Sqlite(path, { timeout: PATIENCE_MS })
     connection.exec('BEGIN IMMEDIATE')
-    // The process id is readable only after a commit. A process that gets the lock in between becomes the owner and writes its own id.
+    // The process id is readable only after a commit. A process that gets the lock in between becomes the
+    // owner and writes its own id.
     while (ownerOf(connection) !== process.pid) {
       connection.pragma(`user_version = ${process.pid}`)
       connection.exec('COMMIT; BEGIN IMMEDIATE')
     }
   } catch (error) {
-    const refusal = toRejection(error, connection, dataDir)
+    const rejection = toRejection(error, connection, dataDir)
     connection?.close()
-    throw refusal
+    throw rejection
   }
   const held = connection
   return { release: () => held.close() }
@@ -45,17 +50,13 @@ function toRejection(cause: unknown, connection: SqliteDatabase | undefined, dat
   }
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new StartupError(
-    `The lock ${join(dataDir, lockName)} cannot be used (${reason}); if no Parley server is running there, delete that file.`,
+    `The lock ${join(dataDir, lockName)} is not usable (${reason}); if no Parley server is using the directory, delete that file.`,
     { cause },
   )
 }
 
 export function isLockTaken(error: unknown): boolean {
   return error instanceof Error && isBusy(error.cause)
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')
 }
 
 function ownerOf(connection: SqliteDatabase): number | undefined {

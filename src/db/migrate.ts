@@ -1,9 +1,9 @@
-/** Migrates a database to the newest schema, or explains why it cannot. */
+/** Migrates a database to the newest schema, or reports why it cannot. */
 import type { Database as SqliteDatabase } from 'better-sqlite3'
 import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, sql, type Transaction } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
 
-/** The pending migrations, oldest first. @throws StartupError for a database of a newer version. */
+/** Returns the pending migrations, oldest first. @throws StartupError for a database of a newer version. */
 export async function listPendingMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -12,7 +12,7 @@ export async function listPendingMigrations<T>(
   const unknown = applied.find((name) => !Object.hasOwn(migrations, name))
   if (unknown !== undefined) {
     throw new StartupError(
-      `The database was written by another version of Parley (its migration ${unknown} is not known here); start that version again, or a newer one.`,
+      `The database was written by another version of Parley (its migration ${unknown} is unknown to this version); start that version or a newer one.`,
     )
   }
   return Object.keys(migrations)
@@ -20,21 +20,25 @@ export async function listPendingMigrations<T>(
     .filter((name) => !applied.includes(name))
 }
 
-/** @throws StartupError naming the pending migrations, which only a server may apply. */
+/** @throws StartupError that names the pending migrations, which only a server may apply. */
 export function assertNonePending(pending: readonly string[]): void {
   if (pending.length === 0) return
   throw new StartupError(
-    `The database is older than this version of Parley (it lacks ${pending.join(', ')}); start this version's server once.`,
+    `The database is older than this version of Parley (missing migrations: ${pending.join(', ')}); start a server of this version once.`,
   )
 }
 
-/** `connection` belongs to `db` and must have no other user. @throws StartupError naming the migration that failed. */
+/**
+ * `connection` belongs to `db` and must not be used elsewhere. @throws StartupError that names the failed
+ * migration.
+ */
 export async function applyMigrations<T>(
   connection: SqliteDatabase,
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
 ): Promise<void> {
-  // A migration may drop a table to rebuild it, which must not delete referring rows; references are checked below.
+  // A migration may drop and rebuild a table without deleting the rows that refer to it; references are
+  // checked afterwards.
   connection.pragma('foreign_keys = OFF')
   try {
     connection.exec('BEGIN IMMEDIATE')
@@ -53,7 +57,7 @@ export async function applyMigrations<T>(
 
 const MIGRATION_LOCK = 5_707_240_193_113_601n
 
-/** Other servers wait and then find nothing to apply. @throws StartupError naming the migration that failed. */
+/** Other servers wait and then find nothing to apply. @throws StartupError that names the failed migration. */
 export async function applyPostgresMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -69,7 +73,7 @@ export async function applyWithin<T>(
   await applyPending(trx, migrations)
 }
 
-/** Runs in a transaction. Kysely's migrator is not used because it reads all tables several times. */
+/** Runs in a transaction. Does not use Kysely's migrator, which reads all tables several times. */
 async function applyPending<T>(
   trx: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -93,7 +97,7 @@ async function applyPending<T>(
 function failed(name: string | undefined, cause: unknown): StartupError {
   const reason = cause instanceof Error ? cause.message : String(cause)
   const which = name === undefined ? 'The migrations' : `The migration ${name}`
-  return new StartupError(`${which} failed, and the database is as it was before (${reason}).`, { cause })
+  return new StartupError(`${which} failed, and the database is unchanged (${reason}).`, { cause })
 }
 
 async function listApplied<T>(db: Kysely<T>): Promise<string[]> {
@@ -101,7 +105,7 @@ async function listApplied<T>(db: Kysely<T>): Promise<string[]> {
     const query = sql<{ name: string }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`
     return (await query.execute(db)).rows.map(({ name }) => name)
   } catch (error) {
-    // Checking for the table first would take longer than the rest of a start; only a new database lacks it.
+    // Checking for the table first would take longer than the rest of the startup, and only a new database lacks it.
     const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
     if (tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE)) throw error
     return []

@@ -2,9 +2,11 @@
 import { type Kysely, PostgresDialect, PostgresQueryCompiler, type Transaction } from 'kysely'
 import { Client, type Pool } from 'pg'
 import type { Logger } from 'pino'
+import { systemClock } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { assertNothingToCopy, assertUnused, makeDataDirectory } from './data-directory.ts'
 import type { OpenedDatabase, OpenOptions } from './database.ts'
+import { startDatabaseClock } from './database-clock.ts'
 import { applyPostgresMigrations, applyWithin, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import {
@@ -22,7 +24,7 @@ import type { Tables } from './tables.ts'
 /** In the format of `server_version_num`. */
 const OLDEST_POSTGRES = 140_000
 
-/** @throws StartupError, without the password, when the database cannot be used. */
+/** @throws StartupError, without the password, if the database is not usable. */
 export async function openPostgresDatabase(
   options: OpenOptions & { readonly databaseUrl: string },
 ): Promise<OpenedDatabase> {
@@ -39,19 +41,29 @@ export async function openPostgresDatabase(
     if (pending.length > 0)
       await withMigrator(databaseUrl, log, (migrator) => applyPostgresMigrations(migrator, migrations))
     const createClient = () => new Client(toClientConfig(databaseUrl))
-    return { db, isOnlyServer: false, postgres: { createClient, readPool: () => readPool(pool) }, close }
+    const clock = await startDatabaseClock(db, systemClock, log)
+    return {
+      db,
+      isOnlyServer: false,
+      postgres: { createClient, readPool: () => readPool(pool) },
+      clock,
+      close() {
+        clock.stop()
+        return close()
+      },
+    }
   } catch (error) {
     await close()
     throw toStartupError(error, target)
   }
 }
 
-/** The first start creates a parent key. */
+/** Returns whether any parent key exists; the first start creates one. */
 async function hasKeys(db: Kysely<Tables>): Promise<boolean> {
   return (await db.selectFrom('parent_keys').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-/** Opens the database without changes. @throws StartupError as `openPostgresDatabase`. */
+/** Opens the database without changing it. @throws StartupError in the same cases as `openPostgresDatabase`. */
 export async function inspectPostgres(databaseUrl: string, log: Pick<Logger, 'warn'> = quiet) {
   const target = readTarget(databaseUrl)
   const pool = createPool(databaseUrl, log)
@@ -82,7 +94,7 @@ function readTarget(databaseUrl: string): Target {
     return { server, database: database ?? '', user: user ?? '' }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new StartupError(`DATABASE_URL cannot be used (${reason}).`, { cause: error })
+    throw new StartupError(`DATABASE_URL is not usable (${reason}).`, { cause: error })
   }
 }
 
@@ -105,18 +117,23 @@ async function readTraits(pool: Pool, { server, database }: Target): Promise<Tra
   const found = rows[0] as Traits
   const name = `PostgreSQL at ${server}`
   if (found.version_number < OLDEST_POSTGRES)
-    throw new StartupError(`${name} is too old (${found.version}): ${OLDEST_POSTGRES / 10_000} is needed.`)
+    throw new StartupError(
+      `${name} is too old (${found.version}): version ${OLDEST_POSTGRES / 10_000} or newer is required.`,
+    )
   if (found.encoding !== 'UTF8') {
     throw new StartupError(
-      `The database ${database} of ${name} keeps text as ${found.encoding}; make one with \`createdb --encoding=UTF8 --template=template0\`.`,
+      `The database ${database} of ${name} uses the encoding ${found.encoding}; create one with \`createdb --encoding=UTF8 --template=template0\`.`,
     )
   }
   if (found.is_standby)
-    throw new StartupError(`${name} is a standby, which cannot be written to; name the primary.`)
+    throw new StartupError(`${name} is a read-only standby; set DATABASE_URL to the primary.`)
   return found
 }
 
-/** Runs one transaction that starts with the migrations; until its end, servers that start on the database wait. @throws StartupError */
+/**
+ * Runs one transaction that starts with the migrations. Until it ends, other servers that start on the
+ * database wait. @throws StartupError
+ */
 export async function fillPostgres<T>(
   databaseUrl: string,
   run: (trx: Transaction<Tables>) => Promise<T>,
@@ -146,7 +163,7 @@ async function withMigrator<T>(
   }
 }
 
-/** Sorts text by bytes as SQLite does, in any database locale. */
+/** Sorts text by bytes like SQLite, in any database locale. */
 class BinaryTextDialect extends PostgresDialect {
   override createQueryCompiler() {
     return new BinaryTextCompiler()
@@ -168,12 +185,12 @@ function toStartupError(error: unknown, target: Target): unknown {
 function explain(error: Error, { server, database, user }: Target): string {
   const code = 'code' in error ? String(error.code) : ''
   if (code.startsWith('28'))
-    return `PostgreSQL at ${server} does not let ${user} use the database ${database} with the password in DATABASE_URL (${error.message}).`
+    return `PostgreSQL at ${server} denies ${user} access to the database ${database} with the password in DATABASE_URL (${error.message}).`
   if (code === '3D000')
-    return `PostgreSQL at ${server} has no database ${database}; make it with \`createdb\`, or name another in DATABASE_URL.`
+    return `PostgreSQL at ${server} has no database ${database}; create it with \`createdb\`, or set DATABASE_URL to another database.`
   if (code === '55P03')
-    return `The database ${database} at ${server} could not be brought up to date, because others were using it for a minute; try again.`
+    return `The database ${database} at ${server} could not be migrated, because other connections locked it for a minute; try again.`
   if (error instanceof DatabaseUnavailable)
-    return `The database ${database} at ${server} cannot be reached (${error.message}); start PostgreSQL there, or correct DATABASE_URL.`
-  return `The database ${database} at ${server} cannot be used (${error.message}).`
+    return `The database ${database} at ${server} is unreachable (${error.message}); start PostgreSQL there, or correct DATABASE_URL.`
+  return `The database ${database} at ${server} is not usable (${error.message}).`
 }

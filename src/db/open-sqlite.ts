@@ -2,6 +2,7 @@
 import { accessSync, constants } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
+import { systemClock } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { createPrivateFile } from '../lib/files.ts'
 import {
@@ -16,9 +17,9 @@ import type { Database, OpenedDatabase, Role } from './database.ts'
 import { acquireLock } from './lock.ts'
 import { applyMigrations, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
-import { assertSound, damaged, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
+import { assertSound, damaged, disableBlockingWaits, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
 
-/** `:memory:` opens a database that ends with the process. @throws StartupError when the database cannot be used. */
+/** `:memory:` opens a database that ends with the process. @throws StartupError if the database is not usable. */
 export async function openSqliteDatabase(dataDir: string, role: Role): Promise<OpenedDatabase> {
   if (dataDir === ':memory:') return openChecked(dataDir, 'server', () => {})
   if (role === 'command') {
@@ -43,7 +44,14 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
     if (wasLeftOpen) assertSound(connection, path)
     const db = toKysely(connection)
     await bringUpToDate(connection, db, path, role)
-    return { db, isOnlyServer: true, postgres: undefined, close: closeOnce(connection, db, release) }
+    disableBlockingWaits(connection)
+    return {
+      db,
+      isOnlyServer: true,
+      postgres: undefined,
+      clock: systemClock,
+      close: closeOnce(connection, db, release),
+    }
   } catch (error) {
     connection?.close()
     release()
@@ -51,7 +59,7 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
   }
 }
 
-/** SQLite opens a read-only file and fails only at the first write. */
+/** Checks up front, because SQLite opens a read-only file and fails only at the first write. */
 function assertUsable(path: string, role: Role): void {
   try {
     if (role === 'server') createPrivateFile(path)

@@ -2,7 +2,7 @@
 import { StartupError } from '../lib/errors.ts'
 import type { OpenedDatabase, OpenOptions } from './database.ts'
 
-/** @throws StartupError when the database cannot be used. */
+/** @throws StartupError if the database is not usable. */
 export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {
   const { dataDir, databaseUrl, role } = options
   if (databaseUrl === undefined) {
@@ -13,7 +13,10 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
   return openPostgresDatabase({ ...options, databaseUrl })
 }
 
-/** For a command that may run before the first server, and then creates the database. @throws StartupError */
+/**
+ * Opens the database for a command that may run before the first server start, and creates it if needed.
+ * @throws StartupError
+ */
 export async function openOrCreateDatabase(
   options: Pick<OpenOptions, 'dataDir' | 'databaseUrl'>,
 ): Promise<OpenedDatabase> {

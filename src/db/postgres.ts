@@ -1,4 +1,4 @@
-/** PostgreSQL connections with time-outs, and Kysely on top of them. */
+/** Creates PostgreSQL connections with timeouts, and Kysely on top of them. */
 import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
@@ -9,7 +9,7 @@ import type { Tables } from './tables.ts'
 const POOL_CONNECTIONS = 20
 const CONNECT_TIMEOUT_MS = 2_000
 const IDLE_CONNECTION_MS = 30_000
-/** Longer than `statement_timeout`: after it the server is not responding. */
+/** Longer than `statement_timeout`: a server that exceeds it is not responding. */
 const ANSWER_TIMEOUT_MS = 12_000
 
 const sessionSettings = {
@@ -19,10 +19,10 @@ const sessionSettings = {
   synchronous_commit: 'on',
 }
 
-/** Migrations may take long, and may wait for those of another server. */
+/** Migrations may take long and may wait for those of another server. */
 const migrationSettings = { lock_timeout: '60s', idle_in_transaction_session_timeout: '15s' }
 
-/** Returned as numbers, as in SQLite: counts and times (int8), and sums of them (numeric). */
+/** These types are returned as numbers, as in SQLite: counts and times (int8) and their sums (numeric). */
 const numberTypes: ReadonlySet<number> = new Set([types.builtins.INT8, types.builtins.NUMERIC])
 
 const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
@@ -32,7 +32,7 @@ export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse
   return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
 }
 
-/** @throws Error for a URL with a certificate that cannot be read. */
+/** @throws Error if a certificate that the URL names cannot be read. */
 export function toClientConfig(
   databaseUrl: string,
   settings: Readonly<Record<string, string>> = sessionSettings,
@@ -41,7 +41,7 @@ export function toClientConfig(
   const given = url.searchParams.get('options')
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   url.searchParams.set('options', [...(given === null ? [] : [given]), ...options].join(' '))
-  // pg does this anyway after a warning; `uselibpqcompat` selects the weaker meaning.
+  // pg already treats these modes as strict, but warns; `uselibpqcompat` selects the weaker meaning.
   const isStrict = /^(prefer|require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
   if (isStrict && !url.searchParams.has('uselibpqcompat')) url.searchParams.set('sslmode', 'verify-full')
   return {
@@ -71,10 +71,8 @@ export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn
 /** Without listeners, a lost connection would end the process. */
 function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
   pool.on('connect', (client) => client.on('error', () => {}))
-  // Not the error itself, which contains the connection settings.
-  pool.on('error', ({ message }) =>
-    log.warn({ reason: message }, 'an idle connection to the database was lost'),
-  )
+  // Does not log the error itself, which contains the connection settings.
+  pool.on('error', ({ message }) => log.warn({ reason: message }, 'lost an idle database connection'))
   return pool
 }
 
@@ -102,17 +100,17 @@ function toKyselyPool(pool: Pool): PostgresPool {
   }
 }
 
-/** No row contains U+0000, so a search for it must find nothing. The server rejects it in writes. */
+/** No row contains U+0000, so a search for it must find nothing. In writes, PostgreSQL rejects it. */
 function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
   if (!/^(select|delete)/.test(text)) return [...parameters]
   return parameters.map((value) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value))
 }
 
-/** Does not reuse a failed connection, because a late response could be taken for the next one's. */
+/** Never reuses a failed connection, because a late response could be mistaken for that of the next statement. */
 function toKyselyClient(client: PoolClient, probe: LivenessProbe): PostgresPoolClient {
   let isBroken = false
   async function query(text: string, parameters: readonly unknown[]) {
-    // Nothing remains to be rolled back, and the caller has the error.
+    // Nothing remains to be rolled back, and the caller already has the error.
     if (isBroken && text === 'rollback') return { command: 'SELECT' as const, rowCount: 0, rows: [] }
     const endProbe = probe(client)
     try {
@@ -129,27 +127,30 @@ function toKyselyClient(client: PoolClient, probe: LivenessProbe): PostgresPoolC
 
 export const DATABASE_AWAY = 'DATABASE_AWAY'
 
-/** The server does not respond, or no connection was free in time. */
+/** Reports that the server does not respond, or that no connection became free in time. */
 export class DatabaseUnavailable extends Error {
   override readonly name = 'DatabaseUnavailable'
   readonly code = DATABASE_AWAY
 }
 
-/** The server is stopping or became read-only, so the connection is useless. */
+/** The server is stopping or has become read-only, so the connection is useless. */
 const endingCodes: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03'])
 
 function isFromServer(error: unknown): boolean {
   return error instanceof DatabaseError && !endingCodes.has(error.code ?? '')
 }
 
-/** Makes an error safe for the log: server errors lose `detail`, which quotes rows; others except our bugs become `DatabaseUnavailable`. */
+/**
+ * Makes an error safe to log. Server errors lose `detail`, which quotes rows; all others except our own
+ * bugs become `DatabaseUnavailable`.
+ */
 export function toDatabaseError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
     for (const field of ['detail', 'where', 'internalQuery', 'hint'] as const) delete error[field]
     return error
   }
   if (!(error instanceof Error) || error instanceof TypeError) return error
-  // Many of these errors contain the connection with its settings.
+  // Many of these errors contain the connection and its settings.
   const { code } = error as NodeJS.ErrnoException
   const reason =
     code === undefined || error.message.includes(code) ? error.message : `${code} ${error.message}`
@@ -158,10 +159,13 @@ export function toDatabaseError(error: unknown): unknown {
 
 const SLOW_AFTER_MS = 2_000
 
-/** Closes the connection if the statement takes long and no new connection can be made. The returned function ends this. */
+/**
+ * Closes the connection if the statement takes long and no new connection can be opened. Call the returned
+ * function to stop.
+ */
 type LivenessProbe = (client: PoolClient) => () => void
 
-/** Makes one probe at a time for all statements. */
+/** Runs one probe at a time for all statements. */
 function createLivenessProbe(config: ClientConfig): LivenessProbe {
   let asking: Promise<boolean> | undefined
 
@@ -175,7 +179,7 @@ function createLivenessProbe(config: ClientConfig): LivenessProbe {
   return (client) => {
     let isOver = false
     const timer = setTimeout(async () => {
-      // While a statement runs, this does not wait for the server.
+      // Does not wait for the server, because a statement is still running.
       if (!(await isAlive()) && !isOver) await (client as unknown as Client).end()
     }, SLOW_AFTER_MS).unref()
     return () => {
@@ -198,7 +202,10 @@ async function canConnect(config: ClientConfig): Promise<boolean> {
   }
 }
 
-/** Ends the connection on a malformed message. pg parses in the `data` event, where an exception would end the process. */
+/**
+ * Ends the connection on a malformed message. pg parses in the `data` event, where an exception would crash
+ * the process.
+ */
 class GuardedSocket extends Socket {
   override emit(event: string | symbol, ...args: unknown[]): boolean {
     if (event !== 'data') return super.emit(event, ...args)

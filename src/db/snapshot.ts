@@ -10,7 +10,7 @@ import { migrations } from './migrations/index.ts'
 import { assertSound, damaged, openSqlite, toKysely } from './sqlite.ts'
 import type { Tables } from './tables.ts'
 
-/** 16 MiB, after which other tasks of this process run. */
+/** 16 MiB, after which other tasks of this process can run. */
 const PAGES_PER_STEP = 4_096
 
 export interface SnapshotSource {
@@ -19,13 +19,16 @@ export interface SnapshotSource {
   /** Starts a read transaction. Writers continue, and the log grows until `release`. */
   pin(): void
   release(): void
-  /** As `pin`, and blocks all writers until `run` ends. */
+  /** Pins like `pin` and blocks all writers until `run` ends. */
   pinAlone(run: () => Promise<void>): Promise<void>
   copyTo(path: string): Promise<void>
   close(): void
 }
 
-/** A server may be running, and the schema may be old. @throws StartupError when the database is missing or from a newer version. */
+/**
+ * Works while a server is running and with an old schema. @throws StartupError if the database is missing
+ * or from a newer version.
+ */
 export async function openSnapshotSource(dataDir: string): Promise<SnapshotSource> {
   await assertDatabaseExists(dataDir)
   const path = join(dataDir, databaseName)
@@ -60,13 +63,16 @@ export interface CheckedCopy {
   close(): void
 }
 
-/** Checks all pages and references of a database file. @throws StartupError when it is damaged or from a newer version. */
+/**
+ * Checks all pages and references of a database file. @throws StartupError if it is damaged or from a newer
+ * version.
+ */
 export async function openCheckedCopy(path: string): Promise<CheckedCopy> {
   const { connection, db, schema } = await openAny(path)
   try {
     assertSound(connection, path)
     const [orphan] = connection.pragma('foreign_key_check') as unknown[]
-    if (orphan !== undefined) throw damaged(path, `a reference that leads nowhere: ${JSON.stringify(orphan)}`)
+    if (orphan !== undefined) throw damaged(path, `a broken reference: ${JSON.stringify(orphan)}`)
     return { db, schema, close: () => void connection.close() }
   } catch (error) {
     connection.close()
@@ -82,7 +88,7 @@ async function openAny(path: string) {
     const pending = await listPendingMigrations(db, migrations)
     const applied = Object.keys(migrations).filter((name) => !pending.includes(name))
     const schema = applied.sort().at(-1)
-    if (schema === undefined) throw new StartupError(`The database ${path} has no tables of Parley's.`)
+    if (schema === undefined) throw new StartupError(`The database ${path} contains no Parley tables.`)
     return { connection, db, schema }
   } catch (error) {
     connection?.close()

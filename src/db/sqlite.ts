@@ -1,31 +1,31 @@
-/** SQLite connections with durability settings, and Kysely on top of them. */
+/** Opens SQLite connections with durability settings, and Kysely on top of them. */
 import { statSync } from 'node:fs'
 import Sqlite, { type Database as SqliteDatabase, type Statement } from 'better-sqlite3'
-import { Kysely, SqliteDialect } from 'kysely'
+import { Kysely } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { StartupError } from '../lib/errors.ts'
+import { LOCK_PATIENCE_MS, PatientSqliteDialect } from './sqlite-driver.ts'
 import type { Tables } from './tables.ts'
 
 const OLDEST_SQLITE = '3.51.3'
-const BUSY_TIMEOUT_MS = 5_000
-/** Enough for 100,000 agents, which take 100 MB. */
+/** Enough for 100,000 agents, which use 100 MB. */
 const CACHE_KIB = 128 * 1024
 const JOURNAL_SIZE_LIMIT_BYTES = 67_108_864
-/** Bounded, because `in (?, ?, …)` gives a new statement for every list length. */
+/** Limited, because `in (?, ?, …)` creates a new statement for every list length. */
 const STATEMENTS_KEPT = 500
 
-/** @throws StartupError when SQLite is too old, or the file system does not support its log. */
+/** @throws StartupError if SQLite is too old or the file system does not support its write-ahead log. */
 export function openSqlite(path: string): SqliteDatabase {
-  const connection = new Sqlite(path, { timeout: BUSY_TIMEOUT_MS, fileMustExist: path !== ':memory:' })
+  const connection = new Sqlite(path, { timeout: LOCK_PATIENCE_MS, fileMustExist: path !== ':memory:' })
   try {
     assertSqliteVersion(String(connection.prepare('select sqlite_version()').pluck().get()))
     const journalMode = connection.pragma('journal_mode = WAL', { simple: true })
     if (path !== ':memory:' && journalMode !== 'wal')
       throw new StartupError(
-        `The database ${path} must lie on a local disk: SQLite cannot keep its log there.`,
+        `The database ${path} must be on a local disk: this file system does not support SQLite's write-ahead log.`,
       )
     connection.pragma('synchronous = FULL')
-    connection.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    connection.pragma(`busy_timeout = ${LOCK_PATIENCE_MS}`)
     connection.pragma('foreign_keys = ON')
     connection.pragma('trusted_schema = OFF')
     connection.pragma('wal_autocheckpoint = 1000')
@@ -38,13 +38,16 @@ export function openSqlite(path: string): SqliteDatabase {
   }
 }
 
-/** @throws StartupError for versions with known faults in write-ahead logging. */
+/** @throws StartupError for versions with known write-ahead log bugs. */
 export function assertSqliteVersion(version: string): void {
   if (rankOf(version) >= rankOf(OLDEST_SQLITE)) return
-  throw new StartupError(`SQLite ${version} is too old: ${OLDEST_SQLITE} is needed.`)
+  throw new StartupError(`SQLite ${version} is too old: version ${OLDEST_SQLITE} or newer is required.`)
 }
 
-/** 3.51.3 gives 3051003, as in SQLite. Comparing strings would load a collation, which takes longer than opening a database. */
+/**
+ * Turns 3.51.3 into 3051003, as SQLite does. Comparing strings would load a collation, which takes longer
+ * than opening a database.
+ */
 function rankOf(version: string): number {
   return version.split('.').reduce((rank, part) => rank * 1000 + Number(part), 0)
 }
@@ -54,7 +57,7 @@ export function hasLeftoverLog(path: string): boolean {
   return log !== undefined && log.size > 0
 }
 
-/** @throws StartupError when the database is damaged. */
+/** @throws StartupError if the database is damaged. */
 export function assertSound(connection: SqliteDatabase, path: string): void {
   const finding = connection.pragma('quick_check(1)', { simple: true })
   if (finding !== 'ok') throw damaged(path, String(finding).replace(/\s+/g, ' '))
@@ -64,11 +67,20 @@ export function damaged(path: string, finding: string): StartupError {
   return new StartupError(`The database ${path} is damaged (${finding}); restore it from a backup.`)
 }
 
+/**
+ * Makes a busy statement fail at once instead of blocking the process. The driver of `toKysely` waits for the
+ * lock; direct use of the connection does not.
+ */
+export function disableBlockingWaits(connection: SqliteDatabase): void {
+  connection.pragma('busy_timeout = 0')
+}
+
 /** Keeps statements prepared, which halves the cost of a lookup. */
-export function toKysely(connection: SqliteDatabase): Kysely<Tables> {
+export function toKysely(connection: SqliteDatabase, patienceMs = LOCK_PATIENCE_MS): Kysely<Tables> {
   const statements = new LRUCache<string, Statement<unknown[]>>({ max: STATEMENTS_KEPT })
   const prepare = (text: string) => {
-    // SQLite rolls back by itself after some errors, such as a full disk. A second rollback would fail and hide the cause.
+    // SQLite rolls back automatically after some errors, such as a full disk. A second rollback would fail
+    // and hide the cause.
     const isOver = text === 'rollback' && !connection.inTransaction
     // A transaction that starts with a read could fail at its first write without waiting for the lock.
     const sql = isOver ? 'select null where false' : text === 'begin' ? 'begin immediate' : text
@@ -80,5 +92,5 @@ export function toKysely(connection: SqliteDatabase): Kysely<Tables> {
     return statement
   }
   const database = { prepare, close: () => connection.close() }
-  return new Kysely({ dialect: new SqliteDialect({ database }) })
+  return new Kysely({ dialect: new PatientSqliteDialect({ database }, connection, patienceMs) })
 }

@@ -1,49 +1,49 @@
-/** The tables. Booleans are 0 or 1, times are Unix seconds, JSON is text, in both databases. */
+/** Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
 
 export interface ParentKeyTable {
-  /** The key's public part, 12 base62 characters; identifies the tenant. */
+  /** The key's public part, 12 base62 characters. It identifies the tenant. */
   id: string
   name: string
   hint: string
   created_at: number
   rotated_at: number | null
   revoked_at: number | null
-  /** Up to a minute late; null if the key was never used. */
+  /** Up to a minute out of date; null if the key was never used. */
   last_used_at: number | null
   /** Null for an unclaimed key. */
   user_id: string | null
-  /** Created automatically for its user, and revoked when the user claims another key. */
+  /** True for a key that was created automatically for its user; it is revoked when the user claims another key. */
   is_automatic: Generated<number>
 }
 
 export interface UserTable {
   id: string
-  /** The identity, in lower case and NFC. */
+  /** The user's email address, in lower case and NFC. */
   email: string
   name: string
   username: string | null
   groups: string
-  /** The tenant the user works in; null while both are being created. */
+  /** The tenant that the user works with; null while both are being created. */
   active_key_id: string | null
   created_at: number
-  /** Up to a minute late. */
+  /** Up to a minute out of date. */
   last_seen_at: number
 }
 
-/** A secret that is valid once until it expires. */
+/** A secret that can be used once until it expires. */
 export interface SecretTable {
   digest: string
   expires_at: number
 }
 
-/** A valid credential; a rotated key has two rows while both secrets are valid. */
+/** A valid credential. A rotated key has two rows while both secrets are valid. */
 export interface CredentialTable {
   digest: string
   kind: 'parent' | 'agent'
   parent_key_id: string
   agent_id: string | null
-  /** The secret stops working at this second; null while it is the current one. */
+  /** The Unix second at which the secret stops working; null for the current secret. */
   valid_until: number | null
   created_at: number
 }
@@ -56,14 +56,14 @@ export interface AgentTable {
   source: string
   format: 'yaml' | 'markdown'
   key_id: string
-  /** The agent key, sealed with the installation's secret, because lists return it. */
+  /** The agent key, encrypted with the installation's secret, because lists return it. */
   key_sealed: string
   key_hint: string
   /** Unique microseconds since the epoch, which order agents by creation. */
   position: number
   created_at: number
   updated_at: number
-  /** JSON, as in `src/models/policy.ts`; null without a policy. */
+  /** JSON as defined in `src/models/policy.ts`; null without a policy. */
   model_policy: string | null
   model_policy_updated_at: number | null
 }
@@ -74,9 +74,9 @@ export interface AgentVersionTable
 }
 
 export interface UsageCallTable {
-  /** Sortable: starts with the 15-digit milliseconds since the epoch at which the call began. */
+  /** Sortable: starts with the 15-digit time in Unix milliseconds at which the call began. */
   id: string
-  /** The request id of the response; not unique, because clients may send their own. */
+  /** The request id of the response. It is not unique, because clients may send their own. */
   request_id: string
   parent_key_id: string
   agent_id: string
@@ -93,7 +93,7 @@ export interface UsageCallTable {
   created_at: number
 }
 
-/** The totals of the calls that began on one day (UTC); never deleted. */
+/** The totals of the calls that began on one day (UTC). They are never deleted. */
 export interface UsageDayTable {
   parent_key_id: string
   day: string
@@ -105,7 +105,7 @@ export interface UsageDayTable {
   prompt_tokens: number
   completion_tokens: number
   estimated: number
-  /** JSON: calls by bucket of `src/usage/histogram.ts`. */
+  /** JSON: the number of calls per bucket of `src/usage/histogram.ts`. */
   latency_histogram: string
   first_byte_histogram: string
 }
@@ -132,7 +132,7 @@ export interface BudgetReservationTable extends BudgetKey {
   id: string
   starts_on: string
   tokens: number
-  /** Reservations are void afterwards, because their process must have stopped. */
+  /** Unix seconds after which the reservation is void, because its process must have stopped. */
   expires_at: number
 }
 
@@ -149,38 +149,38 @@ export interface FileTable {
   expires_at: number | null
 }
 
-/** An artifact in any state: a reserved id, an active upload or its result; the blob store has the bytes. */
+/** An artifact in any state: a reserved id, an active upload or its result. The blob store has the bytes. */
 export interface ArtifactTable {
-  /** A lower-case UUID from the client or the server, unique over all tenants. */
+  /** A lowercase UUID from the client or the server, unique across all tenants. */
   id: string
   parent_key_id: string
-  /** The random last part of the upload's address; null for a reserved id. */
+  /** The random last segment of the upload's URL; null for a reserved id. */
   segment: string | null
   state: 'unknown' | 'uploading' | 'processing' | 'ready'
   kind: 'video' | 'project' | 'captions' | 'thumbnail' | null
-  /** The id of the artifact it belongs to, which may not exist. */
+  /** The id of the artifact that it belongs to, which may not exist. */
   related_to: string | null
   name: string | null
   filename: string | null
-  /** The media type sent by the client, which cannot be trusted. */
+  /** The media type that the client sent, which cannot be trusted. */
   filetype: string | null
   /** SHA-256 of the whole upload in hexadecimal, as announced by the client. */
   checksum: string | null
   metadata: string | null
   size_bytes: number | null
-  /** Durable bytes, from which a client may resume. */
+  /** Number of durable bytes, from which a client may resume. */
   received_bytes: Generated<number>
-  /** Bytes that count against the tenant's quota. */
+  /** Number of bytes that count against the tenant's quota. */
   kept_bytes: Generated<number>
-  /** The UUID of the uploaded bytes, in the resumable blobs and then in the store; null for a reserved id. */
+  /** The UUID of the uploaded bytes, first in the resumable blobs and then in the store; null for a reserved id. */
   blob: string | null
-  /** The number of leases so far. Each write names the number of its lease and fails if there is a newer one. */
+  /** The number of leases so far. Each write states its lease's number and fails if there is a newer lease. */
   fence: Generated<number>
   lease_until: number | null
-  /** The blob that is served, possibly the original; null until `ready`. */
+  /** The served blob, which may be the original; null until `ready`. */
   served_blob: string | null
   served_bytes: number | null
-  /** The intended type of the served bytes, then the detected one; both null until `ready`. */
+  /** The expected media type of the served bytes, followed by the detected one; both null until `ready`. */
   media_type: string | null
   sniffed_type: string | null
   poster_blob: string | null
@@ -192,32 +192,32 @@ export interface ArtifactTable {
   outcome: string | null
   created_at: number
   finished_at: number | null
-  /** When an unfinished upload or a reserved id expires; null for a complete upload. */
+  /** Unix seconds at which an unfinished upload or a reserved id expires; null for a complete upload. */
   expires_at: number | null
 }
 
-/** Remaining work of a complete upload; deleted when it is done, and with the artifact. */
+/** Remaining work of a complete upload. Deleted when it is done, and with the artifact. */
 export interface JobTable {
-  /** `convert` makes the artifact ready, `hook` calls the host's handler. */
+  /** `convert` makes the artifact ready; `hook` calls the host's handler. */
   kind: 'convert' | 'hook'
   /** The upload's `blob`, which is also the event id for the host. */
   blob: string
   fence: Generated<number>
-  /** Whether a runner holds the lease, which expires at `next_at`. */
+  /** True while a runner holds the lease, which expires at `next_at`. */
   is_taken: Generated<number>
   refusals: Generated<number>
-  /** How often it failed for another reason, such as the end of the process. */
+  /** Number of failures for other reasons, such as a crash of the process. */
   failures: Generated<number>
   next_at: number
 }
 
-/** An action and its actor; never deleted, not even with its target. */
+/** An action and its actor. Never deleted, even if its target is. */
 export interface AuditEventTable {
   /** Sortable: starts with microseconds since the epoch in base 36. */
   id: string
   created_at: number
   actor_kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
-  /** The key's public id, the user's email, the token's artifact, or the system user of a command. */
+  /** The key's public id, the user's email, the token's artifact, or the system user who ran a command. */
   actor: string
   /** One of `auditActions` in `src/identity/audit.ts`. */
   action: string
@@ -239,7 +239,7 @@ interface InstallationTable {
   secret_key_id: Generated<string | null>
 }
 
-/** Requests counted against one limit in a minute. This table and the next two are used only with PostgreSQL. */
+/** Requests counted against one limit in one minute. This table and the next two are used only with PostgreSQL. */
 interface RateWindowTable {
   key: string
   count: number
@@ -248,7 +248,7 @@ interface RateWindowTable {
 
 interface StreamSlotTable {
   key: string
-  /** JSON: the number of streams of each replica, by its id. */
+  /** JSON: the number of open streams per replica id. */
   open: string
 }
 
@@ -280,7 +280,7 @@ export interface Tables {
   replicas: ReplicaTable
 }
 
-/** The module that alone reads and writes each table; `scripts/check-structure.ts` enforces it. */
+/** The only module that reads and writes each table; `scripts/check-structure.ts` enforces it. */
 export const tableOwners = {
   parent_keys: 'identity',
   credentials: 'identity',

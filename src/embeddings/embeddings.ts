@@ -1,4 +1,4 @@
-/** Turns texts into vectors; the provider's own bytes are forwarded where nothing changes. */
+/** Turns texts into vectors. Forwards the provider's bytes unchanged where possible. */
 
 import type { Dependencies } from '../chat/dependencies.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -10,7 +10,7 @@ import { Attempts, Deadline } from '../providers/retry.ts'
 import { type EmbeddedList, toWantedList } from './list.ts'
 import { countInputs, type EmbeddingsRequest } from './schema.ts'
 
-/** Records the usage however the call ends. @throws ServiceError */
+/** Creates embeddings and records the usage, even if the call fails. @throws ServiceError */
 export async function createEmbeddings(
   context: CallContext<Caller, Dependencies>,
   request: EmbeddingsRequest,
@@ -48,16 +48,15 @@ function toUsage(tokens: number): Usage {
 }
 
 async function embed(
-  { config }: Pick<Dependencies, 'config'>,
+  { config, clock }: Pick<Dependencies, 'config' | 'clock'>,
   attempts: Attempts,
   request: EmbeddingsRequest,
   client: AbortSignal,
 ): Promise<EmbeddedList> {
   const { backendTotalMs } = config.timings
-  const deadline = new Deadline(client, backendTotalMs, backendTotalMs)
-  const { signal } = deadline
+  const deadline = new Deadline(clock, client, { firstEventMs: backendTotalMs, totalMs: backendTotalMs })
   try {
-    return await attempts.run(signal, async ({ backend, model }, span) => {
+    return await attempts.run(deadline, async ({ backend, model }, span, signal) => {
       const body = { ...request, model }
       const pieces = await backend.embed({ body, signal, trace: span?.headers })
       const list = toWantedList(pieces, {
@@ -80,8 +79,15 @@ function getDefaultModel({ models }: Pick<Dependencies, 'models'>): string {
   const model = models.defaultEmbeddingModel()
   if (model !== undefined) return model
   throw models.list().length === 0
-    ? new ServiceError('service_unavailable', 'No backend has said yet which models it has.')
-    : new ServiceError('model_not_found', 'No backend lists an embedding model; name one.', {
-        param: 'model',
-      })
+    ? new ServiceError(
+        'service_unavailable',
+        'No model provider has reported its models yet; try again later.',
+      )
+    : new ServiceError(
+        'model_not_found',
+        'model: is required, because no provider lists an embedding model',
+        {
+          param: 'model',
+        },
+      )
 }

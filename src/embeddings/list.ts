@@ -1,9 +1,11 @@
-/** Checks that a provider's embedding list is what the client asked for, and normalizes one that is not. */
-import { isJsonObject, type JsonObject, parseJson } from '../lib/formats/json.ts'
+/** Checks that a provider's embedding list matches the request, and normalizes a list that does not. */
+import { depthOf, isJsonObject, type JsonObject, parseJson, toCount } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import { encodeVector } from '../providers/render-answer.ts'
 import { type Encoding, readOutline } from './outline.ts'
 import type { EmbeddingsUsage } from './schema.ts'
+
+const MAX_DEPTH = 64
 
 interface WantedList {
   readonly count: number
@@ -16,7 +18,10 @@ export interface EmbeddedList {
   readonly tokens: number | undefined
 }
 
-/** The same bytes where nothing changes. @throws BackendFailure `protocol` when it is not a list, or lacks a vector for an input. */
+/**
+ * Returns the same bytes if nothing changes. @throws BackendFailure `protocol` if it is not a list or lacks
+ * a vector for an input.
+ */
 export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList): EmbeddedList {
   const outline = readOutline(pieces, wanted.encoding)
   if (isWhole(outline, wanted)) return { pieces, tokens: outline.usage.prompt_tokens }
@@ -34,8 +39,8 @@ function isWhole(
   const { data, usage } = outline
   return (
     isJsonObject(usage) &&
-    Number.isInteger(usage.prompt_tokens) &&
-    Number.isInteger(usage.total_tokens) &&
+    countIn(usage, 'prompt_tokens') !== undefined &&
+    countIn(usage, 'total_tokens') !== undefined &&
     Array.isArray(data) &&
     data.length === count &&
     data.every(
@@ -53,6 +58,8 @@ function normalizeList(sent: JsonObject, { count, encoding, model }: WantedList)
   if (!Array.isArray(data) || !data.every(isJsonObject)) throw invalid('data is not a list of objects')
   if (data.length !== count) throw invalid(`${data.length} vectors for ${count} inputs`)
   const isNumbered = data.every(({ index }) => Number.isInteger(index))
+  if (isNumbered && new Set(data.map(({ index }) => index)).size !== count)
+    throw invalid('several vectors have the same index')
   const ordered = isNumbered ? data.toSorted((a, b) => Number(a.index) - Number(b.index)) : data
   return {
     ...sent,
@@ -74,25 +81,28 @@ function toUsage(sent: JsonObject): EmbeddingsUsage {
 }
 
 function countIn(usage: JsonObject, field: string): number | undefined {
-  return Number.isSafeInteger(usage[field]) ? (usage[field] as number) : undefined
+  return toCount(usage[field], 0)
 }
 
 function toEncoding(sent: unknown, encoding: Encoding): number[] | string {
   const numbers = typeof sent === 'string' ? decodeVector(sent) : sent
-  if (!Array.isArray(numbers) || !numbers.every(Number.isFinite)) throw invalid('a vector is none')
+  if (!Array.isArray(numbers) || !numbers.every(Number.isFinite))
+    throw invalid('a vector is not a list of numbers')
   return encoding === 'float' ? numbers : encodeVector(numbers)
 }
 
 function decodeVector(text: string): number[] | undefined {
   const encoded = Buffer.from(text, 'base64')
-  // Decoding skips characters that are not base64.
+  // Decoding skips characters that are not Base64.
   if (encoded.length % 4 !== 0 || encoded.toString('base64') !== text) return undefined
   return Array.from({ length: encoded.length / 4 }, (_, place) => encoded.readFloatLE(4 * place))
 }
 
 function parseList(bytes: Buffer): JsonObject {
+  // Rendering the list again is recursive.
+  if (depthOf(bytes) > MAX_DEPTH) throw invalid(`the response has more than ${MAX_DEPTH} levels of nesting`)
   const value = parseJson(bytes.toString('utf8'))
-  if (!isJsonObject(value)) throw invalid('the answer is not a JSON object')
+  if (!isJsonObject(value)) throw invalid('the response is not a JSON object')
   return value
 }
 

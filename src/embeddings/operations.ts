@@ -1,4 +1,4 @@
-/** The embeddings operation. */
+/** Defines the embeddings operation. */
 
 import type { Dependencies } from '../chat/dependencies.ts'
 import { operationsOf } from '../operations/operation.ts'
@@ -12,12 +12,12 @@ export const embeddingsOperations = {
     http: { method: 'POST', path: '/v1/embeddings' },
     request: { maxBodyBytes: ({ limits }) => limits.maxBodyBytes, maxJsonValues: MAX_EMBEDDINGS_VALUES },
     docs: {
-      summary: 'Turn texts into vectors',
+      summary: 'Create embeddings of texts',
       failures: {
-        404: 'There is no such model.',
-        502: 'The backend refused.',
-        503: 'The backend cannot be reached.',
-        504: 'The backend was too slow.',
+        404: 'The model does not exist.',
+        502: 'The model provider rejected the request or returned an invalid response.',
+        503: 'The model provider is unavailable.',
+        504: 'The model provider did not respond in time.',
       },
     },
     input: EmbeddingsRequest,

@@ -1,4 +1,4 @@
-/** Schemas of embeddings: the request and the list of vectors. */
+/** Defines the schemas of embedding requests and responses. */
 import { z } from 'zod'
 import { label, longText, modelId } from '../lib/schema-bounds.ts'
 
@@ -7,7 +7,7 @@ const MAX_INPUT_BYTES = 2 * 1024 * 1024
 const BYTES_PER_TOKEN = 4
 
 const MAX_TOKENS = MAX_INPUT_BYTES / BYTES_PER_TOKEN
-/** All tokens that there may be, in their arrays, and the rest of a request. */
+/** Enough for all tokens in their arrays and the rest of a request. */
 export const MAX_EMBEDDINGS_VALUES = 600_000
 
 const text = longText().min(1)
@@ -15,21 +15,26 @@ const tokens = z.array(z.int().min(0)).min(1).max(MAX_TOKENS)
 
 const input = z
   .union([text, z.array(text).min(1).max(MAX_INPUTS), tokens, z.array(tokens).min(1).max(MAX_INPUTS)], {
-    error: 'must be a text or an array of texts, tokens or token arrays, none of them empty',
+    error: 'must be a string, or an array of strings, tokens or token arrays; none may be empty',
   })
-  .meta({ description: 'One text or token array, or up to 2048 of them; 2 MiB in all.' })
+  .meta({ description: 'One text or token array, or up to 2048 of them; at most 2 MiB in total.' })
 
-/** Checks what the service uses or must limit; other fields pass through. */
+/** Checks the fields that the service uses or must limit; other fields pass through. */
 export const EmbeddingsRequest = z
   .looseObject({
     model: modelId().nullish(),
-    // The limits come first, so that no item of a long list is checked and no wrong token is reported once per branch.
+    // Checks the limits first, so that no item of a too long list is checked and no invalid token is
+    // reported once per branch.
     input: z.preprocess((value, context) => {
       const message = findExcess(value)
       const wrongToken = message === undefined ? findWrongToken(value) : undefined
       if (message !== undefined) context.addIssue(message)
       else if (wrongToken !== undefined)
-        context.addIssue({ code: 'custom', path: wrongToken, message: 'must be a whole number, 0 or more' })
+        context.addIssue({
+          code: 'custom',
+          path: wrongToken,
+          message: 'must be a whole number of at least 0',
+        })
       else return value
       return z.NEVER
     }, input),
@@ -42,13 +47,13 @@ export type EmbeddingsRequest = z.infer<typeof EmbeddingsRequest>
 
 function findExcess(value: unknown): string | undefined {
   const items: readonly unknown[] = Array.isArray(value) ? value : [value]
-  if (items.length > MAX_INPUTS) return `has more than ${MAX_INPUTS} items`
+  if (items.length > MAX_INPUTS) return `must have at most ${MAX_INPUTS} items`
   let sizeBytes = 0
   for (const item of items) {
     if (typeof item === 'string') sizeBytes += Buffer.byteLength(item)
     else sizeBytes += BYTES_PER_TOKEN * (Array.isArray(item) ? item.length : 1)
   }
-  return sizeBytes > MAX_INPUT_BYTES ? `is larger than ${MAX_INPUT_BYTES} bytes` : undefined
+  return sizeBytes > MAX_INPUT_BYTES ? `must be at most ${MAX_INPUT_BYTES} bytes` : undefined
 }
 
 function findWrongToken(value: unknown): [item: number, token: number] | undefined {
@@ -61,7 +66,7 @@ function findWrongToken(value: unknown): [item: number, token: number] | undefin
   return undefined
 }
 
-/** How many vectors an input asks for. An array of numbers is one text in tokens. */
+/** Returns the number of vectors that an input requests. An array of numbers is one text in tokens. */
 export function countInputs(given: EmbeddingsRequest['input']): number {
   return typeof given === 'string' || typeof given[0] === 'number' ? 1 : given.length
 }
@@ -78,9 +83,10 @@ export const EmbeddingList = z
       z.looseObject({
         object: z.literal('embedding'),
         index: z.int(),
-        embedding: z
-          .union([z.array(z.number()), z.base64()])
-          .meta({ description: 'Numbers, or with `encoding_format: base64` little-endian float32.' }),
+        embedding: z.union([z.array(z.number()), z.base64()]).meta({
+          description:
+            'An array of numbers; with `encoding_format: base64`, little-endian float32 values in Base64.',
+        }),
       }),
     ),
     model: z.string(),

@@ -1,4 +1,4 @@
-/** What the files module needs from lower layers. */
+/** Declares the lower-layer services that the files module needs. */
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** What an owner can do with files: upload, list, read, download and delete them. */
+/** Uploads, lists, reads, downloads and deletes the files of an owner. */
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertTenantLives } from '../identity/keys.ts'
@@ -25,7 +25,10 @@ export { listOwnedBlobs as listFileBlobs, moveFiles } from './store.ts'
 
 type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
 
-/** @throws ServiceError `storage_full`, `too_large`, `invalid_api_key` when the tenant's key was revoked during the upload. */
+/**
+ * @throws ServiceError `storage_full`, `too_large`; `invalid_api_key` if the tenant's key was revoked
+ * during the upload.
+ */
 export async function createFile(
   deps: FileDeps & Pick<Dependencies, 'quota' | 'random' | 'nextPosition'>,
   tenantId: string,
@@ -61,7 +64,7 @@ export async function createFile(
   return row
 }
 
-/** @throws ServiceError `invalid_value` when `after` is not a file id. */
+/** @throws ServiceError `invalid_value` if `after` is not a file id. */
 export async function listFiles(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
@@ -98,7 +101,7 @@ export async function downloadFile(deps: FileDeps, tenantId: string, id: string)
       try {
         return await deps.fileBlobs.open(blob, range ?? wholeOf(size_bytes))
       } catch (error) {
-        // Throws `not_found` if the file was deleted since; otherwise the bytes were lost.
+        // Throws `not_found` if the file has just been deleted; otherwise the bytes are lost.
         await getFile(deps, tenantId, id)
         throw error
       }
@@ -117,12 +120,12 @@ export async function deleteFile(
     const row = await getFile({ ...deps, db: trx }, tenantId, id)
     if (!(await deleteFileRow(trx, tenantId, id))) throw fileNotFound()
     const target = { kind: 'file', id } as const
-    // Without the file name: the audit log is permanent, and the owner wants the name gone.
+    // Omits the file name: the audit log is permanent, but the owner wants the name deleted.
     const details = { purpose: row.purpose, bytes: row.size_bytes }
     await recordAudit({ ...deps, db: trx }, actor, { action: 'file.delete', target, tenantId, details })
     return row
   })
-  // Deleted after the row: the sweeper finds bytes without a row, but a row without bytes would be a broken file.
+  // Deletes the bytes after the row: the sweeper finds bytes without a row, but a row without bytes is a broken file.
   await removeBytes(deps, blob)
 }
 
@@ -130,14 +133,14 @@ export async function deleteFile(
 async function removeBytes({ fileBlobs, log }: FileDeps, blob: string): Promise<void> {
   await fileBlobs
     .delete(blob)
-    .catch((err) => log.warn({ err, blob }, 'the bytes of a file could not be deleted yet'))
+    .catch((err) => log.warn({ err, blob }, 'failed to delete the bytes of a file; the sweeper will retry'))
 }
 
 function fileNotFound(): ServiceError {
-  return new ServiceError('not_found', 'There is no such file.')
+  return new ServiceError('not_found', 'File not found.')
 }
 
-/** Starts with the list position, so that a list can continue after a deleted file. */
+/** Starts the id with the list position, so that a list can continue after a deleted file. */
 function newFileId(position: number, random: Dependencies['random']): string {
   return newId(`file-${position.toString(36).padStart(11, '0')}`, 16, random)
 }
@@ -145,7 +148,7 @@ function newFileId(position: number, random: Dependencies['random']): string {
 function positionOf(id: string): number {
   const [, digits] = /^file-([0-9a-z]{11})[0-9A-Za-z]{16}$/.exec(id) ?? []
   if (digits === undefined)
-    throw new ServiceError('invalid_value', `after: '${id}' is no file id`, { param: 'after' })
+    throw new ServiceError('invalid_value', `after: must be a file id (got '${id}')`, { param: 'after' })
   return Number.parseInt(digits, 36)
 }
 
@@ -161,8 +164,8 @@ export function createFileSweeper({ db, clock, fileBlobs, log }: FileDeps): Swee
     what: 'files',
     places: listFilePlaces(db, fileBlobs),
     blobs: fileBlobs,
-    async deleteExpired(limit) {
-      const blobs = await deleteExpiredRows(db, unixSeconds(clock), limit)
+    async deleteExpired(limit, nowMs) {
+      const blobs = await deleteExpiredRows(db, Math.floor(nowMs / 1000), limit)
       for (const blob of blobs) await fileBlobs.delete(blob)
       return blobs.length
     },

@@ -1,4 +1,4 @@
-/** The operations on files. Upload and download exist only in the REST API. */
+/** Defines the operations on files. Upload and download exist only in the REST API. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
@@ -15,7 +15,7 @@ import {
   renderFileList,
 } from './schema.ts'
 
-const notFound = { 404: 'There is no such file.' }
+const notFound = { 404: 'The file does not exist.' }
 
 const { query, mutation } = operationsOf<Dependencies>()('Files', { callers: ['parent'] })
 
@@ -32,8 +32,8 @@ export const filesOperations = {
     docs: {
       summary: 'Upload a file',
       failures: {
-        413: 'The file is too large, or the key may not keep so much (`storage_quota_exceeded`).',
-        507: 'There is no room for more bytes.',
+        413: 'The file is too large, or the storage quota of the key is exceeded (`storage_quota_exceeded`).',
+        507: 'The storage is full.',
       },
     },
     input: FileUpload,
@@ -44,7 +44,7 @@ export const filesOperations = {
 
   list: query({
     http: { method: 'GET', path: '/v1/files' },
-    docs: { summary: "List the calling key's files" },
+    docs: { summary: 'List your files' },
     input: FileListQuery,
     output: FileList,
     run: async ({ context: { deps, caller }, input }) =>
@@ -53,7 +53,7 @@ export const filesOperations = {
 
   get: query({
     http: { method: 'GET', path: '/v1/files/{file_id}' },
-    docs: { summary: 'Read what is known of a file', failures: notFound },
+    docs: { summary: 'Get a file', failures: notFound },
     input: FileReference,
     output: FileObject,
     run: async ({ context: { deps, caller }, input }) =>
@@ -65,8 +65,8 @@ export const filesOperations = {
     rpc: false,
     response: { download: true },
     docs: {
-      summary: "Download a file's bytes",
-      failures: { ...notFound, 416: 'The range lies behind the last byte.' },
+      summary: 'Download the content of a file',
+      failures: { ...notFound, 416: 'The range starts after the last byte.' },
     },
     input: FileReference,
     output: z.never(),

@@ -13,6 +13,8 @@ interface QuotaOptions {
   readonly sumArtifactBytes: typeof sumFileBytes
 }
 
+const SHARE_RESERVED_AHEAD = 1 / 8
+
 export class StorageQuota {
   private readonly options: QuotaOptions
 
@@ -20,7 +22,7 @@ export class StorageQuota {
     this.options = options
   }
 
-  /** The bytes a tenant may still store; infinite without a quota. */
+  /** Returns how many bytes a tenant may still store; infinite without a quota. */
   async countFreeBytes(db: Database, tenantId: string): Promise<number> {
     const { config, clock, sumArtifactBytes } = this.options
     const { storageQuotaBytes } = config.limits
@@ -30,16 +32,36 @@ export class StorageQuota {
     return Math.max(0, storageQuotaBytes - fileBytes - (await sumArtifactBytes(db, tenantId, now)))
   }
 
-  /** Runs in the transaction before it adds bytes; the tenant's lock orders uploads. @throws ServiceError `too_large` (`storage_quota_exceeded`) */
+  /**
+   * Checks the quota in the transaction that adds bytes; the tenant's lock serializes uploads. @throws
+   * ServiceError `too_large` (`storage_quota_exceeded`)
+   */
   async assertFits(trx: Database, tenantId: string, sizeBytes: number): Promise<void> {
     if (this.options.config.limits.storageQuotaBytes === 0) return
     await lockTenant({ db: trx }, tenantId)
     if (sizeBytes > (await this.countFreeBytes(trx, tenantId))) throw this.exceeded()
   }
 
+  /**
+   * As `assertFits`, for bytes of unknown total: returns how many to reserve, from `leastBytes` up to `mostBytes`.
+   * Near the quota it reserves little ahead, so that uploads at the same time can use all of it.
+   */
+  async countReservable(
+    trx: Database,
+    tenantId: string,
+    leastBytes: number,
+    mostBytes: number,
+  ): Promise<number> {
+    if (this.options.config.limits.storageQuotaBytes === 0) return Math.max(leastBytes, mostBytes)
+    await lockTenant({ db: trx }, tenantId)
+    const freeBytes = await this.countFreeBytes(trx, tenantId)
+    if (leastBytes > freeBytes) throw this.exceeded()
+    return Math.max(leastBytes, Math.min(mostBytes, Math.floor(freeBytes * SHARE_RESERVED_AHEAD)))
+  }
+
   exceeded(): ServiceError {
     const { storageQuotaBytes } = this.options.config.limits
-    const message = `This does not fit into the ${storageQuotaBytes} bytes that the key may keep; delete files to make room.`
+    const message = `The storage quota of ${storageQuotaBytes} bytes is exceeded; delete files to free up space.`
     return new ServiceError('too_large', message, { code: 'storage_quota_exceeded' })
   }
 

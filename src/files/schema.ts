@@ -1,21 +1,23 @@
-/** The wire schemas of files, and how a file is rendered into them. */
+/** Defines the wire schemas of files, and renders files into them. */
 import { z } from 'zod'
 import type { Page } from '../lib/page.ts'
 import { label, reference } from '../lib/schema-bounds.ts'
 import type { StagedBlob } from '../storage/blobs.ts'
 import type { FileRow } from './store.ts'
 
-const fileId = reference().meta({ description: 'The file, `file-` and 27 characters.' })
+const fileId = reference().meta({ description: 'File id: `file-` followed by 27 characters.' })
 const unixTime = z.int().meta({ description: 'Unix seconds.' })
 
 const MAX_NAME = 200
 
 function name(what: string) {
   return z
-    .string({ error: (issue) => (issue.input === undefined ? `${what} is missing` : `${what} must be text`) })
-    .refine((text) => text.isWellFormed(), `${what} is not well-formed Unicode`)
-    .refine((text) => !/\p{Cc}/u.test(text), `${what} holds control characters`)
-    .max(MAX_NAME, `${what} is longer than ${MAX_NAME} characters`)
+    .string({
+      error: (issue) => (issue.input === undefined ? `${what} is required` : `${what} must be a string`),
+    })
+    .refine((text) => text.isWellFormed(), `${what} must be well-formed Unicode`)
+    .refine((text) => !/\p{Cc}/u.test(text), `${what} must not contain control characters`)
+    .max(MAX_NAME, `${what} must be at most ${MAX_NAME} characters`)
 }
 
 export interface UploadedFile {
@@ -23,32 +25,35 @@ export interface UploadedFile {
   readonly filename: string
 }
 
-const FileName = name('the name of the file')
+const FileName = name('the file name')
 
-/** Checks the whole part, so that the error names the part and not the file name inside it. */
+/** Checks the whole part, so that the error names the form field and not the file name inside it. */
 function findFault(part: unknown): string | undefined {
-  if (part === undefined) return 'a part of that name with the bytes is missing'
+  if (part === undefined) return 'is required; send the file in a form field of this name'
   return FileName.safeParse((part as UploadedFile).filename).error?.issues[0]?.message
 }
 
 const FilePart = z
   .custom<UploadedFile>((part) => findFault(part) === undefined, { error: ({ input }) => findFault(input) })
-  .meta({ override: { type: 'string', format: 'binary' }, description: 'The bytes, with their name.' })
+  .meta({
+    override: { type: 'string', format: 'binary' },
+    description: 'The content of the file, with a file name.',
+  })
 
-/** A form contains only text, so `seconds` is coerced from digits. */
+/** Form fields are text, so `seconds` is converted from digits. */
 export const FileUpload = z
   .strictObject({
     file: FilePart,
     purpose: name('the purpose')
-      .min(1, 'the purpose is empty')
-      .meta({ description: 'What the file is for, such as `assistants`.' }),
+      .min(1, 'the purpose must not be empty')
+      .meta({ description: 'Purpose of the file, such as `assistants`.' }),
     expires_after: z
       .strictObject({
         anchor: z.literal('created_at'),
         seconds: z.coerce.number().int().min(3_600).max(2_592_000),
       })
       .optional()
-      .meta({ description: 'When the file goes by itself; it stays without it.' }),
+      .meta({ description: 'Deletes the file automatically after this time. If omitted, the file is kept.' }),
   })
   .meta({ id: 'FileUpload' })
 export type FileUpload = z.output<typeof FileUpload>
@@ -56,13 +61,20 @@ export type FileUpload = z.output<typeof FileUpload>
 export const FileReference = z.object({ file_id: fileId })
 
 export const FileListQuery = z.object({
-  limit: z.int().min(1).max(10_000).default(10_000).meta({ description: 'At most so many.' }),
-  after: reference().optional().meta({ description: 'Only files after this one, which may be gone by now.' }),
+  limit: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(10_000)
+    .meta({ description: 'Maximum number of files to return.' }),
+  after: reference().optional().meta({
+    description: 'Id of a file; returns only files after it in the list. The file may have been deleted.',
+  }),
   order: z
     .enum(['asc', 'desc'])
     .default('desc')
-    .meta({ description: 'By creation; `desc` is newest first.' }),
-  purpose: label().optional().meta({ description: 'Only files for this purpose.' }),
+    .meta({ description: 'Sort order by creation time; `desc` returns the newest first.' }),
+  purpose: label().optional().meta({ description: 'Returns only files with this purpose.' }),
 })
 export type FileListQuery = z.output<typeof FileListQuery>
 
@@ -74,10 +86,10 @@ export const FileObject = z
     created_at: unixTime,
     filename: z.string(),
     purpose: z.string(),
-    status: z.literal('processed').meta({ description: 'Always `processed`: a file can be used at once.' }),
-    expires_at: unixTime
-      .optional()
-      .meta({ description: 'Unix seconds: when it goes; absent when it stays.' }),
+    status: z.literal('processed').meta({ description: 'Always `processed`: a file is usable immediately.' }),
+    expires_at: unixTime.optional().meta({
+      description: 'Time at which the file is deleted, in Unix seconds; absent if the file does not expire.',
+    }),
   })
   .meta({ id: 'File' })
 

@@ -1,11 +1,11 @@
-/** The SQL of the table `files`. */
+/** Reads and writes the table `files`. */
 import type { ExpressionBuilder, Insertable, Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { FileTable, Tables } from '../db/tables.ts'
 
 export type FileRow = Selectable<FileTable>
 
-/** Rows are ordered by position and id, because two processes can use the same position. */
+/** Orders rows by position and id, because two processes can use the same position. */
 interface Page {
   readonly limit: number
   readonly after: Pick<FileRow, 'position' | 'id'> | undefined
@@ -53,7 +53,7 @@ export async function deleteFileRow(db: Database, tenantId: string, id: string):
   return result.numDeletedRows > 0n
 }
 
-/** Hands a tenant's files to another tenant and returns their number. Runs in the caller's transaction. */
+/** Moves a tenant's files to another tenant and returns their number. Runs in the caller's transaction. */
 export async function moveFiles(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db
     .updateTable('files')
@@ -63,7 +63,7 @@ export async function moveFiles(db: Database, fromTenantId: string, toTenantId: 
   return Number(result.numUpdatedRows)
 }
 
-/** Deletes the oldest expired rows of all tenants and returns their blobs. */
+/** Deletes the oldest expired rows of all tenants and returns the names of their blobs. */
 export async function deleteExpiredRows(db: Database, now: number, limit: number): Promise<string[]> {
   const rows = await db
     .deleteFrom('files')

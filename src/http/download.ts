@@ -1,4 +1,4 @@
-/** Sends uploaded bytes so that no browser runs them as a page of this service. */
+/** Sends uploaded bytes in a way that prevents browsers from running them as a page of this service. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -7,7 +7,7 @@ import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type ByteRange, choosePortion, type Portion } from './ranges.ts'
 import { STALL_MS, securityHeaders } from './response.ts'
 
-/** The media types that a browser may show; it saves everything else. */
+/** The media types that a browser may display; it saves files of other types. */
 const inlineTypes: readonly string[] = [
   'video/mp4',
   'video/webm',
@@ -39,7 +39,7 @@ export async function writeDownload(content: DownloadContent, call: DownloadCall
     response.end()
     return
   }
-  // Opens before the head is sent, so that a failure keeps its status.
+  // Opens the content before sending the head, so that a failure still sets the status.
   const bytes = await content.open(portion.status === 206 ? portion : undefined)
   call.writeHead(portion.status, headers, sandboxHeaders)
   response.setTimeout(STALL_MS, () => response.destroy())
@@ -80,13 +80,13 @@ function listHeaders(content: DownloadContent, portion: Portion): string[] {
   return [...headers, 'Content-Length', String(end - start + 1), 'Content-Range', contentRange]
 }
 
-/** RFC 6266, with both forms of a name that is not ASCII. */
+/** Renders `Content-Disposition` (RFC 6266), with both forms of a non-ASCII name. */
 function dispositionOf({ mediaType, filename, isAttachment }: DownloadContent): string {
   const type = inlineTypes.includes(mediaType) && !isAttachment ? 'inline' : 'attachment'
   return createDisposition(toSafeName(filename), { type })
 }
 
-/** A file name without folders, control characters and characters that change the direction of text; never empty, `.` or `..`. */
+/** Removes folders, control characters and bidirectional formatting characters from a file name; never returns an empty name, `.` or `..`. */
 export function toSafeName(filename: string): string {
   const name = filename
     .toWellFormed()
@@ -98,7 +98,7 @@ export function toSafeName(filename: string): string {
 
 export interface DownloadContent {
   readonly sizeBytes: number
-  /** A strong tag, with its quotes. */
+  /** A strong entity tag, including the quotes. */
   readonly entityTag: string
   /** Detected from the bytes. */
   readonly mediaType: string

@@ -23,7 +23,7 @@ export interface FilePart {
 export interface UploadOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
-  /** The timeout between two chunks; the whole form has none. */
+  /** The timeout between two chunks; the form as a whole has no timeout. */
   readonly idleMs: number
   readonly signal: AbortSignal
 }
@@ -103,7 +103,7 @@ export function feed(
     }
     // A pipe would stop at the last boundary, and the body may continue after it.
     function onData(chunk: Buffer): void {
-      // Another listener may have settled it during the same event. Bytes after the last boundary are ignored.
+      // Another listener may have settled the form during the same event. Bytes after the last boundary are ignored.
       if (isSettled || isParsed) return
       isParsing = true
       request.pause()
@@ -173,7 +173,7 @@ function watchBody(
 }
 
 export function notAForm(): ServiceError {
-  return badPart('The body is not a whole multipart form.')
+  return badPart('The body is not a complete multipart form.')
 }
 
 export interface SizeLimit {
@@ -181,7 +181,7 @@ export interface SizeLimit {
   refuse(): ServiceError
 }
 
-/** The fields by name: `expires_after[seconds]` is the field `seconds` of `expires_after`; JSON objects are parsed, `whole` is not. */
+/** Returns the fields by name; `expires_after[seconds]` sets `seconds` in `expires_after`. Parses JSON objects, except in `whole`. */
 export function toFields(
   entries: readonly [string, string][],
   whole: readonly [string, unknown][],
@@ -190,7 +190,7 @@ export function toFields(
   for (const [name, value] of entries) {
     const [, outer, inner] = /^(\w+)\[(\w+)\]$/.exec(name) ?? []
     const parent = outer === undefined ? fields : (fields.get(outer) ?? new Map())
-    if (!(parent instanceof Map) || parent.has(inner ?? name)) throw badPart('it is there twice', name)
+    if (!(parent instanceof Map) || parent.has(inner ?? name)) throw badPart('the field occurs twice', name)
     parent.set(inner ?? name, value.startsWith('{') ? (parseJson(value) ?? value) : value)
     if (outer !== undefined) fields.set(outer, parent)
   }
@@ -203,7 +203,7 @@ function toObject(fields: Map<string, unknown>): Record<string, unknown> {
   )
 }
 
-/** The name without its folders (RFC 7578, 4.2). Clients write a quote as `%22`; escaped line breaks stay as they are. */
+/** Returns the name without folders (RFC 7578, section 4.2). Decodes `%22`, but not escaped line breaks. */
 function toFilename(sent: string | undefined): string {
   const name = sent?.replace(/^.*[/\\]/s, '').replaceAll('%22', '"') ?? ''
   return name === '' || name === '.' || name === '..' ? 'unnamed' : name

@@ -1,4 +1,4 @@
-/** Receives a form with a file (RFC 7578): the file is streamed to storage; the other fields are few and short. */
+/** Receives a multipart form (RFC 7578), and streams its file to storage. */
 
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
@@ -25,7 +25,7 @@ const MAX_HEADERS = 16
 const MAX_BOUNDARY_LENGTH = 250
 const MAX_OVERHEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
-/** Receives a form that `assertAcceptable` accepts; the caller discards it after use, which keeps a committed file. */
+/** Receives a form that `assertAcceptable` accepts; the caller must discard it after use, which does not delete a committed file. */
 export async function receiveUpload(request: IncomingMessage, options: UploadOptions) {
   const parser = await createParser(request)
   const { file, entries } = await readParts(request, parser, options)
@@ -41,18 +41,18 @@ export async function receiveUpload(request: IncomingMessage, options: UploadOpt
 export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): void {
   const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = request.headers
   if (mediaTypeOf(request) !== 'multipart/form-data') {
-    throw new ServiceError('unsupported_media_type', 'A file is sent as multipart/form-data.')
+    throw new ServiceError('unsupported_media_type', 'Content-Type: must be multipart/form-data')
   }
   if (encoding.toLowerCase() !== 'identity')
-    throw new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`)
+    throw new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported`)
   if (Number(length) > limit.maxBytes + MAX_OVERHEAD_BYTES) throw limit.refuse()
 }
 
 async function createParser(request: IncomingMessage): Promise<Dicer> {
   const boundary = parseHeaderValue(request.headers['content-type'] ?? '').parameters.get('boundary') ?? ''
   if (boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH)
-    throw new ServiceError('invalid_value', 'The Content-Type names no usable boundary.')
-  // Loaded with the first upload, to start faster.
+    throw new ServiceError('invalid_value', 'Content-Type: boundary is missing or invalid')
+  // Loaded on the first upload, so that the server starts faster.
   const { Dicer } = await import('@fastify/busboy')
   const config = { boundary, maxHeaderPairs: MAX_HEADERS, maxHeaderSize: MAX_HEADER_BYTES }
   return new Dicer(config)
@@ -86,7 +86,7 @@ class FormParts {
   private readonly request: IncomingMessage
   private readonly storing: Storing
   private readonly stopping: AbortController
-  /** Parts without an end to their headers. */
+  /** The number of parts whose headers do not end. */
   headlessCount = 0
   private partCount = 0
   private fieldCount = 0
@@ -99,9 +99,9 @@ class FormParts {
   }
 
   add(part: Readable): void {
-    // The parser also emits errors on parts that the form no longer needs.
+    // Without a listener, an error in a part that is no longer needed would end the process.
     part.on('error', () => {
-      // Storage reports an error of the file, with the reason.
+      // Storage reports errors of the file, with the reason.
       if (part !== this.file) this.stop(notAForm())
     })
     this.partCount += 1
@@ -129,7 +129,7 @@ class FormParts {
   }
 
   private openFile(part: Readable, { filename }: PartHead): void {
-    if (this.file !== undefined) throw badPart('there is more than one', FILE_PART)
+    if (this.file !== undefined) throw badPart('the form has more than one', FILE_PART)
     this.file = part.pause()
     this.storing.start(part, filename, this.request).catch((failure) => this.stop(failure))
   }
@@ -153,7 +153,7 @@ class FormParts {
     })
   }
 
-  /** The first failure counts. */
+  /** Stops the form; only the first failure is reported. */
   private stop(failure: unknown): void {
     this.stopping.abort(failure)
   }
@@ -163,7 +163,7 @@ function tooManyFields(): ServiceError {
   return badPart(`The form has more than ${MAX_FIELDS} fields.`)
 }
 
-/** Header values by lower-case name, one character per byte. */
+/** Header values by lower-case name, decoded as Latin-1. */
 type PartHeader = Readonly<Record<string, readonly string[] | undefined>>
 
 interface PartHead {
@@ -185,7 +185,7 @@ function readPartHead(header: PartHeader): PartHead | undefined {
   return { name: name ?? '', filename, charset: contentType.parameters.get('charset') ?? 'utf-8' }
 }
 
-/** Splits `type; name=value; name="value"`. Accepts unquoted spaces and a missing closing quote, as some clients send them. */
+/** Parses `type; name=value; name="value"`. Accepts unquoted spaces and a missing closing quote, as some clients send them. */
 function parseHeaderValue(text: string) {
   const parameters = new Map<string, string>()
   const [type = ''] = text.split(';', 1)
@@ -206,7 +206,7 @@ function unquote(value: string): string {
   return value.replace(/"((?:[^"\\]|\\.)*)"?/gs, (_all, inner: string) => inner.replace(/\\(["\\])/g, '$1'))
 }
 
-/** A parameter as text; its extended form (`name*=UTF-8''...`) wins over the plain one. */
+/** Reads a parameter as text; the extended form (`name*=UTF-8''...`) takes precedence. */
 function readText(
   parameters: ReadonlyMap<string, string>,
   name: string,

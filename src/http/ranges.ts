@@ -1,8 +1,8 @@
-/** Chooses the part of a representation to send (RFC 9110, 13 and 14); the package `range-parser` mishandles suffixes and invalid ranges. */
+/** Chooses the bytes to send (RFC 9110, sections 13 and 14); the package `range-parser` mishandles suffixes and invalid ranges. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ServiceError } from '../lib/errors.ts'
 
-/** What is sent: nothing (304), everything (200), or the bytes from `start` to `end`, inclusive (206). */
+/** The part to send: nothing (304), everything (200), or the bytes from `start` to `end`, inclusive (206). */
 export type Portion =
   | { readonly status: 200 | 304 }
   | { readonly status: 206; readonly start: number; readonly end: number }
@@ -14,9 +14,9 @@ export function choosePortion(
 ): Portion {
   const known = headers['if-none-match']
   if (known !== undefined && matchesTag(known, entityTag)) return { status: 304 }
-  // RFC 9110, 14.2: a server ignores `Range` for every method but GET.
+  // A server must ignore `Range` for methods other than GET (RFC 9110, section 14.2).
   if (method !== 'GET' || headers.range === undefined) return { status: 200 }
-  // The comparison is strong. A date never matches, because we send none.
+  // The comparison is strong. A date never matches, because the server sends no `Last-Modified`.
   const base = headers['if-range']
   if (base !== undefined && base !== entityTag) return { status: 200 }
   return chooseRange(headers.range, sizeBytes)
@@ -28,7 +28,7 @@ export function matchesTag(header: string, entityTag: string): boolean {
   return tags.includes('*') || tags.includes(entityTag)
 }
 
-/** Ignores a range that is malformed, in another unit, or one of several, as a server may. */
+/** Ignores malformed ranges, other units and multiple ranges, as RFC 9110 allows. */
 function chooseRange(header: string, sizeBytes: number): Portion {
   const [, first, last] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header) ?? []
   if (first === undefined || last === undefined || (first === '' && last === '')) return { status: 200 }
@@ -37,7 +37,7 @@ function chooseRange(header: string, sizeBytes: number): Portion {
   const end = first === '' || last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1)
   if (first !== '' && last !== '' && Number(last) < Number(first)) return { status: 200 }
   if (start >= sizeBytes) {
-    throw new ServiceError('range_not_satisfiable', `There are ${sizeBytes} bytes, and none in that range.`)
+    throw new ServiceError('range_not_satisfiable', `Range: is outside the content of ${sizeBytes} bytes`)
   }
   return { status: 206, start, end }
 }

@@ -5,19 +5,19 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import ipaddr from 'ipaddr.js'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { outlineOf } from '../lib/formats/json.ts'
-import { type AddressBlock, isWithin } from '../lib/net.ts'
+import { type JsonOutline, outlineOf } from '../lib/formats/json.ts'
+import { type AddressBlock, isWithin, withoutZone } from '../lib/net.ts'
 
-/** What identifies the user of a request without a key: a cookie, or the headers of a proxy. */
+/** The credentials of a request without a key: a cookie, or the headers of a proxy. */
 export interface ImplicitCredentials {
   readonly method: string
-  /** The address of the socket, not one of the headers. */
+  /** The address of the socket, not of a header. */
   readonly peerAddress: string
   readonly headers: IncomingHttpHeaders
   readonly rawHeaders: readonly string[]
 }
 
-/** Makes an absolute target relative; its host then replaces `Host` (RFC 9112, 3.2.2). */
+/** Makes an absolute target relative; its host then replaces `Host` (RFC 9112, section 3.2.2). */
 export function toOriginForm(request: IncomingMessage): void {
   const [, authority, target] = /^[a-z][\w+.-]*:\/\/([^/?#]*)(.*)$/i.exec(request.url ?? '') ?? []
   if (authority === undefined) return
@@ -30,27 +30,41 @@ export function requestIdOf(request: IncomingMessage): string {
   return typeof sent === 'string' && /^[\w.:-]{1,128}$/.test(sent) ? sent : randomUUID()
 }
 
-/** The token of `Authorization: Bearer`, the only place a key is read from. */
+/** Reads the token in `Authorization: Bearer`; keys are accepted nowhere else. */
 export function bearerOf(request: IncomingMessage): string | undefined {
   const header = request.headers.authorization
   if (header === undefined || !/^bearer /i.test(header)) return undefined
   return header.slice(7).trim()
 }
 
-/** The token in the query of an artifact's URL, for reads where a client cannot set a header, such as `<video>`. */
+/** @throws ServiceError `invalid_value` for a repeated header of which a proxy might read another copy than this server. */
+export function assertSingleHeaders({ rawHeaders }: IncomingMessage): void {
+  const seen = new Set<string>()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = singleHeaders.get((rawHeaders[at] as string).toLowerCase())
+    if (name === undefined) continue
+    if (seen.has(name))
+      throw new ServiceError('invalid_value', `${name} must be sent only once.`, { param: name })
+    seen.add(name)
+  }
+}
+
+const singleHeaders = new Map(['Authorization', 'Host'].map((name) => [name.toLowerCase(), name]))
+
+/** Reads the token in the query of an artifact's URL, for clients that cannot set a header, such as `<video>`. */
 export function tokenOf({ method, url = '' }: IncomingMessage): string | undefined {
   if (method !== 'GET' && method !== 'HEAD') return undefined
   if (!/^\/artifacts\/[^?]*\?/.test(url)) return undefined
   return new URLSearchParams(url.slice(url.indexOf('?'))).get('token') ?? undefined
 }
 
-/** The client's address: the peer's, or the last untrusted address of `X-Forwarded-For` while the peer is a trusted proxy. */
+/** Returns the peer's address or, if the peer is a trusted proxy, the last untrusted address in `X-Forwarded-For`. */
 export function clientAddressOf(request: IncomingMessage, trusted: readonly AddressBlock[]): string {
   let client = plainAddress(request.socket.remoteAddress ?? '')
   if (trusted.length === 0) return client
   const forwarded = String(request.headers['x-forwarded-for'] ?? '').split(',')
   while (isWithin(client, trusted)) {
-    const seen = forwarded.pop()?.trim() ?? ''
+    const seen = withoutZone(forwarded.pop()?.trim() ?? '')
     if (!ipaddr.isValid(seen)) break
     client = ipaddr.process(seen).toString()
   }
@@ -58,15 +72,16 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
 }
 
 function plainAddress(address: string): string {
-  return address.startsWith('::ffff:') ? address.slice(7) : address
+  const plain = withoutZone(address)
+  return plain.startsWith('::ffff:') ? plain.slice(7) : plain
 }
 
-/** Sends `100 Continue` to a client that waits for it; called once the caller is authenticated. */
+/** Sends `100 Continue` to a client that waits for it; must be called after authentication. */
 export function askForBody({ headers, httpVersion }: IncomingMessage, response: ServerResponse): void {
   if (headers.expect?.toLowerCase() === '100-continue' && httpVersion === '1.1') response.writeContinue()
 }
 
-/** The implicit credentials of a request; undefined where only a key is accepted. */
+/** Returns the implicit credentials of a request; undefined where only keys are accepted. */
 export function implicitCredentialsOf(request: IncomingMessage): ImplicitCredentials | undefined {
   const { method = '', url = '', headers, rawHeaders, socket } = request
   if (!/^\/(v1\/manager|trpc|artifacts|upload)(\/|\?|$)/.test(url)) return undefined
@@ -79,13 +94,13 @@ const MAX_TARGET_LENGTH = 8_192
 
 export function assertShortTarget({ url = '' }: IncomingMessage): void {
   if (url.length > MAX_TARGET_LENGTH)
-    throw new ServiceError('too_large', `The address is longer than ${MAX_TARGET_LENGTH} characters.`)
+    throw new ServiceError('too_large', `The URL is longer than ${MAX_TARGET_LENGTH} characters.`)
 }
 
-/** The maximum nesting of a JSON body: code that handles it may recurse. */
+/** The maximum nesting depth of a JSON body, because code that handles it may recurse. */
 const MAX_JSON_DEPTH = 64
 
-/** The most values of a JSON body: parsing and validating that many costs at most about 100 ms. */
+/** The maximum number of values in a JSON body, which take at most about 100 ms to parse and validate. */
 export const MAX_JSON_VALUES = 50_000
 
 const EMPTY = Buffer.alloc(0)
@@ -104,12 +119,12 @@ export function readBody(
   const encoding = request.headers['content-encoding'] ?? 'identity'
   if (encoding.toLowerCase() !== 'identity') {
     return Promise.reject(
-      new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`),
+      new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported`),
     )
   }
   if (Number(request.headers['content-length'] ?? 0) > limits.maxBytes)
     return Promise.reject(tooLarge(limits))
-  // Most bodies arrive with their head, before the caller is authenticated: those need no timers.
+  // Most bodies arrive with the head, before authentication, and need no timers.
   if (request.complete) return Promise.resolve((request.read() as Buffer | null) ?? EMPTY)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -148,9 +163,10 @@ export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolea
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
-export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown {
+/** `outline` is that of the bytes, where the caller has it already. */
+export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES, outline?: JsonOutline): unknown {
   assertUtf8(bytes)
-  assertOutline(bytes, mostValues)
+  assertOutline(bytes, mostValues, outline)
   const text = bytes.toString('utf8')
   let value: unknown
   try {
@@ -160,7 +176,7 @@ export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown 
       code: 'invalid_json',
     })
   }
-  // An own key of this name would become the prototype of whatever copies the object; it can be spelled with escapes.
+  // Copying an object with this key would set the copy's prototype; the key can also be written with escapes.
   if ((text.includes('__proto__') || text.includes('\\u00')) && hasOwnProto(value))
     throw new ServiceError('invalid_value', "The key '__proto__' is not allowed.")
   return value
@@ -175,17 +191,17 @@ function assertUtf8(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw new ServiceError('invalid_value', 'The body is not valid UTF-8.')
 }
 
-function assertOutline(bytes: Buffer, mostValues: number): void {
-  // A body with few brackets is not deep, and a short body does not hold many values.
-  if (bytes.length <= mostValues && !hasManyBrackets(bytes)) return
-  const { depth, values } = outlineOf(bytes, mostValues)
+function assertOutline(bytes: Buffer, mostValues: number, outline: JsonOutline | undefined): void {
+  // A body with few brackets is not deep, and a short body does not contain many values.
+  if (outline === undefined && bytes.length <= mostValues && !hasManyBrackets(bytes)) return
+  const { depth, values } = outline ?? outlineOf(bytes, mostValues)
   if (depth > MAX_JSON_DEPTH)
-    throw new ServiceError('invalid_value', `The JSON is nested deeper than ${MAX_JSON_DEPTH}.`)
+    throw new ServiceError('invalid_value', `The JSON body is nested deeper than ${MAX_JSON_DEPTH} levels.`)
   if (values > mostValues)
-    throw new ServiceError('invalid_value', `The JSON holds more than ${mostValues} values.`)
+    throw new ServiceError('invalid_value', `The JSON body contains more than ${mostValues} values.`)
 }
 
-/** Searching a short body for brackets is much cheaper than walking it. */
+/** Counts brackets, which is much cheaper than walking the values of a short body. */
 function hasManyBrackets(bytes: Buffer): boolean {
   let openers = 0
   for (const opener of ['{', '[']) {

@@ -1,4 +1,4 @@
-/** The headers that responses share, and how a response ends. */
+/** Defines common response headers, and writes and ends responses. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasNoBody } from './request.ts'
@@ -44,7 +44,7 @@ const exposedHeaders = [
   'openai-processing-ms',
 ].join(', ')
 
-/** Any origin may read the responses, because keys are sent in headers, never in cookies. */
+/** Allows any origin to read responses, because keys are sent in headers, never in cookies. */
 export const crossOriginHeaders: readonly string[] = [
   'Access-Control-Allow-Origin',
   '*',
@@ -52,7 +52,7 @@ export const crossOriginHeaders: readonly string[] = [
   exposedHeaders,
 ]
 
-/** Whether pages of any origin may call a path: the whole API except for the console's part, `/v1/manager` and `/trpc`. */
+/** Returns true if pages of any origin may call a path: all API paths except `/v1/manager` and `/trpc`, which are for the console. */
 export function isOpenToOrigins(path: string): boolean {
   return /^\/(v1(?!\/manager(\/|$))|artifacts|upload|capabilities)(\/|$)/.test(path)
 }
@@ -82,10 +82,10 @@ export function preflightHeaders(request: IncomingMessage): string[] {
 
 export const STALL_MS = 120_000
 
-/** Above this size, copying costs more than one write saves. */
+/** Above this size, copying costs more than a single write saves. */
 const MAX_COPIED_BYTES = 16 * 1024
 
-/** Ends a response with its body. Text leaves in one write with the head, which costs a chat 12 % less CPU than a buffer does. */
+/** Ends a response with its body; Node sends text in one write with the head, which saves a chat 12 % CPU compared to a buffer. */
 export function endWith(response: ServerResponse, body: readonly Uint8Array[]): void {
   const last = body.at(-1)
   for (const piece of body.slice(0, -1)) response.write(piece)
@@ -94,7 +94,7 @@ export function endWith(response: ServerResponse, body: readonly Uint8Array[]): 
   if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy())
 }
 
-/** Writes one chunk; false when the client reads too slowly. Node's own framing (RFC 9112, 7.1) costs 12 % more CPU. */
+/** Writes one chunk; returns false if the client reads too slowly. Node's own framing (RFC 9112, section 7.1) costs 12 % more CPU. */
 export function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean {
   if (bytes.length > MAX_COPIED_BYTES || !response.chunkedEncoding) return response.write(bytes)
   response.chunkedEncoding = false
@@ -103,7 +103,7 @@ export function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean
   return isRead
 }
 
-/** Latin-1 keeps every byte. */
+/** Converts bytes to Latin-1 text, which preserves every byte. */
 function toLatin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
 }
@@ -126,7 +126,7 @@ export function endAfterBody(
   destroyLater(request)
 }
 
-/** Limits how long a client may go on sending a body after its response is complete. */
+/** Limits how long a client may keep sending a body after its response is complete. */
 export function boundUnreadBody(request: IncomingMessage, response: ServerResponse): void {
   response.once('finish', () => {
     if (isStillSending(request)) destroyLater(request)

@@ -1,13 +1,16 @@
-/** The HTTP server of the app: its limits, where it listens, and how it shuts down gracefully. */
+/** Creates the HTTP server, sets its limits, and shuts it down gracefully. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { StartupError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
 
 const ABORTED_CALLS_MS = 2_000
 const CLOSE_IDLE_EVERY_MS = 50
+/** More than the connections that wait in the backlog of Node's server, which is 511 long. */
+const MAX_ACCEPT_TURNS = 1_024
 
-/** A whole request has no timeout, because uploads and streams may take long; readers of bodies have their own. */
+/** Sets no timeout for a whole request, because uploads and streams may take long; body readers have their own. */
 function createHttpServer(listener: RequestListener): Server {
   const server = createServer(
     {
@@ -44,22 +47,34 @@ export function urlOf(server: Server): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-/** The returned function stops accepting, waits up to `graceMs` for active responses, then aborts them and closes what is left. */
+/** The returned function stops accepting connections, waits up to `graceMs` for active responses, then aborts the rest. */
 export function createDrain(server: Server): (graceMs: number, abortCalls: () => void) => Promise<void> {
   const open = new Set<Socket>()
+  let accepted = 0
   server.on('connection', (socket: Socket) => {
+    accepted += 1
     open.add(socket)
     socket.once('close', () => open.delete(socket))
   })
 
-  /** Idle connections would delay the exit: after `close` Node no longer checks them. */
+  /** Closes idle connections, which would delay the exit because Node does not check them after `close`. */
   function closeIdle(): void {
     server.closeIdleConnections()
     // Node does not count a connection without a first request as idle; browsers open those in advance.
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
   }
 
+  /** Accepts the connections that wait in the backlog, which closing would reset. Node accepts one in each turn of its loop. */
+  async function acceptWaiting(): Promise<void> {
+    for (let turn = 0, quietTurns = 0; turn < MAX_ACCEPT_TURNS && quietTurns < 3; turn++) {
+      const before = accepted
+      await nextTurn()
+      quietTurns = accepted === before ? quietTurns + 1 : 0
+    }
+  }
+
   return async (graceMs, abortCalls) => {
+    await acceptWaiting()
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     const closing = setInterval(closeIdle, CLOSE_IDLE_EVERY_MS)
     const isClosed = closed.then(() => true)
@@ -75,10 +90,10 @@ export function createDrain(server: Server): (graceMs: number, abortCalls: () =>
 
 function toStartupError(error: NodeJS.ErrnoException, host: string, port: number): unknown {
   const reasons: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is taken by another program; choose another with PORT.`,
-    EACCES: `Port ${port} may not be used by this user; choose one above 1023 with PORT.`,
-    EADDRNOTAVAIL: `This machine has no address ${host}; choose another with HOST.`,
-    ENOTFOUND: `The host name ${host} is not known; choose another with HOST.`,
+    EADDRINUSE: `Port ${port} on ${host} is used by another program; set PORT to a free port.`,
+    EACCES: `Port ${port} requires more privileges; set PORT to a port above 1023.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}; set HOST to one of its addresses.`,
+    ENOTFOUND: `The host name ${host} is unknown; set HOST to an address of this machine.`,
   }
   const message = reasons[error.code ?? '']
   return message === undefined ? error : new StartupError(message, { cause: error })

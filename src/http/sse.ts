@@ -1,4 +1,4 @@
-/** Writes server-sent events to a response: the head, a heartbeat while idle, back-pressure, and the end. */
+/** Writes server-sent events to a response, with a heartbeat while idle and back-pressure. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { STALL_MS, writeChunk } from './response.ts'
@@ -23,7 +23,7 @@ interface EventWriting {
   readonly heartbeatMs: number
 }
 
-/** Throws a failure before the head, so that it keeps its status; writes a later one as events, without `end` after them. */
+/** Throws a failure before the head, so that it sets the status; writes a later failure as events, without `end`. */
 export async function writeEvents(response: ServerResponse, writing: EventWriting): Promise<void> {
   const { events } = writing
   let isHeadSent = false

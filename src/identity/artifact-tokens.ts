@@ -1,4 +1,4 @@
-/** Signed tokens that allow the upload or view of one artifact; they are minted and checked without the database. */
+/** Mints and checks signed tokens for uploading or viewing one artifact, without the database. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
@@ -9,7 +9,7 @@ import type { Dependencies } from './dependencies.ts'
 
 export interface ArtifactTokens {
   mint(grant: Omit<TokenCaller, 'kind'>): string
-  /** The caller of a token; undefined when the signature is wrong, the token has expired, or its parent key was revoked. */
+  /** Returns the caller of a token; undefined if the signature is wrong, the token has expired, or its parent key is revoked. */
   find(text: string): Promise<TokenCaller | undefined>
 }
 
@@ -30,14 +30,14 @@ const Claims = z.strictObject({
   exp: z.int(),
 })
 
-/** Tokens are signed with HMAC-SHA256; the secrets are derived from the master keys of the installation. */
+/** Signs tokens with HMAC-SHA256, using secrets derived from the installation's master keys. */
 export function createTokens({
   sealer,
   clock,
   keys,
 }: Pick<Dependencies, 'sealer' | 'clock'> & { readonly keys: KeyDirectory }): ArtifactTokens {
   const newest = toName(sealer.derive(NAME_PURPOSE, KEY_ID_BYTES))
-  // A token contains the id of its secret, by which tokens of former master keys stay valid.
+  // A token contains the id of its secret, so that tokens from former master keys stay valid.
   const former = sealer.deriveFormer(KEY_PURPOSE, KEY_BYTES)
   const formerNames = sealer.deriveFormer(NAME_PURPOSE, KEY_ID_BYTES).map(toName)
   const secrets = new Map(formerNames.map((name, index) => [name, former[index] as Buffer]))

@@ -1,4 +1,4 @@
-/** The audit log: who changed what. Rows are never changed or deleted. */
+/** Records changes in the audit log, whose rows are never changed or deleted. */
 
 import type { Selectable } from 'kysely'
 import type { AuditEventTable } from '../db/tables.ts'
@@ -16,6 +16,8 @@ export const auditActions = [
   'key.rotate',
   'key.revoke',
   'agent_key.rotate',
+  'agent.create',
+  'agent.update',
   'agent.delete',
   'file.delete',
   'artifact.delete',
@@ -28,7 +30,7 @@ export const auditActions = [
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
   readonly target: { readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'user'; readonly id: string }
-  /** The parent key that is the target or owns it; null without one. */
+  /** The parent key that is, or owns, the target; null without one. */
   readonly tenantId: string | null
   /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>
@@ -38,11 +40,11 @@ export type AuditDeps = Pick<Dependencies, 'db' | 'random' | 'nextPosition'>
 
 const MICROSECONDS = 1_000_000
 
-/** Records the event in the transaction of its change (`{ ...deps, db: trx }`), so that neither exists without the other. docs/adr/0014. */
+/** Records the event in the transaction of its change (`{ ...deps, db: trx }`), so that neither exists without the other (ADR 0014). */
 export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEvent): Promise<void> {
   const position = deps.nextPosition()
   const row: AuditRow = {
-    // Starts with the time, for the order, and ends with random digits, because several processes write.
+    // Starts with the time, for ordering, and ends with random digits, because several processes write.
     id: `${idPrefixOf(position)}${Buffer.from(deps.random(6)).toString('hex')}`,
     // From the position and not from the clock, so that ids and times have the same order.
     created_at: Math.floor(position / MICROSECONDS),
@@ -60,7 +62,7 @@ export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEve
   await deps.db.insertInto('audit_events').values(row).execute()
 }
 
-/** Times are Unix seconds, both included. */
+/** Times are Unix seconds, inclusive. */
 export interface AuditQuery extends PageQuery {
   readonly action?: AuditEvent['action'] | undefined
   readonly actor?: string | undefined
@@ -69,14 +71,14 @@ export interface AuditQuery extends PageQuery {
   readonly to?: number | undefined
 }
 
-/** A page of events, newest first. @throws ServiceError `invalid_value` when `after` is not the id of an event. */
+/** Lists a page of events, newest first. @throws ServiceError `invalid_value` when `after` is not the id of an event. */
 export async function listAuditEvents(
   { db }: Pick<Dependencies, 'db'>,
   query: AuditQuery,
 ): Promise<Page<AuditRow>> {
   const { limit, after, from, to, action, actor, target } = query
   if (after !== undefined && !auditId.test(after))
-    throw new ServiceError('invalid_value', `after: '${withoutKeys(after)}' is no event's id`, {
+    throw new ServiceError('invalid_value', `after: '${withoutKeys(after)}' is not the id of an event`, {
       param: 'after',
     })
   let rows = db
@@ -93,10 +95,24 @@ export async function listAuditEvents(
   return toPage(await rows.execute(), limit)
 }
 
+/** Returns who wrote each version of an agent; versions from before this was recorded are absent. */
+export async function listVersionAuthors(
+  { db }: Pick<Dependencies, 'db'>,
+  agentId: string,
+): Promise<Map<number, string>> {
+  const rows = await db
+    .selectFrom('audit_events')
+    .select(['actor', 'details'])
+    .where('target_id', '=', agentId)
+    .where('action', 'in', ['agent.create', 'agent.update'])
+    .execute()
+  return new Map(rows.map(({ actor, details }) => [JSON.parse(details).version, actor]))
+}
+
 const auditId = /^audit-[0-9a-z]{12}[0-9a-f]{12}$/
 const POSITION_DIGITS = 12
 
-/** Sorts before the ids of all events at this position or later. */
+/** Returns an id that sorts before the ids of all events at this position or later. */
 function idPrefixOf(position: number): string {
   return `audit-${position.toString(36).padStart(POSITION_DIGITS, '0')}`
 }
@@ -105,14 +121,14 @@ export interface Actor {
   readonly kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
   /** The public id of the key, the email of the user, the artifact of the token, or the system user who ran the command. */
   readonly name: string
-  /** Null outside a call. */
+  /** Null outside a request. */
   readonly requestId: string | null
   readonly clientAddress: string | null
 }
 
 export const serviceActor: Actor = { kind: 'service', name: 'service', requestId: null, clientAddress: null }
 
-/** The user for calls from the console, else the key or token of the call. */
+/** Returns the user for calls from the console, else the key or token of the call. */
 export function actorOf({
   caller,
   metadata,

@@ -1,4 +1,4 @@
-/** Finds the caller of a request by its credentials: a key, a token, a session, or the headers of a proxy. Keys and users are cached. */
+/** Finds the caller of a request by key, token, session or proxy headers; caches keys and users. */
 import { timingSafeEqual } from 'node:crypto'
 import type { Database } from '../db/database.ts'
 import type { ImplicitCredentials } from '../http/request.ts'
@@ -32,20 +32,20 @@ export function createAuthenticator({ keys, tokens, users }: CredentialStores): 
 
 export const PREFIX = 'atk_'
 
-/** The lifetime of cached callers, which bounds how long a key works after it was revoked on another replica. */
+/** The lifetime of cached callers, and so the time for which a key works after another replica revoked it. */
 const KNOWN_FOR_MS = 2_000
 const UNKNOWN_FOR_MS = 1_000
 const MOST_CACHED = 20_000
 
-/** The time of last use is written at most once per key and minute. */
+/** The minimum time between writes of a key's last use. */
 const LAST_USED_EVERY_SECONDS = 60
 
 export interface KeyDirectory {
-  /** The caller of a key; undefined when it is malformed, unknown, expired or revoked. */
+  /** Returns the caller of a key; undefined if the key is malformed, unknown, expired or revoked. */
   find(key: string): Promise<Caller | undefined>
-  /** Whether the tenant's parent key exists and was not revoked. */
+  /** Returns true if the tenant's parent key exists and is not revoked. */
   isLive(tenantId: string): Promise<boolean>
-  /** Drops all cached keys; called after every change to keys or agents. */
+  /** Drops all cached keys; must be called after every change to keys or agents. */
   invalidate(): void
   onInvalidate(listener: () => void): void
   /** Marks a parent key as used by a user of the console, who does not send it. */
@@ -53,7 +53,7 @@ export interface KeyDirectory {
   recordUse(): Promise<void>
 }
 
-/** Finds keys through caches: changes by other processes take effect after at most two seconds. */
+/** Finds keys through a cache; changes by other processes take effect within two seconds. */
 export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   const remembered = createTtlCache<FoundCredential | undefined>(clock, {
     max: MOST_CACHED,
@@ -98,7 +98,7 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   }
 }
 
-/** Scoped keys are reserved: they are well-formed, but none exists. */
+/** Rejects scoped keys, which are reserved and do not exist yet. */
 function isWellFormed(key: string): boolean {
   const kind = parseKey(key)?.kind
   return kind === 'parent' || kind === 'agent'
@@ -109,13 +109,13 @@ function isSame(digest: string, other: string): boolean {
 }
 
 export interface UserDirectory {
-  /** The user, who then has a key; undefined when the request identifies none. @throws ServiceError `invalid_value` for an ambiguous identity. */
+  /** Finds or creates the user, with a key; returns undefined if the request identifies no user. @throws ServiceError `invalid_value` for an ambiguous identity. */
   find(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined>
-  /** Drops all cached users; called after every change to users. Changes to keys do this automatically. */
+  /** Drops all cached users; must be called after every change to users. Changes to keys do this automatically. */
   invalidate(): void
 }
 
-/** Changes by other processes take effect after at most two seconds. */
+/** Finds users through a cache; changes by other processes take effect within two seconds. */
 export function createUserDirectory(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'nextPosition'> & {
     readonly keys: KeyDirectory

@@ -1,4 +1,4 @@
-/** What this module needs from lower layers. */
+/** Lists the dependencies of the identity module. */
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Assigns parent keys to users: a key that the user knows, or the first key of the installation. */
+/** Assigns parent keys to users: a key whose secret the user knows, or the installation's first key. */
 
 import { digestOf, parseKey } from '../lib/api-key.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -10,7 +10,7 @@ import { findCredential, findFirstUnowned, findParentKey, markRevoked, setUser }
 export { moveAgentKeys } from './key-store.ts'
 
 /**
- * Assigns the parent key with that secret to the user; `wasOwn` when it was theirs before. Runs in the caller's transaction.
+ * Assigns the parent key with this secret to the user; `wasOwn` is true if the user already owned it. Runs in the caller's transaction.
  * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict` (`parent_key_already_claimed`).
  */
 export async function claimParentKey(
@@ -26,7 +26,7 @@ export async function claimParentKey(
   const row = await findParentKey(db, id)
   if (row === undefined || row.revoked_at !== null) throw parentKeyNotFound()
   if (row.user_id === userId) return { id, wasOwn: true }
-  throw new ServiceError('conflict', 'This parent key belongs to another user.', {
+  throw new ServiceError('conflict', 'parent_key: belongs to another user', {
     code: 'parent_key_already_claimed',
     param: 'parent_key',
   })
@@ -48,13 +48,13 @@ export async function claimFirstKey(
 /** @throws ServiceError `invalid_value` (`invalid_parent_key`) unless the text is a complete parent key. */
 export function assertParentKey(text: string): void {
   if (parseKey(text)?.kind === 'parent') return
-  throw new ServiceError('invalid_value', 'parent_key: is not a whole parent key (svc_…)', {
+  throw new ServiceError('invalid_value', 'parent_key: must be a complete parent key (svc_…)', {
     code: 'invalid_parent_key',
     param: 'parent_key',
   })
 }
 
-/** Revokes a key whose data was moved to another. Runs in the caller's transaction. */
+/** Revokes a key whose data was moved to another key. Runs in the caller's transaction. */
 export async function retireParentKey(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   id: string,
@@ -63,7 +63,7 @@ export async function retireParentKey(
 }
 
 function parentKeyNotFound(): ServiceError {
-  return new ServiceError('not_found', 'There is no such parent key, or it was revoked.', {
+  return new ServiceError('not_found', 'The parent key does not exist or was revoked.', {
     code: 'parent_key_not_found',
     param: 'parent_key',
   })

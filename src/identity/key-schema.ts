@@ -1,17 +1,17 @@
-/** The schemas of key operations. */
+/** Defines the schemas of key operations. */
 import { z } from 'zod'
 import type { Rotation } from './keys.ts'
 
 export const KeyValidity = z
   .strictObject({ valid: z.literal(true), kind: z.enum(['parent', 'agent']) })
-  .meta({ id: 'KeyValidity', description: 'The presented key is good, and of this kind.' })
+  .meta({ id: 'KeyValidity', description: 'The key is valid and has this kind.' })
 
 const overlapSeconds = z
   .int()
   .min(0)
   .max(2_592_000)
   .default(0)
-  .meta({ description: 'Seconds for which the previous secret keeps working; 0 ends it at once.' })
+  .meta({ description: 'Seconds for which the previous secret keeps working; 0 revokes it immediately.' })
 
 export const KeyRotation = z.strictObject({ overlap_seconds: overlapSeconds }).meta({ id: 'KeyRotation' })
 
@@ -24,7 +24,7 @@ const rotated = {
 }
 
 export const ParentKeyRotated = z
-  .strictObject({ key: z.string().meta({ description: 'The new parent key; shown this once.' }), ...rotated })
+  .strictObject({ key: z.string().meta({ description: 'The new parent key; shown only once.' }), ...rotated })
   .meta({ id: 'ParentKeyRotated' })
 
 export const AgentKeyRotated = z

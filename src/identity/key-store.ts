@@ -1,4 +1,4 @@
-/** Rows of parent keys, and of the credentials that keys are found by. */
+/** Reads and writes parent keys, and the credentials of all keys. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ParentKeyTable } from '../db/tables.ts'
@@ -9,11 +9,11 @@ export type ParentKeyRow = Selectable<ParentKeyTable>
 export interface FoundCredential {
   readonly digest: string
   readonly caller: Caller
-  /** Unix seconds; null while it is the current secret. */
+  /** Unix seconds; null for the current secret. */
   readonly validUntil: number | null
 }
 
-/** Undefined also when the parent key of the credential was revoked. */
+/** Finds a credential; returns undefined if it is unknown or its parent key is revoked. */
 export async function findCredential(db: Database, digest: string): Promise<FoundCredential | undefined> {
   const row = await db
     .selectFrom('credentials')
@@ -64,7 +64,7 @@ export async function listLiveKeysOf(db: Database, userIds: readonly string[]): 
   return selectNewestFirst(db).where('user_id', 'in', userIds).where('revoked_at', 'is', null).execute()
 }
 
-/** False when the key does not exist or was revoked before. */
+/** Revokes a key; returns false if it does not exist or is already revoked. */
 export async function markRevoked(db: Database, id: string, at: number): Promise<boolean> {
   const result = await db
     .updateTable('parent_keys')
@@ -85,7 +85,7 @@ export interface CredentialOwner {
   readonly agentId: string | null
 }
 
-/** Makes the owner's current secrets expire at `until`, and deletes those that have expired at `now`. */
+/** Makes the owner's current secrets expire at `until`, and deletes those expired by `now`. */
 export async function expireCredentials(
   db: Database,
   owner: CredentialOwner,
@@ -94,21 +94,22 @@ export async function expireCredentials(
 ): Promise<void> {
   const agent = owner.agentId === null ? 'is' : '='
   await db
-    .deleteFrom('credentials')
-    .where('parent_key_id', '=', owner.tenantId)
-    .where('agent_id', agent, owner.agentId)
-    .where('valid_until', '<=', now)
-    .execute()
-  await db
     .updateTable('credentials')
     .set({ valid_until: until })
     .where('parent_key_id', '=', owner.tenantId)
     .where('agent_id', agent, owner.agentId)
     .where((where) => where.or([where('valid_until', 'is', null), where('valid_until', '>', until)]))
     .execute()
+  // Without an overlap this deletes all of them, so that a clock that is set back later revives none.
+  await db
+    .deleteFrom('credentials')
+    .where('parent_key_id', '=', owner.tenantId)
+    .where('agent_id', agent, owner.agentId)
+    .where('valid_until', '<=', now)
+    .execute()
 }
 
-/** Assigns a live key without a user to the user; false when the key is not such a key. */
+/** Assigns a live key without a user to the user; returns false for any other key. */
 export async function setUser(db: Database, id: string, userId: string): Promise<boolean> {
   const result = await db
     .updateTable('parent_keys')
@@ -120,7 +121,7 @@ export async function setUser(db: Database, id: string, userId: string): Promise
   return result.numUpdatedRows > 0n
 }
 
-/** Moves the secrets of a tenant's agents, which stay valid, to another tenant. Runs in the caller's transaction. */
+/** Moves a tenant's agent keys, which stay valid, to another tenant. Runs in the caller's transaction. */
 export async function moveAgentKeys(db: Database, fromTenantId: string, toTenantId: string): Promise<void> {
   await db
     .updateTable('credentials')

@@ -24,7 +24,7 @@ export type { ParentKeyRow } from './key-store.ts'
 
 type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: { invalidate(): void } }
 
-/** `key.text` cannot be read again later. Times are Unix seconds. */
+/** The result of a rotation; `key.text` cannot be read again later. Times are Unix seconds. */
 export interface Rotation {
   readonly key: MintedKey
   readonly rotatedAt: number
@@ -53,10 +53,11 @@ export async function insertFirstKey(
   return key
 }
 
-/** Registers the parent key of `PARLEY_PARENT_KEY`, unless it was registered before, even if it was rotated or revoked since. */
+/** Registers the key in `PARLEY_PARENT_KEY`, unless it was ever registered, even if it has since been rotated or revoked. */
 export async function registerParentKey(deps: KeyDeps, text: string): Promise<void> {
   const parsed = parseKey(text)
-  if (parsed?.kind !== 'parent') throw new ServiceError('invalid_value', 'That is not a parent key.')
+  if (parsed?.kind !== 'parent')
+    throw new ServiceError('invalid_value', 'PARLEY_PARENT_KEY: is not a parent key')
   if ((await findParentKey(deps.db, parsed.publicId)) !== undefined) return
   const key = { text, publicId: parsed.publicId, digest: digestOf(text), hint: hintOf(text) }
   try {
@@ -94,7 +95,7 @@ export function listParentKeys({ db }: Pick<Dependencies, 'db'>): Promise<Parent
   return selectNewestFirst(db).execute()
 }
 
-/** Revokes a parent key, and with it the keys of its agents. @throws ServiceError `not_found` when it does not exist or was revoked before. */
+/** Revokes a parent key and the keys of its agents. @throws ServiceError `not_found` if it does not exist or is already revoked. */
 export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
     if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
@@ -111,7 +112,7 @@ export async function rotateParentKey(
   overlapSeconds: number,
 ): Promise<Rotation> {
   const rotation = await deps.db.transaction().execute(async (trx) => {
-    // Without the lock, two rotations at once would leave two secrets that do not expire.
+    // Without the lock, two concurrent rotations would leave two secrets that do not expire.
     const row = await lockParentKey(trx, tenantId)
     if (row === undefined || row.revoked_at !== null) throw keyNotFound(tenantId)
     const key = mintKey('parent', deps.random, tenantId)
@@ -127,16 +128,16 @@ export async function rotateParentKey(
   return rotation
 }
 
-/** Makes transactions that change the tenant or its data wait for each other. */
+/** Locks the tenant, so that transactions that change it or its data run one after the other. */
 export async function lockTenant({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
   await lockParentKey(db, tenantId)
 }
 
-/** Locks the tenant in a transaction that adds data, which a revoked tenant could never reach. @throws ServiceError `invalid_api_key` if revoked. */
+/** Locks the tenant before a transaction adds data, which a revoked tenant could not access. @throws ServiceError `invalid_api_key` if revoked. */
 export async function assertTenantLives({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
   const row = await lockParentKey(db, tenantId)
   if (row === undefined || row.revoked_at !== null) {
-    throw new ServiceError('invalid_api_key', 'The key was revoked meanwhile.')
+    throw new ServiceError('invalid_api_key', 'The API key was revoked during the request.')
   }
 }
 
@@ -194,22 +195,22 @@ async function insertKeyRows(
   await recordAudit(deps, actor, { action, ...about(id), details: { name: row.name, key_hint: hint } })
 }
 
-/** A parent key is its own tenant. */
+/** Describes an audit event about a parent key, which is its own tenant. */
 function about(id: string): Pick<AuditEvent, 'target' | 'tenantId'> {
   return { target: { kind: 'key', id }, tenantId: id }
 }
 
 export function keyNotFound(id: string): ServiceError {
-  return new ServiceError('not_found', `There is no parent key '${withoutKeys(id)}' that could be used.`)
+  return new ServiceError('not_found', `Parent key '${withoutKeys(id)}' does not exist or was revoked.`)
 }
 
-/** Whether a parent key exists whose text was shown to a user; false on the first start. */
+/** Returns true if a parent key exists whose text was shown to a user; false on the first start. */
 export async function hasParentKey(db: Database): Promise<boolean> {
   const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
   return (await query.executeTakeFirst()) !== undefined
 }
 
-/** A page of keys, newest first. @throws ServiceError `invalid_value` when `after` is not the id of a key. */
+/** Lists a page of keys, newest first. @throws ServiceError `invalid_value` when `after` is not the id of a key. */
 export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<ParentKeyRow>> {
   return readPage(query, {
     find: (id) => findParentKey(db, id),
@@ -223,7 +224,7 @@ export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery):
   })
 }
 
-/** The live keys of each user, newest first; a user without keys is absent. */
+/** Lists the live keys of each user, newest first; users without keys are absent. */
 export async function listKeysOfUsers(
   { db }: Pick<Dependencies, 'db'>,
   userIds: readonly string[],

@@ -1,4 +1,4 @@
-/** The operations on the key of the caller. */
+/** Defines the operations on the caller's key. */
 import { z } from 'zod'
 import { operationsOf } from '../operations/operation.ts'
 import { actorOf } from './audit.ts'
@@ -15,7 +15,7 @@ export const keysOperations = {
   validate: query({
     http: { method: 'GET', path: '/v1/keys/validate' },
     auth: { callers: ['parent', 'agent'] },
-    docs: { summary: 'Check the presented key' },
+    docs: { summary: 'Check an API key' },
     input: z.object({}),
     output: KeyValidity,
     run: ({ context }) => ({ valid: true as const, kind: context.caller.kind }),
@@ -23,7 +23,7 @@ export const keysOperations = {
 
   rotate: mutation({
     http: { method: 'POST', path: '/v1/keys/rotate' },
-    docs: { summary: 'Give the presented parent key a new secret' },
+    docs: { summary: 'Rotate a parent key' },
     input: KeyRotation,
     output: ParentKeyRotated,
     run: async ({ context, input }) => {

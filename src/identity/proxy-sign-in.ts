@@ -1,4 +1,4 @@
-/** Reads the identity that a trusted proxy sends in headers; the headers of other clients are ignored. */
+/** Reads the user's identity from the headers of a trusted proxy, and ignores these headers from other clients. */
 import { isUtf8 } from 'node:buffer'
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Config, ForwardedAuthConfig, ForwardedField } from '../config/config.ts'
@@ -13,13 +13,13 @@ export interface Identity {
   readonly name: string
   readonly username: string | undefined
   readonly groups: readonly string[]
-  /** The user gets the first parent key without a user on the first visit, instead of a new one. */
+  /** On the first visit, the user gets the oldest parent key without a user instead of a new key. */
   readonly ownsFirstKey?: true
 }
 
 type Fields = Partial<Record<ForwardedField, string>>
 
-/** Undefined when no trusted proxy sent an identity. @throws ServiceError `invalid_value` for ambiguous or malformed headers of a trusted proxy. */
+/** Reads the identity; returns undefined if no trusted proxy sent one. @throws ServiceError `invalid_value` for ambiguous or malformed headers of a trusted proxy. */
 export function readIdentity(
   implicit: ImplicitCredentials,
   { forwardedAuth, server }: Pick<Config, 'forwardedAuth' | 'server'>,
@@ -43,7 +43,7 @@ function hasSecret({ headers }: ImplicitCredentials, secret: string): boolean {
   return timingSafeEqual(digestOf(Buffer.from(sent, 'latin1')), digestOf(Buffer.from(secret)))
 }
 
-/** The values by field; an empty header counts as absent. */
+/** Reads the header values by field; an empty header counts as absent. */
 function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['headers']): Fields {
   const fieldOf = new Map(Object.entries(names).map(([field, name]) => [name, field as ForwardedField]))
   const fields: Fields = {}
@@ -64,7 +64,7 @@ function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['h
   return fields
 }
 
-/** Node reads headers as Latin-1, and proxies send UTF-8. */
+/** Decodes UTF-8, which proxies send but Node reads as Latin-1. */
 function decode(value: string): string {
   const bytes = Buffer.from(value, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : value

@@ -1,4 +1,4 @@
-/** Signs in the local administrator with a one-time link and a session cookie, when no proxy does the sign-in. docs/adr/0026. */
+/** Signs in the local administrator with a one-time link and a session cookie, when no proxy handles sign-in (ADR 0026). */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Config } from '../config/config.ts'
@@ -8,7 +8,7 @@ import { type Actor, type AuditDeps, recordAudit, type Trace, userActor } from '
 import type { Dependencies } from './dependencies.ts'
 import type { Identity } from './proxy-sign-in.ts'
 
-/** The person who can read the server's terminal. A proxy cannot send this name, because it is not an email address. */
+/** The user with access to the server's terminal; a proxy cannot send this name, because it is not an email address. */
 export const localAdministrator: Identity & { readonly ownsFirstKey: true } = {
   email: 'administrator',
   name: 'Administrator',
@@ -42,7 +42,7 @@ export async function createSignInLink(deps: SessionDeps, actor: Actor): Promise
   return { text, expiresAt }
 }
 
-/** The secret follows `#`, because browsers do not send that part to servers. */
+/** Puts the secret after `#`, a part of the URL that browsers do not send to servers. */
 export function renderSignInUrl(baseUrl: string, { text }: SignInLink): string {
   return `${baseUrl.replace(/\/$/, '')}/console/sign-in#${text}`
 }
@@ -55,6 +55,8 @@ export async function signIn(
 ): Promise<string> {
   const { text, digest } = mintSecret(deps)
   const now = unixSeconds(deps.clock)
+  // A wrong link costs one read, because a transaction would lock the database for writing.
+  await assertLink(deps, linkText, now)
   await deps.db.transaction().execute(async (trx) => {
     const link = await trx
       .deleteFrom('sign_in_links')
@@ -62,8 +64,7 @@ export async function signIn(
       .where('expires_at', '>', now)
       .returning('digest')
       .executeTakeFirst()
-    if (link === undefined)
-      throw new ServiceError('invalid_api_key', 'This sign-in link was used already, or is too old.')
+    if (link === undefined) throw wrongLink()
     await trx
       .insertInto('sessions')
       .values({ digest, expires_at: now + SESSION_SECONDS })
@@ -72,6 +73,20 @@ export async function signIn(
     await recordAudit({ ...deps, db: trx }, actor, { action: 'session.begin', ...aboutUser })
   })
   return renderCookie(deps.config, text, SESSION_SECONDS)
+}
+
+async function assertLink({ db }: Pick<SessionDeps, 'db'>, linkText: string, now: number): Promise<void> {
+  const link = await db
+    .selectFrom('sign_in_links')
+    .select('digest')
+    .where('digest', '=', digestOf(linkText))
+    .where('expires_at', '>', now)
+    .executeTakeFirst()
+  if (link === undefined) throw wrongLink()
+}
+
+function wrongLink(): ServiceError {
+  return new ServiceError('invalid_api_key', 'This sign-in link has expired or was already used.')
 }
 
 /** Ends the session of a request; returns the `Set-Cookie` header that deletes the cookie. */
@@ -85,7 +100,7 @@ export async function signOut(
   return renderCookie(deps.config, '', 0)
 }
 
-/** The digest of the session cookie; undefined without one, or when a proxy does the sign-in. */
+/** Returns the digest of the session cookie; undefined without one, or when a proxy handles sign-in. */
 export function readSessionDigest(
   headers: IncomingHttpHeaders,
   config: Pick<Config, 'forwardedAuth' | 'server'>,
@@ -121,7 +136,7 @@ function digestOf(text: string): string {
   return hash('sha256', text)
 }
 
-/** `__Host-` prevents other subdomains from setting the cookie; browsers accept it over HTTPS only. */
+/** Adds `__Host-`, so that other subdomains cannot set the cookie; browsers accept it over HTTPS only. */
 function cookieNameOf({ server }: Pick<Config, 'server'>): string {
   return isEncrypted(server) ? '__Host-parley_session' : 'parley_session'
 }
@@ -135,7 +150,7 @@ function renderCookie(config: Pick<Config, 'server'>, text: string, maxAgeSecond
   return `${cookieNameOf(config)}=${text}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${secure}`
 }
 
-/** Two cookies of the same name are both ignored, because another site has set one of them. */
+/** Finds the session cookie; ignores both if there are two, because another site has set one of them. */
 function findSessionText(
   { cookie }: IncomingHttpHeaders,
   config: Pick<Config, 'server'>,

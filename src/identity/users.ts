@@ -1,4 +1,4 @@
-/** The users who sign in; creates a user and a parent key on the first visit. */
+/** Manages users who sign in; creates a user and a parent key on the first visit. */
 
 import type { Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
@@ -40,7 +40,7 @@ export async function findOrCreateUser(
   return activateKey(deps, user, identity, trace)
 }
 
-/** Of two first visits at once, one creates the user. */
+/** Creates the user; of two concurrent first visits, only one succeeds in doing so. */
 async function createUser(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
   const { email, name, username = null } = identity
   const now = unixSeconds(deps.clock)
@@ -82,7 +82,7 @@ async function activateKey(
   })
 }
 
-/** Assigns the first key of the installation to its owner, or a new key. Runs in the caller's transaction. */
+/** Assigns the installation's first key to its owner, or a new key to any other user. Runs in the caller's transaction. */
 async function assignKey(
   deps: UserDeps,
   user: UserRow,
@@ -96,7 +96,7 @@ async function assignKey(
   return { ...user, active_key_id }
 }
 
-/** A page of users, newest first. @throws ServiceError `invalid_value` when `after` is not the id of a user. */
+/** Lists a page of users, newest first. @throws ServiceError `invalid_value` when `after` is not the id of a user. */
 export function listUsers({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<UserRow>> {
   return readPage(query, {
     find: (id) => db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),

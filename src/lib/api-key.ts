@@ -1,4 +1,4 @@
-/** The format of keys: mints them, and recognises and checks them without the database. */
+/** Defines the format of keys; mints and checks them without the database. */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { ALPHABET, newId, type Random } from './ids.ts'
@@ -12,7 +12,7 @@ export interface MintedKey {
   readonly text: string
   /** The 12 characters after the prefix, which identify the key and are not secret. */
   readonly publicId: string
-  /** What the database stores and finds the key by. */
+  /** The digest that the database stores, and by which it finds the key. */
   readonly digest: string
   readonly hint: string
 }
@@ -27,7 +27,7 @@ const CHECKSUM_LENGTH = 6
 // The longest prefix comes first, so that a scoped key is never read as a parent key.
 const layout = /^(svc_scoped_|svc_|agnt_key-)([0-9A-Za-z]{12})[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/
 
-/** Makes a new key; a rotated key keeps its public id. */
+/** Mints a key; pass `publicId` to rotate a key, which keeps its public id. */
 export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: string): MintedKey {
   const id = publicId ?? newId('', PUBLIC_ID_LENGTH, random)
   const body = keyPrefixes[kind] + id + newId('', SECRET_LENGTH, random)
@@ -35,7 +35,7 @@ export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: str
   return { text, publicId: id, digest: digestOf(text), hint: hintOf(text) }
 }
 
-/** The kind and public id of a key; undefined when its format or checksum is wrong. */
+/** Returns the kind and public id of a key; undefined if its format or checksum is wrong. */
 export function parseKey(text: string): { kind: KeyKind; publicId: string } | undefined {
   const [, prefix = '', publicId = ''] = layout.exec(text) ?? []
   const kind = (Object.keys(keyPrefixes) as KeyKind[]).find((one) => keyPrefixes[one] === prefix)
@@ -51,12 +51,12 @@ export function parsePublicKey(text: string): string | undefined {
   return /^[0-9A-Za-z]{12}$/.test(id) ? id : undefined
 }
 
-/** SHA-256 of the complete key in hexadecimal, as `sha256sum` prints it. */
+/** Returns the SHA-256 of the complete key in hexadecimal, as `sha256sum` prints it. */
 export function digestOf(text: string): string {
   return hash('sha256', text)
 }
 
-/** Prefix and last four characters of a well-formed key, such as `svc_…a1B2`. */
+/** Returns the prefix and last four characters of a well-formed key, such as `svc_…a1B2`. */
 export function hintOf(text: string): string {
   const [, prefix = ''] = layout.exec(text) ?? []
   return `${prefix}…${text.slice(-4)}`

@@ -1,4 +1,4 @@
-/** Every reason a request can fail for, and the error that every module throws. */
+/** Lists the reasons for which a request can fail, and defines the error that every module throws. */
 
 /** The HTTP status, the OpenAI error `type` and the tRPC code of each reason; the name is the `code` of the body by default. */
 export const reasons = {
@@ -98,20 +98,20 @@ const RETRY_AFTER_SECONDS = 1
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown
   const fault = findFault(thrown)
-  if (fault === 'storage_full')
-    return new ServiceError(fault, 'There is no room to store this.', { cause: thrown })
+  if (fault === 'storage_full') return new ServiceError(fault, 'The storage is full.', { cause: thrown })
   if (fault === 'invalid_value')
-    return new ServiceError(fault, 'The request holds the character U+0000.', { cause: thrown })
+    return new ServiceError(fault, 'The request contains the character U+0000.', { cause: thrown })
   if (fault !== undefined) {
     const details = { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: thrown }
-    return new ServiceError(fault, 'The data store is busy or away; try again.', details)
+    return new ServiceError(fault, 'The data store is busy or unavailable; try again.', details)
   }
-  return new ServiceError('internal_error', 'Something went wrong on our side.', { cause: thrown })
+  return new ServiceError('internal_error', 'Internal server error.', { cause: thrown })
 }
 
 function findFault(thrown: unknown): Reason | undefined {
   const code = String((thrown as { code?: unknown } | null)?.code)
-  if (!/^[0-9A-Z]{5}$/.test(code)) return storageFaults[code]
+  // SQLite appends a detail to some codes, as in SQLITE_BUSY_RECOVERY.
+  if (!/^[0-9A-Z]{5}$/.test(code)) return storageFaults[code.replace(/^(SQLITE_(?:BUSY|LOCKED))_.*/, '$1')]
   return postgresFaults[code] ?? postgresFaults[code.slice(0, 2)]
 }
 

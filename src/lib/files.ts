@@ -1,9 +1,12 @@
-/** Files that survive a power failure, and the codes of file system errors. */
+/** Writes files that survive a power failure, and recognizes file system errors. */
 import { closeSync, openSync } from 'node:fs'
 import { link, open, readFile, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Writes a file unless it exists; returns its contents. Readers see it complete and one writer wins. `draft` is linked from the same folder. */
+/**
+ * Writes a file unless it exists and returns its contents. Readers never see a partial file, and one writer
+ * wins. `draft` must be in the same folder.
+ */
 export async function createFileOnce(path: string, text: string, draft: string): Promise<string> {
   try {
     await writeDurably(draft, text)
@@ -29,7 +32,7 @@ async function writeDurably(path: string, text: string): Promise<void> {
   await file.sync()
 }
 
-/** Makes new names in the folder survive a power failure. */
+/** Makes new file names in the folder survive a power failure. */
 export async function syncFolder(path: string): Promise<void> {
   await using folder = await open(path)
   await folder.sync()

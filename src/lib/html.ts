@@ -1,4 +1,4 @@
-/** Writes HTML in which every value is escaped unless it is markup itself. */
+/** Renders HTML, and escapes every value that is not markup itself. */
 
 export class Html {
   readonly text: string

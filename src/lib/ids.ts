@@ -1,4 +1,4 @@
-/** Random ids in base 62. */
+/** Creates random base-62 ids. */
 
 export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 

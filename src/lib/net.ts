@@ -1,4 +1,4 @@
-/** Network addresses: blocks of them, and connections that cannot reach cloud metadata services. */
+/** Checks network addresses, and prevents connections to cloud metadata services. */
 import { lookup as lookupName } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
@@ -9,7 +9,7 @@ const metadataAddresses = new Set(['fd00:ec2::254', 'fd20:ce::254', '100.100.100
 
 /** Whether a host is such an address, in any notation; a host name never is. */
 export function isForbiddenAddress(host: string): boolean {
-  const address = host.replace(/^\[(.*)\]$/, '$1')
+  const address = withoutZone(host.replace(/^\[(.*)\]$/, '$1'))
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.process(address)
   return parsed.range() === 'linkLocal' || metadataAddresses.has(parsed.toString())
@@ -40,12 +40,18 @@ export function createGuardedConnector(connectMs: number, lookup?: LookupFunctio
       : connect(target, callback)
 }
 
+/** Without the zone of a link-local IPv6 address, such as `%eth0.1`, which names an interface of this machine. */
+export function withoutZone(address: string): string {
+  return address.split('%', 1)[0] as string
+}
+
 /** A block of addresses: the network's address and the length of its prefix in bits. */
 export type AddressBlock = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 /** Whether an address is in one of the blocks; an IPv4 address mapped to IPv6, as dual-stack sockets report it, counts as IPv4. */
 export function isWithin(address: string, blocks: readonly AddressBlock[]): boolean {
-  if (!ipaddr.isValid(address)) return false
-  const parsed = ipaddr.process(address)
+  const plain = withoutZone(address)
+  if (!ipaddr.isValid(plain)) return false
+  const parsed = ipaddr.process(plain)
   return blocks.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits))
 }

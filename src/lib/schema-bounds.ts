@@ -1,14 +1,14 @@
-/** Schemas for input that is bounded in size: every list, record and string of an input has a limit, or is marked as content. */
+/** Defines schemas with size limits; every list, record and string of an input has a limit, or is marked as content. */
 import { z } from 'zod'
 import { isJsonObject } from './formats/json.ts'
 
-/** What bounds a schema that has no length limit itself; the test of all input schemas accepts only these. */
+/** Registers schemas without a length limit, and states what limits them; a test rejects all other unlimited schemas. */
 export const boundElsewhere = z.registry<{ readonly by: string }>()
 
-/** Content such as a base64 image: as long as the limit of the body allows. */
+/** Content such as a base64 image, which only the body limit restricts. */
 export const longText = () => z.string().register(boundElsewhere, { by: 'the limit of the body' })
 
-/** A JSON object that passes through as it is, such as a JSON Schema; its members are not looked at. */
+/** A JSON object that passes through unchecked, such as a JSON Schema. */
 export function jsonObject() {
   return z
     .custom<Record<string, unknown>>(isJsonObject, {
@@ -27,7 +27,7 @@ export const reference = () => z.string().max(8192)
 
 export const modelId = () => z.string().min(1).max(300)
 
-/** A record with at most `mostKeys` keys, which are counted before any of them is looked at. */
+/** A record with at most `mostKeys` keys, which are counted before they are validated. */
 export function recordOf<Value extends z.ZodType>(key: z.ZodString, value: Value, mostKeys: number) {
   const record = z.record(key, value).register(boundElsewhere, { by: `a limit of ${mostKeys} keys` })
   return z.preprocess((given, context) => {

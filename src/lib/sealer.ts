@@ -42,12 +42,12 @@ export function createSealer(
       // Decoding ignores invalid characters and unused bits, so only the canonical encoding is accepted.
       const isWhole = bytes.length >= NONCE_BYTES + TAG_BYTES && bytes.toString('base64url') === payload
       if (version !== VERSION || rest.length > 0 || !isWhole) {
-        throw new Error('This is not a text sealed by this version of Parley.')
+        throw new Error('The stored secret has an unknown format.')
       }
       const opener = keys.get(sealedUnder)
       if (opener === undefined) {
         throw new Error(
-          `This was sealed under another master key (${sealedUnder}; the present one is ${keyId}): PARLEY_SECRET or the data directory's \`secret\` was replaced.`,
+          `The stored secret was encrypted with another master key (${sealedUnder}; the current key is ${keyId}): PARLEY_SECRET or the data directory's \`secret\` was replaced.`,
         )
       }
       return decipher(opener, bytes, context)
@@ -73,7 +73,7 @@ function decipher(key: Buffer, bytes: Buffer, context: string): string {
     const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()])
     return text.toString('utf8')
   } catch (cause) {
-    throw new Error('This sealed text was changed, or belongs to something else.', { cause })
+    throw new Error('The stored secret was modified, or belongs to another record.', { cause })
   }
 }
 

@@ -4,7 +4,7 @@ export class TimeoutError extends Error {
   override readonly name = 'TimeoutError'
 
   constructor(ms: number) {
-    super(`there was no answer within ${ms} ms`)
+    super(`no response within ${ms} ms`)
   }
 }
 

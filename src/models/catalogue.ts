@@ -1,4 +1,4 @@
-/** Knows which models the providers offer; refreshed in the background, never while a request waits. */
+/** Knows which models the providers offer. Refreshes in the background, so no request waits for it. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -52,7 +52,7 @@ export class ModelCatalogue {
     this.firstLists = Promise.all(backends.map((backend) => this.refresh(backend)))
   }
 
-  /** All listed models, with `provider/model` as id where the bare id is not unique. */
+  /** Lists all models. The id is `provider/model` where the bare id is not unique. */
   list(): readonly CatalogueModel[] {
     return this.merged
   }
@@ -61,12 +61,12 @@ export class ModelCatalogue {
     return this.byId.get(id)
   }
 
-  /** The route for an id, bare or with its provider in front; undefined for an unknown model. */
+  /** Returns the route for an id, bare or prefixed with its provider. Undefined for an unknown model. */
   resolve(id: string): ModelRoute | undefined {
     const listed = this.byId.get(id)
     if (listed !== undefined) return this.findRoute(listed.provider, listed.backendId)
     if (this.providers.includes(id.slice(0, Math.max(id.indexOf('/'), 0)))) return this.findQualified(id)
-    // While a provider's list is unavailable, ids that no other provider lists pass through to it.
+    // While a provider's list is unavailable, passes it the ids that no other provider lists.
     if ([...this.lists.values()].some((models) => models.has(id))) return undefined
     const backend = this.backends.find(({ name }) => !this.lists.has(name))
     return backend && { backend, model: id }
@@ -75,10 +75,10 @@ export class ModelCatalogue {
   route(id: string): ModelRoute {
     const route = this.resolve(id)
     if (route !== undefined) return route
-    throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, { param: 'model' })
+    throw new ServiceError('model_not_found', `The model '${id}' does not exist.`, { param: 'model' })
   }
 
-  /** Undefined for an unknown provider or model; any model passes while the provider's list is unavailable. */
+  /** Returns undefined for an unknown provider or model. Any model passes while the provider's list is unavailable. */
   findRoute(provider: string, model: string): ModelRoute | undefined {
     const backend = this.backends.find(({ name }) => name === provider)
     if (backend === undefined || this.lists.get(provider)?.has(model) === false) return undefined
@@ -114,7 +114,7 @@ export class ModelCatalogue {
     const { name } = backend
     try {
       const models = await backend.listModels(signal)
-      // A gateway that spreads a model over several servers may list it once for each.
+      // A gateway that spreads a model over several servers may list it several times.
       this.lists.set(name, new Map(models.map((model) => [model.id, model])))
       this.merge()
       this.down.delete(name)
@@ -122,7 +122,7 @@ export class ModelCatalogue {
       if (signal.aborted) return
       this.down.add(name)
       const reason = error instanceof Error ? error.message : String(error)
-      this.deps.log.warn({ provider: name, err: error }, `the model list could not be read: ${reason}`)
+      this.deps.log.warn({ provider: name, err: error }, `failed to read the model list: ${reason}`)
     }
     const delayMs = this.down.has(name) ? this.timings.retryEveryMs : this.timings.refreshEveryMs
     this.timers.set(name, setTimeout(() => void this.refresh(backend), delayMs).unref())
@@ -149,7 +149,10 @@ export class ModelCatalogue {
     this.byId = byId
   }
 
-  /** Whether a bare id can only mean that provider's model: another one may list it too, or read it as `provider/model`. */
+  /**
+   * Returns whether a bare id can mean only that provider's model: another provider may list it too, or
+   * read it as `provider/model`.
+   */
   private isUnique(id: string, provider: string): boolean {
     if ([...this.lists].some(([name, models]) => name !== provider && models.has(id))) return false
     return this.findQualified(id) === undefined

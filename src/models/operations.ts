@@ -1,4 +1,4 @@
-/** The operations on models. */
+/** Defines the operations on models. */
 import { z } from 'zod'
 import { operationsOf } from '../operations/operation.ts'
 import type { ModelDeps } from './models.ts'
@@ -11,7 +11,7 @@ const { query } = operationsOf<ModelDeps>()('Models', { callers: ['parent', 'age
 export const modelsOperations = {
   list: query({
     http: { method: 'GET', path: '/v1/models' },
-    docs: { summary: 'List the models a key may use' },
+    docs: { summary: 'List the models that the calling key may use' },
     input: z.object({}),
     output: ModelList,
     run: ({ context: { deps, caller } }) => listModels(deps, caller),
@@ -27,7 +27,7 @@ export const modelsOperations = {
   get: query({
     http: { method: 'GET', path: '/v1/models/{model_id}' },
     request: { takesRest: true },
-    docs: { summary: 'Read a model', failures: { 404: 'There is no such model.' } },
+    docs: { summary: 'Get a model', failures: { 404: 'The model does not exist.' } },
     input: ModelReference,
     output: Model,
     run: ({ context: { deps, caller }, input }) => getModel(deps, caller, input.model_id),

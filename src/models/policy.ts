@@ -1,4 +1,7 @@
-/** An agent's model policy: which models it may use, and in which order. Stored separately from its definition. */
+/**
+ * Defines an agent's model policy: the models it may use and their order. It is stored separately from the
+ * definition.
+ */
 import { ServiceError } from '../lib/errors.ts'
 import type { ModelRoute } from '../providers/provider.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
@@ -15,7 +18,7 @@ export interface AllowedModel {
 
 export interface ModelPolicy {
   readonly default_model: ModelName | null
-  /** Empty = unrestricted. */
+  /** An empty list allows all models. */
   readonly allowed_models: readonly AllowedModel[]
   readonly fallback_models: readonly ModelName[]
   readonly max_output_tokens: number | null
@@ -30,7 +33,7 @@ export const openPolicy: ModelPolicy = {
 
 interface ModelWishes {
   readonly policy: ModelPolicy
-  /** The model in the agent's definition: any id a client could name. */
+  /** The model in the agent's definition, which may be any id that a client could name. */
   readonly ownModel: string | undefined
 }
 
@@ -45,7 +48,7 @@ function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): bo
   return isAllowed(policy, { provider: backend.name, model })
 }
 
-/** Tries the policy's default, the definition's model, the providers' default, then the allowed models. */
+/** Tries the policy's default model, then the definition's model, the providers' default, and the allowed models. */
 export function findDefaultModel(
   models: ModelCatalogue,
   { policy, ownModel }: ModelWishes,
@@ -59,7 +62,10 @@ export function findDefaultModel(
   return common === undefined ? undefined : { route: common, source: 'none' }
 }
 
-/** The named or default model, then the fallbacks. @throws ServiceError when the model is missing or not allowed. */
+/**
+ * Returns the named or default model, followed by the fallbacks. @throws ServiceError if the model does not
+ * exist or is not allowed.
+ */
 export function chooseRoutes(
   models: ModelCatalogue,
   wishes: ModelWishes,
@@ -80,12 +86,15 @@ function chooseDefault(models: ModelCatalogue, wishes: ModelWishes): ModelRoute 
   if (chosen !== undefined) return chosen.route
   const standard = models.defaultModel()
   if (standard === undefined)
-    throw new ServiceError('service_unavailable', 'No backend has said yet which models it has.')
-  // Reports the operator's default that no provider has.
+    throw new ServiceError(
+      'service_unavailable',
+      'No model provider has reported its models yet; try again later.',
+    )
+  // Reports a configured default model that no provider has.
   if (wishes.policy.allowed_models.length === 0) return models.route(standard)
   throw new ServiceError(
     'service_unavailable',
-    'None of the models this agent may use is there at the moment.',
+    'None of the models that this agent may use is currently available.',
   )
 }
 
@@ -123,7 +132,7 @@ function findAllowed(
   return route !== undefined && isRouteAllowed(policy, route) ? route : undefined
 }
 
-/** In the order the policy names them; of a whole provider, the first it lists. */
+/** Follows the order of the policy. For a whole provider, takes the first model that it lists. */
 function findFirstAllowed(models: ModelCatalogue, policy: ModelPolicy): ModelRoute | undefined {
   for (const { provider, model } of policy.allowed_models) {
     const id =

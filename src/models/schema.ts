@@ -1,4 +1,4 @@
-/** Schemas of models, and how models and agents are rendered. */
+/** Defines the schemas of models, and renders models and agents. */
 import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
 import type { CatalogueModel } from './catalogue.ts'
@@ -9,8 +9,11 @@ export const Model = z
     object: z.literal('model'),
     created: z.int().meta({ description: 'Unix seconds.' }),
     owned_by: z.string(),
-    provider: z.string().optional().meta({ description: 'The backend that offers it; absent for agents.' }),
-    context_length: z.int().optional().meta({ description: 'Tokens of context, when the backend says.' }),
+    provider: z.string().optional().meta({ description: 'Name of the provider; absent for agents.' }),
+    context_length: z
+      .int()
+      .optional()
+      .meta({ description: 'Context size in tokens, if the provider reports it.' }),
   })
   .meta({ id: 'Model' })
 export type Model = z.infer<typeof Model>
@@ -22,13 +25,13 @@ export const ModelList = z
 export const ModelChoices = z.array(
   z.strictObject({
     provider: z.string(),
-    model: z.string().meta({ description: "The provider's own id, as a policy names it." }),
-    id: z.string().meta({ description: 'The id a caller names.' }),
+    model: z.string().meta({ description: 'Model id as the provider lists it; used in policies.' }),
+    id: z.string().meta({ description: 'Model id that callers use in requests.' }),
   }),
 )
 
 export const ModelReference = z.object({
-  model_id: reference().meta({ description: 'May hold `/` and `:`, raw or encoded.' }),
+  model_id: reference().meta({ description: 'Model id; may contain `/` and `:`, raw or percent-encoded.' }),
 })
 
 export function renderChoice({

@@ -1,4 +1,4 @@
-/** The access steps: who is calling, how often, from which pages, what they may call, and how large their bodies may be. */
+/** Implements the access steps: authentication, permissions, rate limits, the same-origin check and body size limits. */
 
 import type { IncomingHttpHeaders } from 'node:http'
 import ipaddr from 'ipaddr.js'
@@ -9,7 +9,7 @@ import type { Hit, Quota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
 
-/** A call and the policy it has to meet; a preflight has none. */
+/** A call and its access policy; a preflight has no policy. */
 export interface GuardedCall {
   readonly context: CallContext<AnyCaller, Dependencies>
   readonly auth: AuthPolicy | undefined
@@ -45,15 +45,18 @@ export async function rejectCredentials(
 }
 
 const keyMessages = {
-  missing: 'No API key was sent: use the header `Authorization: Bearer <key>`.',
-  invalid: 'The API key is not valid.',
+  missing: 'API key is missing; send it in the header `Authorization: Bearer <key>`.',
+  invalid: 'The API key is invalid.',
 }
 
 function rejectKind({ callers, wrongKind }: AuthPolicy): ServiceError {
   if (wrongKind !== undefined)
-    return new ServiceError(wrongKind, 'This call needs a parent key; an agent key was sent.')
+    return new ServiceError(
+      wrongKind,
+      'This operation requires a parent key, but the request contains an agent key.',
+    )
   const needed = callers.map((caller) => credentials[caller]).join(' or ')
-  return new ServiceError('insufficient_permissions', `This call needs ${needed}.`)
+  return new ServiceError('insufficient_permissions', `This operation requires ${needed}.`)
 }
 
 const credentials: Readonly<Record<CallerKind, string>> = {
@@ -67,11 +70,11 @@ function assertUser(caller: AnyCaller, needs: 'user' | 'administrator'): void {
   if (user === undefined) {
     throw new ServiceError(
       'insufficient_permissions',
-      'This call is for users who are signed in, not for keys.',
+      'This operation requires a signed-in user; API keys are not accepted.',
     )
   }
   if (needs === 'administrator' && !user.isAdministrator) {
-    throw new ServiceError('insufficient_permissions', 'This call is for administrators only.')
+    throw new ServiceError('insufficient_permissions', 'This operation requires an administrator.')
   }
 }
 
@@ -79,7 +82,7 @@ export function checkSameOrigin({ context, auth }: GuardedCall): void {
   if (auth !== undefined) assertSameOrigin(context.metadata, context.deps.config, auth.implicitBodyType)
 }
 
-/** The media type of a body must be one that a form cannot send. */
+/** Protects calls with implicit credentials against CSRF; the required media type must be one that a form cannot send. */
 export function assertSameOrigin(
   { implicit }: RequestMetadata,
   { server, forwardedAuth }: Pick<Config, 'server' | 'forwardedAuth'>,
@@ -87,26 +90,26 @@ export function assertSameOrigin(
 ): void {
   if (implicit === undefined || changesNothing(implicit)) return
   const { headers } = implicit
-  // A browser sends a cookie only to the host that set it, so `Host` is trustworthy there. A proxy may forward any host.
+  // With a cookie, `Host` is trustworthy, because browsers send cookies only to their host; a proxy may forward any host.
   const isOwn = isOwnOrigin(headers, server.publicUrl) || (forwardedAuth === undefined && isOwnHost(headers))
   if (!isOwn) {
-    throw new ServiceError(
-      'insufficient_permissions',
-      'Without a key this can only be called from a page of this service.',
-    )
+    throw new ServiceError('insufficient_permissions', 'Cross-site requests require an API key.')
   }
   if (headers['x-requested-with'] === undefined) {
     throw new ServiceError(
       'insufficient_permissions',
-      'Without a key this call needs the header `X-Requested-With`.',
+      'X-Requested-With: header is required when no API key is sent.',
     )
   }
   if (!hasNoBody(implicit) && mediaTypeOf(implicit) !== mediaType) {
-    throw new ServiceError('unsupported_media_type', `Without a key a body is sent as ${mediaType}.`)
+    throw new ServiceError(
+      'unsupported_media_type',
+      `Content-Type: must be ${mediaType} when no API key is sent.`,
+    )
   }
 }
 
-/** In the upload protocol a header can name another method than the request's own. */
+/** Returns true for a read; in the upload protocol a header can override the method. */
 function changesNothing({ method, headers }: ImplicitCredentials): boolean {
   return (method === 'GET' || method === 'HEAD') && headers['x-http-method-override'] === undefined
 }
@@ -124,16 +127,21 @@ function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined
   return publicUrl !== undefined && headers.origin === new URL(publicUrl).origin
 }
 
-/** Browsers send `Sec-Fetch-Site` to secure origins and to localhost only. */
+/** Compares `Origin` with `Host`, because browsers send `Sec-Fetch-Site` only to secure origins and localhost. */
 function isOwnHost({ origin, host }: IncomingHttpHeaders): boolean {
   return origin !== undefined && host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host
 }
 
+/** The largest body of an operation that needs no key, such as a sign-in. */
+const MAX_ANONYMOUS_BYTES = 16 * 1024
+
+/** The caller is undefined for operations that need no key. */
 export function limitBodyBytes(
   { limits }: Pick<Config, 'limits'>,
   caller: Pick<AnyCaller, 'kind'> | undefined,
   maxBytes: number,
 ): number {
+  if (caller === undefined) return Math.min(maxBytes, MAX_ANONYMOUS_BYTES)
   return caller?.kind === 'agent' ? Math.min(maxBytes, limits.maxAgentBodyBytes) : maxBytes
 }
 
@@ -142,24 +150,48 @@ export async function limitRate({ context, auth }: GuardedCall): Promise<void> {
   await countRequest(context, context.caller)
 }
 
-export async function countRequest(
-  context: CallContext<AnyCaller, Dependencies>,
-  caller: AnyCaller,
-): Promise<void> {
-  const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
-  if (quota === undefined) return
-  const hit = await context.deps.shared.limiter.hit([quota, ...others])
-  setLimitHeaders(context, hit)
-  if (!hit.isLimited) return
-  context.deps.metrics.callLimited('requests')
-  throw new ServiceError(
-    'rate_limit_exceeded',
-    `Too many requests: at most ${hit.limit} a minute. Try again in ${hit.retryAfterSeconds} s.`,
-    { retryAfterSeconds: hit.retryAfterSeconds },
-  )
+type LimitedContext = CallContext<AnyCaller, Pick<Dependencies, 'config' | 'metrics' | 'shared'>>
+
+export async function countRequest(context: LimitedContext, caller: AnyCaller): Promise<void> {
+  const hit = await hitQuotas(context, caller, () => 1)
+  if (!hit?.isLimited) return
+  rejectLimited(context, hit, `Too many requests: the limit is ${hit.limit} per minute.`)
 }
 
-function listQuotas({ deps, metadata }: CallContext<AnyCaller, Dependencies>, caller: AnyCaller): Quota[] {
+/** Counts a request that is counted already as `requests`, but never as more than its limit, so that it can pass alone. */
+export async function chargeRequest(
+  context: LimitedContext,
+  caller: AnyCaller,
+  requests: number,
+): Promise<void> {
+  if (requests <= 1) return
+  const hit = await hitQuotas(context, caller, (limit) => Math.min(requests, limit) - 1)
+  if (!hit?.isLimited) return
+  const problem = `Too many large requests: this one counts as ${requests}, at most ${hit.limit} a minute.`
+  rejectLimited(context, hit, problem)
+}
+
+async function hitQuotas(
+  context: LimitedContext,
+  caller: AnyCaller,
+  costOf: (smallestLimit: number) => number,
+): Promise<Hit | undefined> {
+  const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
+  if (quota === undefined) return undefined
+  const cost = costOf(Math.min(quota.limit, ...others.map(({ limit }) => limit)))
+  if (cost < 1) return undefined
+  const hit = await context.deps.shared.limiter.hit([quota, ...others], cost)
+  setLimitHeaders(context, hit)
+  return hit
+}
+
+function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, problem: string): never {
+  deps.metrics.callLimited('requests')
+  const message = `${problem} Try again in ${retryAfterSeconds} s.`
+  throw new ServiceError('rate_limit_exceeded', message, { retryAfterSeconds })
+}
+
+function listQuotas({ deps, metadata }: LimitedContext, caller: AnyCaller): Quota[] {
   const { limits } = deps.config
   if (caller.kind === 'token') return []
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: limits.parent }]
@@ -170,8 +202,8 @@ function listQuotas({ deps, metadata }: CallContext<AnyCaller, Dependencies>, ca
   ]
 }
 
-/** Counts a call without valid credentials against its address; valid keys from that address are not limited by it. */
-export async function limitAuthFailures(context: CallContext<AnyCaller, Dependencies>): Promise<void> {
+/** Counts a call without valid credentials against its address; calls with valid keys are not affected. */
+export async function limitAuthFailures(context: LimitedContext): Promise<void> {
   const { deps, metadata } = context
   const limit = deps.config.limits.authFailures
   if (limit <= 0) return
@@ -179,9 +211,13 @@ export async function limitAuthFailures(context: CallContext<AnyCaller, Dependen
   if (!hit.isLimited) return
   deps.metrics.callLimited('authentication')
   setLimitHeaders(context, hit)
-  throw new ServiceError('rate_limit_exceeded', 'Too many calls without a valid key from this address.', {
-    retryAfterSeconds: hit.retryAfterSeconds,
-  })
+  throw new ServiceError(
+    'rate_limit_exceeded',
+    'Too many requests without a valid API key from this address.',
+    {
+      retryAfterSeconds: hit.retryAfterSeconds,
+    },
+  )
 }
 
 function setLimitHeaders(context: CallContext<AnyCaller>, hit: Hit): void {

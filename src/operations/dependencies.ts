@@ -1,4 +1,4 @@
-/** What this module needs of the rest of the service. */
+/** Lists the dependencies of the operations module. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** How failures look to clients of the REST API and in the log. */
+/** Renders failures for REST clients and for the log. */
 import type { z } from 'zod'
 import { isAboutArtifacts } from '../http/response.ts'
 import { withoutKeys } from '../lib/api-key.ts'
@@ -7,7 +7,7 @@ import type { Dependencies } from './dependencies.ts'
 
 export type ErrorShape = 'agent' | 'openai' | 'artifact'
 
-/** The shape of the errors under a path, also where no operation matches. */
+/** Returns the error shape for a path, even if no operation matches it. */
 export function errorShapeOf(path: string): ErrorShape {
   if (isAboutArtifacts(path)) return 'artifact'
   return /^\/v1\/(manager\/)?agents(\/|$)/.test(path) ? 'agent' : 'openai'
@@ -34,7 +34,7 @@ export function errorHeaders({ details, status }: ServiceError): string[] {
   return headers
 }
 
-/** The first problem as `path: problem`; `param` is the path. */
+/** Reports the first problem as `path: problem`; `param` is the path. */
 export function toInvalidValue(error: z.ZodError): ServiceError {
   const issue = mostSpecific(error.issues)
   const param = renderPath(issue.path)
@@ -46,14 +46,14 @@ export function toInvalidValue(error: z.ZodError): ServiceError {
 
 type Issue = z.core.$ZodIssue
 
-/** In a union, the branch that matched deepest names the field that the caller has to fix. */
+/** Picks the union branch that matched deepest, which names the field that the caller must fix. */
 function mostSpecific(issues: readonly Issue[]): Issue {
   const first = issues[0] as Issue
   if (first.code !== 'invalid_union' || first.errors.length === 0) return first
   const branches = first.errors.map((branch) => mostSpecific(branch))
   const deepest = branches.reduce((best, issue) => (issue.path.length > best.path.length ? issue : best))
   if (deepest.path.length > 0) return { ...deepest, path: [...first.path, ...deepest.path] }
-  // A value that is too long has the type that its branch accepts.
+  // A value that is too long has the right type, so its branch is the intended one.
   const tooLong = branches.find(
     (issue) => issue.code === 'too_big' && ['array', 'string'].includes(issue.origin),
   )
@@ -79,7 +79,9 @@ export function logFailure(
 ): void {
   metrics.callFailed(failure.reason)
   const line = { requestId, traceId, path: withoutKeys(path), reason: failure.reason }
-  const text = failure.details.isQuoted ? 'refused in the words of a backend' : withoutKeys(failure.message)
+  const text = failure.details.isQuoted
+    ? 'rejected with a message from the provider'
+    : withoutKeys(failure.message)
   const causedBy = { ...line, err: failure.details.cause }
   if (failure.reason === 'internal_error') log.error(causedBy, 'request failed')
   else if (failure.status >= 500) log.warn(causedBy, text)

@@ -10,17 +10,17 @@ import type { RestOperation } from './rest.ts'
 import { definitionFormats } from './rest.ts'
 
 const commonFailures: Readonly<Record<number, string>> = {
-  400: 'The request is malformed or a value is not allowed.',
-  500: 'Something went wrong on our side.',
+  400: 'The request is malformed or contains an invalid value.',
+  500: 'Internal server error.',
 }
 const accessFailures: Readonly<Record<number, string>> = {
-  401: 'The key is missing or not valid.',
-  429: 'Too many requests; `Retry-After` says how long to wait.',
+  401: 'The API key is missing or invalid.',
+  429: 'Too many requests; retry after the number of seconds in `Retry-After`.',
 }
 const bodyFailures: Readonly<Record<number, string>> = {
-  408: 'The body did not arrive in time.',
-  413: 'The body is too large.',
-  415: 'The media type is not accepted.',
+  408: 'The request body did not arrive in time.',
+  413: 'The request body is too large.',
+  415: 'The media type is not supported.',
 }
 
 export function renderOpenapi(
@@ -37,8 +37,7 @@ export function renderOpenapi(
     info: {
       title: 'Parley',
       version: packageJson.version,
-      description:
-        'Agents, and a chat API that clients of the well-known one can use by changing the address.',
+      description: 'Agents, resumable uploads, and an OpenAI-compatible chat API.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'This server' }],
@@ -150,29 +149,37 @@ function renderFailures(operation: RestOperation): Record<string, object> {
   )
 }
 
-/** A form sends objects field by field: `expires_after[seconds]`. */
+/** Encodes object fields of a form one by one, such as `expires_after[seconds]`. */
 const encoding = { expires_after: { style: 'deepObject', explode: true } } as const
 
 const page = { 'text/html': { schema: { type: 'string' } } } as const
 const binary = { type: 'string', format: 'binary' } as const
 
-/** RFC 9110, 13 and 14. */
+/** The request headers of RFC 9110, sections 13 and 14. */
 const downloadConditions = z.object({
-  Range: z.string().optional().meta({ description: 'One range of bytes, such as `bytes=0-1023`.' }),
-  'If-Range': z.string().optional().meta({ description: 'The ETag the range belongs to.' }),
-  'If-None-Match': z.string().optional().meta({ description: 'The ETag of what is there already.' }),
+  Range: z.string().optional().meta({ description: 'A single byte range, such as `bytes=0-1023`.' }),
+  'If-Range': z
+    .string()
+    .optional()
+    .meta({ description: 'Send the range only if the ETag is still this one.' }),
+  'If-None-Match': z
+    .string()
+    .optional()
+    .meta({ description: 'ETag of the copy that the client already has.' }),
 })
 
 const downloadAnswers = {
   206: {
-    description: 'The range that was asked for.',
-    headers: { 'Content-Range': { description: 'Which bytes, of how many.', schema: { type: 'string' } } },
+    description: 'The requested range.',
+    headers: {
+      'Content-Range': { description: 'The returned range and the total size.', schema: { type: 'string' } },
+    },
     content: { 'application/octet-stream': { schema: binary } },
   },
-  304: { description: 'The bytes are those named in `If-None-Match`.' },
+  304: { description: 'Not modified: the ETag matches `If-None-Match`.' },
 } as const
 
-/** The generator does not find events by itself, because only a string schema refers to them. */
+/** Collects event schemas, which the generator does not find because responses describe events as strings. */
 function eventSchemas(operations: readonly RestOperation[]): Record<string, z.ZodType> {
   const events = operations.flatMap(({ response }) => response?.events ?? [])
   return Object.fromEntries(events.map((schema) => [idOf(schema), schema]))
@@ -186,7 +193,7 @@ function idOf(schema: z.ZodType): string {
 
 export const AgentError = z
   .strictObject({ error: z.string(), code: z.string().optional() })
-  .meta({ id: 'AgentError', description: 'How everything under /v1/agents says that it failed.' })
+  .meta({ id: 'AgentError', description: 'Error format of paths under /v1/agents.' })
 
 export const ChatError = z
   .strictObject({
@@ -197,11 +204,11 @@ export const ChatError = z
       code: z.string(),
     }),
   })
-  .meta({ id: 'Error', description: 'How everything else under /v1 says that it failed.' })
+  .meta({ id: 'Error', description: 'Error format of all other paths under /v1.' })
 
 export const ArtifactError = z.strictObject({ ok: z.literal(false), error: z.string() }).meta({
   id: 'ArtifactError',
-  description: 'How everything about uploads and artifacts outside /v1 says that it failed.',
+  description: 'Error format of upload and artifact paths outside /v1.',
 })
 
 export const errorSchemas: Readonly<Record<ErrorShape, z.ZodType>> = {
@@ -213,31 +220,33 @@ export const errorSchemas: Readonly<Record<ErrorShape, z.ZodType>> = {
 const wholeNumber = { type: 'integer' } as const
 
 const limitHeaders = {
-  'X-RateLimit-Limit': { description: 'Requests a minute.', schema: wholeNumber },
-  'X-RateLimit-Remaining': { description: 'Requests left in this minute.', schema: wholeNumber },
-  'X-RateLimit-Reset': { description: 'Unix seconds: when the next minute begins.', schema: wholeNumber },
+  'X-RateLimit-Limit': { description: 'Maximum number of requests per minute.', schema: wholeNumber },
+  'X-RateLimit-Remaining': { description: 'Requests remaining in the current minute.', schema: wholeNumber },
+  'X-RateLimit-Reset': { description: 'Unix seconds at which the next minute begins.', schema: wholeNumber },
 }
-export const retryAfter = { 'Retry-After': { description: 'Seconds to wait.', schema: wholeNumber } }
+export const retryAfter = {
+  'Retry-After': { description: 'Seconds to wait before retrying.', schema: wholeNumber },
+}
 
 export const protocolHeaders = {
-  'Protocol-Version': { description: 'Of uploads and artifacts: 2.', schema: wholeNumber },
+  'Protocol-Version': { description: 'Version of the upload and artifact protocol: 2.', schema: wholeNumber },
 }
 
 const tags = [
-  { name: 'Agents', description: 'What an agent is: its definition, its versions and its key.' },
-  { name: 'Chat', description: 'Conversations, as any client of the well-known chat API sends them.' },
-  { name: 'Artifacts', description: 'What was uploaded in pieces: how it is doing, and its bytes.' },
-  { name: 'Uploads', description: 'The resumable upload protocol tus 1.0.0.' },
-  { name: 'Files', description: 'Bytes kept for the calling parent key.' },
-  { name: 'Embeddings', description: 'Texts as vectors, near each other where the texts are alike.' },
-  { name: 'Keys', description: 'The key a caller presents.' },
-  { name: 'Manager', description: 'The console: its user, their keys, and their agents.' },
+  { name: 'Agents', description: 'Manage agents, their versions and their keys.' },
+  { name: 'Chat', description: 'Chat completions, compatible with the OpenAI API.' },
+  { name: 'Artifacts', description: 'Get the status and content of uploaded artifacts.' },
+  { name: 'Uploads', description: 'Resumable uploads with the tus 1.0.0 protocol.' },
+  { name: 'Files', description: 'Store and download files that belong to a parent key.' },
+  { name: 'Embeddings', description: 'Turn texts into vectors whose distance reflects similarity.' },
+  { name: 'Keys', description: 'Check and rotate the API key of the request.' },
+  { name: 'Manager', description: 'The console API: the signed-in user, their keys and their agents.' },
   {
     name: 'Administration',
-    description: 'For administrators: every user and key, what was used and what was done.',
+    description: 'The administrator API: all users and keys, usage and the audit log.',
   },
-  { name: 'Models', description: 'What a request may name as its model: models and agents.' },
-  { name: 'Usage', description: 'What the calls of a parent key have taken.' },
+  { name: 'Models', description: 'List the models and agents that a request can use.' },
+  { name: 'Usage', description: 'Usage of a parent key.' },
 ]
 
 const securityOf: Readonly<Record<CallerKind, string>> = {
@@ -247,37 +256,37 @@ const securityOf: Readonly<Record<CallerKind, string>> = {
 }
 
 const securitySchemes = {
-  parentKey: { type: 'http', scheme: 'bearer', description: 'A parent key (`svc_…`): for servers only.' },
+  parentKey: { type: 'http', scheme: 'bearer', description: 'A parent key (`svc_…`). Keep it on a server.' },
   agentKey: {
     type: 'http',
     scheme: 'bearer',
-    description: 'An agent key (`agnt_key-…`): may stand in a page.',
+    description: 'An agent key (`agnt_key-…`). Safe to embed in a web page.',
   },
   artifactToken: {
     type: 'http',
     scheme: 'bearer',
     description:
-      'A token of `POST /v1/artifacts`: for one artifact and those that belong to it, to upload or to view.',
+      'A token from `POST /v1/artifacts` that allows uploading or viewing one artifact and its related artifacts.',
   },
   artifactTokenInAddress: {
     type: 'apiKey',
     in: 'query',
     name: 'token',
-    description: 'The same, in the address of what is only read.',
+    description: 'The artifact token as a query parameter, for GET requests only.',
   },
   forwardedIdentity: {
     type: 'apiKey',
     in: 'header',
     name: 'X-Email',
     description:
-      'Set by a proxy that the operator trusts (`PARLEY_TRUST_FORWARDED_AUTH`), never by a client. A call that changes something also needs `X-Requested-With`, an `Origin` of this service or `Sec-Fetch-Site: same-origin`, and a body in JSON.',
+      'Set by a proxy that the operator trusts (`PARLEY_TRUST_FORWARDED_AUTH`), never by a client. Write requests also need `X-Requested-With`, an `Origin` of this service or `Sec-Fetch-Site: same-origin`, and a JSON body.',
   },
   session: {
     type: 'apiKey',
     in: 'cookie',
     name: 'parley_session',
     description:
-      'Set by `POST /v1/manager/sign-in` where no proxy signs people in (`__Host-parley_session` on encrypted pages). What a call that changes something needs besides is the same.',
+      'Set by `POST /v1/manager/sign-in` when no proxy handles sign-in; named `__Host-parley_session` over HTTPS. Write requests have the same requirements as with `forwardedIdentity`.',
   },
 } as const
 
@@ -290,11 +299,15 @@ function renderSecurity({ http, auth }: RestOperation): Record<string, string[]>
 }
 
 function renderPermission({ http, auth }: RestOperation): Record<number, string> {
-  if (auth.needs === 'user') return { 403: 'A key was sent, or another site makes the call.' }
-  if (auth.needs === 'administrator') return { 403: 'The caller is no administrator.' }
+  if (auth.needs === 'user') return { 403: 'The request contains an API key, or comes from another site.' }
+  if (auth.needs === 'administrator') return { 403: 'The user is not an administrator.' }
   if (auth.callers.includes('token'))
-    return { 403: 'The token is for something else, or the key of the wrong kind.' }
+    return {
+      403: 'The token belongs to another artifact or allows another action, or this kind of key is not accepted.',
+    }
   if (errorShapeOf(http.path) === 'openai' && auth.callers.length === 1)
-    return { 403: 'The key is of the wrong kind.' }
-  return isOpenToOrigins(http.path) || http.method === 'GET' ? {} : { 403: 'Another site makes the call.' }
+    return { 403: 'This kind of key is not accepted.' }
+  return isOpenToOrigins(http.path) || http.method === 'GET'
+    ? {}
+    : { 403: 'The request comes from another site.' }
 }

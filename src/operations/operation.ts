@@ -1,4 +1,4 @@
-/** The operation record: what an operation takes, returns and does. REST, tRPC and the OpenAPI document read it. */
+/** Defines the operation record, from which the REST API, the tRPC API and the OpenAPI document are built. */
 
 import type { Logger } from 'pino'
 import type { z } from 'zod'
@@ -9,38 +9,40 @@ import type { ImplicitCredentials } from '../http/request.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import type { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 
-/** Where the operation is in the REST API; the full path, so that a search for a URL finds it. */
+/** The method and full path of the operation, so that a search for a URL finds it. */
 export interface Http {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** `{name}` is a path parameter: the input field of that name. */
+  /** `{name}` is a path parameter and sets the input field with that name. */
   readonly path: `/${string}`
 }
 
 export interface AuthPolicy<K extends CallerKind = CallerKind> {
   readonly callers: readonly K[]
-  /** Accepts signed-in users only, whatever key is sent. */
+  /** Accepts signed-in users only, and rejects every key. */
   readonly needs?: 'user' | 'administrator'
-  /** The error for a valid key of another kind; `insufficient_permissions` unless given. */
+  /** The error for a valid key of another kind; `insufficient_permissions` by default. */
   readonly wrongKind?: 'invalid_api_key'
   /** Calls do not count against the rate limits of their key. */
   readonly isUncounted?: true
-  /** The media type of a body sent with implicit credentials; JSON unless given. */
+  /** The required media type of a body sent with implicit credentials; JSON by default. */
   readonly implicitBodyType?: string
 }
 
 export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
-  /** What the path's parameters must be, checked before the caller is authenticated. */
+  /** Validates the path parameters, before the caller is authenticated. */
   readonly path?: z.ZodType
   readonly body?: 'definition'
-  /** The body is a form with a `file` in it: where the file goes, and how large it may be. */
+  /** Set when the body is a form with a `file`: returns where to store the file, and its maximum size. */
   readonly upload?: (context: CallContext<C, D>) => Promise<Pick<UploadOptions, 'files' | 'limit'>>
-  /** The body alone, where the input also has path or header fields. */
+  /** The schema of the body when the input also has path or header fields. */
   readonly bodySchema?: z.ZodType
-  /** Fields of a body that are dropped: those of a response that is sent back changed. */
+  /** Body fields to ignore, so that clients can send back a modified response. */
   readonly ignoredFields?: readonly string[]
-  /** The maximum size of a JSON body; 1 MiB unless given. */
+  /** The maximum size of a JSON body; 1 MiB by default. */
   readonly maxBodyBytes?: (config: Config) => number
   readonly maxJsonValues?: number
+  /** The bytes of a body that count as one request; 256 KiB unless given. */
+  readonly bytesPerRequest?: number
   readonly headers?: Readonly<Record<string, string>>
   /** The last path parameter takes the rest of the path, slashes included. */
   readonly takesRest?: true
@@ -50,7 +52,7 @@ interface ResponseOptions {
   readonly status?: 201
   /** The response is bytes that a client uploaded. */
   readonly download?: true
-  /** The response is a page, and so is a failure. */
+  /** Set when the response is a page; renders failures as pages too. */
   readonly page?: (failure: ServiceError) => Page
   readonly events?: z.ZodType
 }
@@ -81,7 +83,7 @@ interface OperationDefinition<D, K extends CallerKind, I extends z.ZodType, O ex
 
 type Answer<O> = O | JsonBytes | EventStream | Download | Page
 
-/** `D` is what it needs of the service; the list of all operations requires everything that any of them needs. */
+/** `D` is the type of its dependencies; the list of all operations requires the union of them. */
 export interface Operation<
   D = never,
   Kind extends OperationKind = OperationKind,
@@ -90,14 +92,14 @@ export interface Operation<
 > {
   readonly kind: Kind
   readonly tag: string
-  /** Absent: the operation is in the tRPC API only. */
+  /** Absent when the operation is only in the tRPC API. */
   readonly http?: Http
-  /** False: the operation is in the REST API only. */
+  /** False when the operation is only in the REST API. */
   readonly rpc?: false
   readonly auth: AuthPolicy
   readonly request?: RequestOptions<D>
   readonly response?: ResponseOptions
-  /** Present with `http`. */
+  /** Required with `http`. */
   readonly docs?: OperationDocs
   readonly input: I
   readonly output: O
@@ -109,7 +111,7 @@ export interface NamedOperation<D = never> {
   readonly operation: Operation<D>
 }
 
-/** Defines the operations of a module. They share a tag in the OpenAPI document, and a policy unless one has its own. */
+/** Defines the operations of a module, which share an OpenAPI tag and a default access policy. */
 export function operationsOf<D>() {
   return <Shared extends CallerKind>(tag: string, auth: AuthPolicy<Shared>) => {
     const defineAs =
@@ -128,23 +130,23 @@ export interface ConsoleUser {
   readonly isAdministrator: boolean
 }
 
-/** A server that presented a parent key, or a console user, who works with one of their parent keys. */
+/** A server with a parent key, or a console user who works with one of their parent keys. */
 export interface ParentCaller {
   readonly kind: 'parent'
-  /** The public id of the parent key: the owner of everything the caller may see. */
+  /** The public id of the parent key, which owns everything that the caller can access. */
   readonly tenantId: string
-  /** Set without a key; the tenant is then the user's active key. */
+  /** Set when no key was sent; the tenant is then the user's active key. */
   readonly user?: ConsoleUser
 }
 
-/** A widget or embed that presented an agent key. */
+/** A widget or embedding page with an agent key. */
 export interface AgentCaller {
   readonly kind: 'agent'
   readonly tenantId: string
   readonly agentId: string
 }
 
-/** A client that presented a token for one artifact and those related to it. */
+/** A client with a token for one artifact and its related artifacts. */
 export interface TokenCaller {
   readonly kind: 'token'
   readonly tenantId: string
@@ -160,22 +162,22 @@ export type AnyCaller = Caller | TokenCaller
 
 export type CallerKind = AnyCaller['kind']
 
-/** What is known of a request before its caller is authenticated. */
+/** The metadata of a request, which is known before its caller is authenticated. */
 export interface RequestMetadata {
   readonly instrumentation: RequestInstrumentation
   readonly requestId: string
-  /** The client's address; read from the proxy's header only when the proxy is trusted. */
+  /** The client's address; taken from a header only if a trusted proxy sent it. */
   readonly clientAddress: string
   readonly bearer: string | undefined
-  /** The artifact token in the query of a read; undefined without one, and where tokens are not accepted there. */
+  /** The artifact token in the query of a read; undefined where such tokens are not accepted. */
   readonly token?: string | undefined
-  /** A cookie or proxy headers; undefined with a bearer token, and where only a key is accepted. */
+  /** A cookie or proxy headers; undefined with a bearer token or where only keys are accepted. */
   readonly implicit: ImplicitCredentials | undefined
   /** The `Origin` header, unless it names this service; undefined for callers that are not pages. */
   readonly foreignOrigin?: string | undefined
 }
 
-/** The context of one call. A class, because accessors of object literals are slow on this path. */
+/** The context of one call; a class, because accessors of object literals are slow here. */
 export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   readonly deps: D
   readonly metadata: RequestMetadata
@@ -199,6 +201,11 @@ export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   }
 
   setHeader(name: string, value: string): void {
+    for (let at = 0; at < this.headers.length; at += 2) {
+      if (this.headers[at] !== name) continue
+      this.headers[at + 1] = value
+      return
+    }
     this.headers.push(name, value)
   }
 }
@@ -211,11 +218,11 @@ export function withRequestLog<D extends { readonly log: Logger }>({
 }
 
 export interface Authenticator {
-  /** Looks up a key or token, or else the user of a session or a trusted proxy; undefined without valid credentials. */
+  /** Finds the caller by key or token, else by session or trusted proxy; undefined without valid credentials. */
   find(metadata: RequestMetadata): Promise<AnyCaller | undefined> | undefined
 }
 
-/** A JSON answer that is already encoded, in pieces of any size. */
+/** A JSON response that is already encoded, in pieces of any size. */
 export class JsonBytes {
   readonly pieces: readonly Uint8Array[]
 
@@ -228,10 +235,10 @@ export class JsonBytes {
   }
 }
 
-/** Server-sent events, complete ones in each item; the REST API adds the head, the heartbeat and the end. */
+/** Server-sent events; each item contains complete events, and the REST API adds the head, heartbeat and end. */
 export class EventStream {
   readonly events: AsyncIterator<Uint8Array, void, void>
-  /** Renders a failure after the first event. A stream that has this ends with its own event instead of `[DONE]`. */
+  /** Renders a failure after the first event; a stream with this function does not end with `[DONE]`. */
   readonly renderFailure: ((failure: ServiceError) => Uint8Array) | undefined
 
   constructor(
@@ -243,7 +250,7 @@ export class EventStream {
   }
 }
 
-/** Uploaded bytes, sent as they are; the REST API adds ranges, conditions and safe headers. */
+/** Uploaded bytes; the REST API adds ranges, conditional requests and safe headers. */
 export class Download {
   readonly content: DownloadContent
 

@@ -1,4 +1,4 @@
-/** The pipeline of a request: the call, its route, and the steps that every request passes; `server/app.ts` lists them. */
+/** Runs the steps that every request passes through, which `server/app.ts` lists. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import {
@@ -21,9 +21,9 @@ import { type AnyCaller, type AuthPolicy, CallContext, type RequestMetadata } fr
 export type Step<D extends CallDeps = Dependencies> = (call: HttpCall<AnyCaller, D>) => Promise<void> | void
 
 export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
-  /** The operation in metrics and traces. */
+  /** The operation name in metrics and traces. */
   readonly name?: string
-  /** The path with names for its parameters, for traces. */
+  /** The path with parameter names instead of values, for traces. */
   readonly pattern?: string
   /** Undefined for a preflight, and for a tRPC batch, where each procedure has its own policy. */
   readonly auth: AuthPolicy | undefined
@@ -34,12 +34,12 @@ export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dep
   run(call: HttpCall<C, D>): unknown
   /** Writes the result of `run`, unless `run` has written the response itself. */
   write?(call: HttpCall<C, D>, result: unknown): Promise<void> | void
-  /** Writes a failure; JSON in the shape of the path unless given. */
+  /** Writes a failure; by default as JSON in the error format of the path. */
   writeFailure?(call: HttpCall<C, D>, failure: ServiceError): void
 }
 
 export interface Endpoint<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
-  /** The route of a request; undefined when the path belongs to another endpoint. */
+  /** Finds the route of a request; returns undefined when the path belongs to another endpoint. */
   find(call: HttpCall<C, D>): Route<C, D> | Promise<never> | undefined
 }
 
@@ -78,7 +78,7 @@ export function routeTo<D extends CallDeps>(endpoints: readonly Endpoint<AnyCall
       if (name !== undefined) call.context.metadata.instrumentation.found(name, pattern)
       return route.check?.(call)
     }
-    throw new ServiceError('not_found', `There is nothing at ${call.path}.`)
+    throw new ServiceError('not_found', `Path not found: ${call.path}`)
   }
 }
 
@@ -124,7 +124,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   readonly deps: D
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Without the query. */
+  /** The path without the query. */
   readonly path: string
   readonly context: CallContext<C, D>
   route: Route<C, D> = unrouted
@@ -132,7 +132,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   params: Readonly<Record<string, string>> = {}
   input: unknown
   result: unknown
-  /** Runs after the response, whether it succeeded or failed. */
+  /** Runs after the response, on success and on failure. */
   cleanUp: (() => Promise<void>) | undefined
   private readonly startedAtMs: number
   private readonly active: Set<AbortController>
@@ -166,7 +166,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
       const onClose = () => {
         active.delete(controller)
         if (!response.writableFinished)
-          controller.abort(new ServiceError('invalid_value', 'The caller left.'))
+          controller.abort(new ServiceError('invalid_value', 'The client disconnected.'))
       }
       active.add(controller)
       if (response.closed) onClose()
@@ -186,7 +186,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     const { context, request, path } = this
     const all = [...security, 'X-Request-Id', context.metadata.requestId, ...headers, ...context.headers]
     if (request.headers.origin !== undefined && isOpenToOrigins(path)) all.push(...crossOriginHeaders)
-    // The rest of the request's body is not worth reading.
+    // Closes the connection instead of reading the rest of the request body.
     if (isStillSending(request)) all.push('Connection', 'close')
     if (/^\/v1(\/|$)/.test(path))
       all.push('openai-processing-ms', String(Math.round(this.deps.clock.monotonic() - this.startedAtMs)))
@@ -229,8 +229,8 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     this.writeJson(failure.status, [body], errorHeaders(failure))
   }
 
-  /** Prepares a response that is not written by this class. */
-  handOver(): void {
+  /** Prepares a response that other code writes. */
+  delegateResponse(): void {
     this.response.setHeader('X-Request-Id', this.context.metadata.requestId)
     boundUnreadBody(this.request, this.response)
   }

@@ -1,4 +1,4 @@
-/** The REST API: which operation a method and a path stand for, how its input is read and how its result is written. */
+/** Serves the REST API: finds the operation of a request, reads its input and writes its result. */
 
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
@@ -17,7 +17,8 @@ import {
 import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/response.ts'
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { countRequest, limitBodyBytes } from './access.ts'
+import { chargeRequest, countRequest, limitBodyBytes, rejectCredentials } from './access.ts'
+import { outlineOfBody, requestsOf } from './body-cost.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError } from './errors.ts'
 import {
@@ -36,9 +37,9 @@ import { type Endpoint, type HttpCall, type Route, validate } from './pipeline.t
 export type RestOperation<D = never> = Operation<D> & {
   readonly http: Http
   readonly docs: OperationDocs
-  /** Its name in the list of operations, also at a second path. */
+  /** The name in the list of operations; the same for both paths of an operation. */
   readonly name: string
-  /** Its name in the OpenAPI document; an operation at two paths has two. */
+  /** The OpenAPI operation id; an operation with two paths has two. */
   readonly id: string
 }
 
@@ -52,7 +53,7 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
   return [...operations, ...operations.filter(isForConsole).map(toManagerOperation)]
 }
 
-/** What a parent key may do with agents and files, a console user may do too; but uploading a form needs a key. */
+/** Returns true for agent and file operations, which console users may call too; form uploads require a key. */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
   const isTheirs = /^\/v1\/(agents|files)(\/|$)/.test(http.path) && auth.callers.includes('parent')
   return isTheirs && request?.upload === undefined
@@ -66,7 +67,7 @@ function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
     tag: 'Manager',
     docs: {
       ...operation.docs,
-      description: `The same as \`${method} ${path}\`, also for users of the console.`,
+      description: `The same as \`${method} ${path}\`, for console users.`,
     },
     id: `manager-${operation.id}`,
   }
@@ -83,7 +84,7 @@ interface Pattern<O> {
   readonly byMethod: Map<string, O>
 }
 
-/** Fixed paths in a map, patterns in a short list, those with more fixed segments first. */
+/** Stores fixed paths in a map, and patterns in a list that starts with those with the most fixed segments. */
 export function createRouteTable<O extends Routable>(operations: readonly O[]) {
   const fixed = new Map<string, Map<string, O>>()
   const patterns = new Map<string, Pattern<O>>()
@@ -102,7 +103,7 @@ export function createRouteTable<O extends Routable>(operations: readonly O[]) {
   const ordered = [...patterns.values()].sort((a, b) => countParams(a.segments) - countParams(b.segments))
 
   return {
-    /** The operation of a request with its decoded path parameters; GET's answers HEAD. */
+    /** The operation of a request with its decoded path parameters; a GET operation also serves HEAD. */
     match(method: string, path: string): { operation: O; params: Readonly<Record<string, string>> } {
       const byMethod = fixed.get(path)
       if (byMethod !== undefined) return { operation: choose(byMethod, method), params: {} }
@@ -112,7 +113,7 @@ export function createRouteTable<O extends Routable>(operations: readonly O[]) {
         if (values === undefined) continue
         return { operation: choose(pattern.byMethod, method), params: decodeParams(values) }
       }
-      throw new ServiceError('not_found', `There is nothing at ${path}.`)
+      throw new ServiceError('not_found', `Path not found: ${path}`)
     },
   }
 }
@@ -146,7 +147,7 @@ function decodeParams(values: readonly [string, string][]): Record<string, strin
   try {
     return Object.fromEntries(values.map(([name, value]) => [name, decodeURIComponent(value)]))
   } catch {
-    throw new ServiceError('invalid_value', 'The path is not validly percent-encoded.')
+    throw new ServiceError('invalid_value', 'The path contains invalid percent-encoding.')
   }
 }
 
@@ -155,9 +156,13 @@ function choose<O>(byMethod: Map<string, O>, method: string): O {
   if (operation !== undefined) return operation
   const allow = [...byMethod.keys()]
   if (byMethod.has('GET')) allow.push('HEAD')
-  throw new ServiceError('method_not_allowed', `${method} is not possible here, only ${allow.join(', ')}.`, {
-    allow: [...allow, 'OPTIONS'],
-  })
+  throw new ServiceError(
+    'method_not_allowed',
+    `${method} is not allowed for this path; use ${allow.join(', ')}.`,
+    {
+      allow: [...allow, 'OPTIONS'],
+    },
+  )
 }
 
 export function createRestEndpoint<D extends Dependencies>(
@@ -182,12 +187,14 @@ export function createRestEndpoint<D extends Dependencies>(
   }
 }
 
-/** Browsers send a preflight without credentials. */
+/** Allows a preflight without authentication, because browsers send it without credentials. */
 const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
-/** Counts the call against the limits of its key: it is still an authenticated request. */
+/** Counts an unmatched call like any other. Otherwise an unknown path would reveal valid keys without a limit. */
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
+  const { bearer, token } = context.metadata
   const caller = await context.deps.authenticator.find(context.metadata)
+  if (caller === undefined && (bearer ?? token) !== undefined) return rejectCredentials(context)
   if (caller !== undefined) await countRequest(context, caller)
   throw failure
 }
@@ -221,7 +228,7 @@ function toRoute<D extends Dependencies>(operation: RestOperation<D>): Route<Any
   }
 }
 
-/** Receives the file of a form; it is deleted with the end of the call unless the operation commits it. */
+/** Receives the file of a form, which is deleted after the call unless the operation commits it. */
 async function readForm<D extends Dependencies>(
   call: HttpCall<AnyCaller, D>,
   { files, limit }: Pick<UploadOptions, 'files' | 'limit'>,
@@ -262,7 +269,7 @@ export const definitionFormats: Readonly<Record<string, 'yaml' | 'markdown'>> = 
   'text/markdown': 'markdown',
 }
 
-/** Reads the input from the query of a GET or DELETE, else from the body, which may not contain fields of the path or of headers. */
+/** Reads the input from the query of a GET or DELETE, else from the body, which must not contain path or header fields. */
 function createInputReader<D>(operation: RestOperation<D>): (call: HttpCall) => unknown {
   const { http, request: { headers = {}, ignoredFields = [] } = {} } = operation
   const headerFields = Object.entries(headers)
@@ -309,8 +316,11 @@ async function readInputBody<D>(
     },
     clock,
   )
+  const outline = format === undefined ? outlineOfBody(bytes, options ?? {}) : undefined
+  if (caller !== undefined && !auth.isUncounted)
+    await chargeRequest(context, caller, requestsOf(bytes.length, outline, options ?? {}))
   if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
-  return bytes.length === 0 ? {} : parseJson(bytes, options?.maxJsonValues)
+  return bytes.length === 0 ? {} : parseJson(bytes, options?.maxJsonValues, outline)
 }
 
 function readHeaderFields(
@@ -329,7 +339,7 @@ function listNumericFields(input: z.ZodType): string[] {
   return Object.keys(shape).filter((name) => (shape[name] as z.ZodType).safeParse(1).success)
 }
 
-/** Query values are strings; those of numeric fields become numbers where they are digits only. */
+/** Reads the query, and converts values of numeric fields that consist of digits. */
 function readQuery({ url = '' }: IncomingMessage, numbers: readonly string[]): Record<string, unknown> {
   const start = url.indexOf('?')
   if (start === -1) return {}
@@ -344,8 +354,6 @@ function readQuery({ url = '' }: IncomingMessage, numbers: readonly string[]): R
 function rejectMediaType(mediaType: string, isDefinition: boolean): ServiceError {
   const accepted = ['application/json', ...(isDefinition ? Object.keys(definitionFormats) : [])]
   const sent =
-    mediaType === ''
-      ? 'The Content-Type header is missing'
-      : `Content-Type '${mediaType}' is not accepted here`
+    mediaType === '' ? 'Content-Type: header is missing' : `Content-Type: '${mediaType}' is not supported`
   return new ServiceError('unsupported_media_type', `${sent}; send ${accepted.join(', ')}.`)
 }

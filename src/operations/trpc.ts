@@ -1,4 +1,4 @@
-/** The tRPC API: how an operation runs as a procedure, and how its failures look there. */
+/** Serves operations as tRPC procedures, and renders their failures for tRPC. */
 
 import {
   type AnyTRPCRouter,
@@ -13,7 +13,8 @@ import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '.
 import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/metrics.ts'
-import { type AccessStep, assertSameOrigin, limitBodyBytes } from './access.ts'
+import { type AccessStep, assertSameOrigin, chargeRequest, limitBodyBytes } from './access.ts'
+import { type BodyCost, outlineOfBody, requestsOf } from './body-cost.ts'
 import type { Dependencies } from './dependencies.ts'
 import { outputTransformer } from './envelope.ts'
 import { errorHeaders, logFailure, toInvalidValue } from './errors.ts'
@@ -28,10 +29,10 @@ import {
 import type { Endpoint, HttpCall, Route } from './pipeline.ts'
 import { readTypedInput } from './typed-input.ts'
 
-/** tRPC copies the fields of its context, so the call is one field. */
+/** Holds the call in a single field, because tRPC copies the fields of its context. */
 export interface RpcContext {
   readonly call: CallContext<AnyCaller, Dependencies>
-  /** Why the request's body cannot be used; reported to callers that may call. */
+  /** The error in the request body; reported only to authorized callers. */
   readonly badBody: ServiceError | undefined
   readonly accessSteps: readonly AccessStep[]
 }
@@ -55,14 +56,14 @@ const t = initTRPC.context<RpcContext>().create({
         reason: failure.reason,
         code: failure.code,
         param: failure.details.param ?? null,
-        // A stream's head is sent before it fails: it cannot carry `Retry-After`.
+        // Part of the error, because a failed stream has already sent its headers.
         retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
       },
     }
   },
 })
 
-/** The input is optional where no field is required. */
+/** Makes the input optional when it has no required fields. */
 type InputOf<I extends z.ZodType> =
   Record<never, never> extends z.input<I> ? z.input<I> | undefined : z.input<I>
 
@@ -100,7 +101,7 @@ function createProcedure(operation: Operation) {
       if (ctx.badBody !== undefined) rethrowForRpc(ctx.badBody)
       return next()
     })
-    // A call without an input is one without fields, as in REST.
+    // A missing input counts as an empty object, as in REST.
     .input(z.preprocess((input) => (input === undefined ? {} : input), operation.input))
     .output(operation.output)
   const resolve = async (given: { ctx: RpcContext; input: unknown; signal: AbortSignal | undefined }) => {
@@ -124,7 +125,7 @@ function rethrowForRpc(thrown: unknown): never {
   throw new TRPCError({ code: reasons[failure.reason].rpc, message: failure.message, cause: failure })
 }
 
-/** A tRPC error as our own; tRPC throws its own for bad input and unknown paths. */
+/** Converts a tRPC error, which tRPC throws for invalid input and unknown paths. */
 function toRpcFailure(error: TRPCError): ServiceError {
   if (error.cause instanceof ServiceError) return error.cause
   if (error.code === 'BAD_REQUEST' && error.cause instanceof ZodError) return toInvalidValue(error.cause)
@@ -132,30 +133,31 @@ function toRpcFailure(error: TRPCError): ServiceError {
     case 'INTERNAL_SERVER_ERROR':
       return toServiceError(error.cause)
     case 'NOT_FOUND':
-      return new ServiceError('not_found', 'There is no such procedure.')
+      return new ServiceError('not_found', 'Procedure not found.')
     case 'METHOD_NOT_SUPPORTED':
-      return new ServiceError('method_not_allowed', 'This procedure is called with the other method.')
+      return new ServiceError(
+        'method_not_allowed',
+        'Wrong HTTP method for this procedure: use GET for queries and POST for mutations.',
+      )
     case 'UNSUPPORTED_MEDIA_TYPE':
-      return new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
+      return new ServiceError('unsupported_media_type', 'Content-Type: must be application/json')
     default:
-      return new ServiceError('invalid_value', 'The request is not a valid call.')
+      return new ServiceError('invalid_value', 'The request is not a valid tRPC call.')
   }
 }
 
 const MAX_CALLS_OF_BATCH = 10
 
-/** Bodies up to this size are accepted even if the operator allows less for a chat. */
+/** The minimum body limit, even if the operator sets a lower limit for chats. */
 const MIN_BODY_LIMIT_BYTES = 1024 * 1024
 
-/** Everything under `/trpc`; each procedure of a batch passes the access steps itself. */
+/** Serves all paths under `/trpc`; each procedure of a batch runs the access steps. */
 export function createTrpcEndpoint(
   router: AnyTRPCRouter,
   operations: readonly NamedOperation[],
   accessSteps: readonly AccessStep[],
 ): Endpoint {
-  const maxValues = new Map(
-    operations.map(({ name, operation }) => [name, operation.request?.maxJsonValues ?? MAX_JSON_VALUES]),
-  )
+  const costs = new Map(operations.map(({ name, operation }) => [name, operation.request ?? {}]))
   const publicNames = new Set(
     operations.filter(({ operation }) => operation.auth.callers.length === 0).map(({ name }) => name),
   )
@@ -164,14 +166,16 @@ export function createTrpcEndpoint(
     auth: undefined,
     check({ path, context }) {
       const [first = '', ...others] = listNames(path)
-      const name = others.length > 0 ? 'batch' : maxValues.has(first) ? first : OTHER
+      const name = others.length > 0 ? 'batch' : costs.has(first) ? first : OTHER
       context.metadata.instrumentation.found(name, `/trpc/${name}`)
     },
     async parse(call) {
       const names = listNames(call.path)
       const isPublic = names.every((name) => publicNames.has(name))
-      const maxJsonValues = Math.max(...names.map((name) => maxValues.get(name) ?? MAX_JSON_VALUES))
-      const body = await readCallBody(call, isPublic, maxJsonValues).catch(toServiceError)
+      const isKnown = names.some((name) => costs.has(name))
+      const cost = combineCosts(names.map((name) => costs.get(name) ?? {}))
+      // An unknown procedure checks no credentials, so nothing may depend on them.
+      const body = isKnown ? await readCallBody(call, isPublic, cost).catch(toServiceError) : ''
       Object.assign(call.request, { body: body instanceof ServiceError ? '' : body })
       const badBody = body instanceof ServiceError ? body : undefined
       return { call: call.context, badBody, accessSteps } satisfies RpcContext
@@ -183,10 +187,19 @@ export function createTrpcEndpoint(
   return { find: ({ path }) => (/^\/trpc(\/|$)/.test(path) ? route : undefined) }
 }
 
+/** One body holds the inputs of all calls of a batch: the largest limit and the highest price apply. */
+function combineCosts(costs: readonly BodyCost[]): BodyCost {
+  const steps = costs.flatMap(({ bytesPerRequest }) => bytesPerRequest ?? [])
+  return {
+    maxJsonValues: Math.max(...costs.map(({ maxJsonValues }) => maxJsonValues ?? MAX_JSON_VALUES)),
+    bytesPerRequest: steps.length === 0 ? undefined : Math.min(...steps),
+  }
+}
+
 function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
   const { request, response, context, path, deps } = call
   for (const [name, value] of toPairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
-  call.handOver()
+  call.delegateResponse()
   return nodeHTTPRequestHandler({
     router,
     req: request,
@@ -201,7 +214,7 @@ function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
           'Vary',
           'Authorization, Origin, trpc-accept, accept',
           ...context.headers,
-          // tRPC sets no content type where it fails before it knows the procedure.
+          // tRPC sets no content type when it fails before it finds the procedure.
           ...(error === undefined
             ? []
             : ['Content-Type', 'application/json', ...errorHeaders(toRpcFailure(error))]),
@@ -221,11 +234,11 @@ function listNames(path: string): string[] {
   return path.slice('/trpc/'.length).split(',')
 }
 
-/** The body as the text that tRPC parses; empty for an unknown caller, whom the procedures reject without reading it. */
+/** Reads the body as text; returns an empty string for an unknown caller, whom the procedures reject anyway. */
 async function readCallBody(
   { context, request, response, deps }: HttpCall,
   isPublic: boolean,
-  maxJsonValues: number,
+  cost: BodyCost,
 ): Promise<string> {
   if (request.method !== 'POST') return ''
   const caller = isPublic ? undefined : await deps.authenticator.find(context.metadata)
@@ -233,7 +246,7 @@ async function readCallBody(
   const { clock, config } = deps
   assertSameOrigin(context.metadata, config)
   if (mediaTypeOf(request) !== 'application/json') {
-    throw new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
+    throw new ServiceError('unsupported_media_type', 'Content-Type: must be application/json')
   }
   askForBody(request, response)
   const { limits, timings } = config
@@ -243,6 +256,8 @@ async function readCallBody(
     { maxBytes, totalMs: timings.bodyMs, idleMs: timings.bodyIdleMs },
     clock,
   )
-  if (bytes.length > 0) parseJson(bytes, maxJsonValues)
+  const outline = outlineOfBody(bytes, cost)
+  if (caller !== undefined) await chargeRequest(context, caller, requestsOf(bytes.length, outline, cost))
+  if (bytes.length > 0) parseJson(bytes, cost.maxJsonValues, outline)
   return bytes.toString()
 }

@@ -1,7 +1,7 @@
-/** Reads the input of a typed call from its superjson envelope without superjson, which trusts what it reads. See docs/adr/0001. */
+/** Reads tRPC input from its superjson envelope, without superjson, which trusts its input (ADR 0001). */
 import { ServiceError } from '../lib/errors.ts'
 
-/** A chat with two undefined fields in each of its messages stays far below this. */
+/** The maximum number of annotated paths; far more than a chat with two undefined fields per message needs. */
 const MAX_PATHS = 10_000
 
 interface Place {
@@ -10,7 +10,7 @@ interface Place {
   readonly value: unknown
 }
 
-/** Returns `json`, without the fields that `meta` marks as undefined. Returns null, which no operation accepts, when there is no envelope. */
+/** Returns `json` without the fields that `meta` marks as undefined; null, which no operation accepts, without an envelope. */
 export function readTypedInput(sent: { json?: unknown; meta?: unknown } | null | undefined): unknown {
   if (typeof sent !== 'object' || sent === null || !Object.hasOwn(sent, 'json')) return null
   const { json, meta } = sent
@@ -42,7 +42,7 @@ function applyValues(json: unknown, values: unknown, budget: Budget): void {
   }
 }
 
-/** Does to one value what encoding it as JSON would have done. */
+/** Converts one value as JSON encoding would. */
 function applyType({ holder, key, value }: Place, type: unknown): void {
   switch (type) {
     case 'undefined':
@@ -66,15 +66,13 @@ function applyType({ holder, key, value }: Place, type: unknown): void {
 function assertWritten(json: unknown, equalities: unknown, budget: Budget): void {
   if (equalities === undefined) return
   // Paths that are equal to the input itself come in a list: the input contains itself.
-  if (!isObject(equalities) || Array.isArray(equalities))
-    throw refuse('describes an object that contains itself')
+  if (!isObject(equalities) || Array.isArray(equalities)) throw refuse('must not contain circular references')
   for (const original in equalities) {
     findPlace(json, original, budget)
     const copies = equalities[original]
     if (!Array.isArray(copies)) throw refuse('has invalid referentialEqualities')
     for (const copy of copies) {
-      if (findPlace(json, copy, budget).value === null)
-        throw refuse('describes an object that contains itself')
+      if (findPlace(json, copy, budget).value === null) throw refuse('must not contain circular references')
     }
   }
 }

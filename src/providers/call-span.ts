@@ -1,4 +1,4 @@
-/** Spans of model calls, named by OpenTelemetry's conventions for generative AI, without any message text. */
+/** Creates spans for model calls by OpenTelemetry's generative AI conventions, without message text. */
 import type { SpanAttributes, TraceSpan } from '../telemetry/tracing.ts'
 import type { AnswerNames, ChatRequest, Usage } from './chat-api.ts'
 import { nameFailure } from './failures.ts'

@@ -1,13 +1,13 @@
-/** Schemas of the chat API: requests, completions and chunks. */
+/** Defines the chat API schemas: requests, completions and chunks. */
 import { z } from 'zod'
 import { foreignId, jsonObject, label, modelId } from '../lib/schema-bounds.ts'
 
 export const MAX_MESSAGES = 2048
 const MAX_TEXT_LENGTH = 2 * 1024 * 1024
 export const MAX_TOOLS = 128
-/** The most parts of a message, calls of tools in it, or tools to choose from. */
+/** The maximum number of content parts or tool calls in a message, and of tools in `allowed_tools`. */
 export const MAX_PARTS = 2048
-const MAX_STOPS = 64
+export const MAX_STOPS = 64
 
 export const text = z.string().max(MAX_TEXT_LENGTH)
 export const toolArguments = z.string().max(256 * 1024)
@@ -30,16 +30,40 @@ const ToolCall = z
   })
   .meta({ id: 'ToolCall' })
 
+/** Fields that make an assistant message valid without content. */
+const answerFields = [
+  'refusal',
+  'audio',
+  'function_call',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+]
+
+function hasAnswer(message: {
+  content?: unknown
+  tool_calls?: readonly unknown[] | null | undefined
+}): boolean {
+  const { content: said, tool_calls: calls, ...fields }: Record<string, unknown> & typeof message = message
+  const hasCalls = calls != null && calls.length > 0
+  return said != null || hasCalls || answerFields.some((name) => fields[name] != null)
+}
+
 export const ChatMessage = z
   .discriminatedUnion('role', [
     z.looseObject({ role: z.literal('system'), content }),
     z.looseObject({ role: z.literal('developer'), content }),
     z.looseObject({ role: z.literal('user'), content }),
-    z.looseObject({
-      role: z.literal('assistant'),
-      content: content.nullish(),
-      tool_calls: z.array(ToolCall).max(MAX_PARTS).nullish(),
-    }),
+    z
+      .looseObject({
+        role: z.literal('assistant'),
+        content: content.nullish(),
+        tool_calls: z.array(ToolCall).max(MAX_PARTS).nullish(),
+      })
+      .refine(hasAnswer, {
+        path: ['content'],
+        message: 'is required in an assistant message without tool_calls',
+      }),
     z.looseObject({ role: z.literal('tool'), content, tool_call_id: foreignId() }),
     z.looseObject({ role: z.literal('function'), content: content.nullable(), name: label() }),
   ])
@@ -72,7 +96,7 @@ export type ChatTool = z.infer<typeof ChatTool>
 
 const named = z.looseObject({ name: label() }).optional()
 
-/** The four forms of `tool_choice`, and those that other providers add. */
+/** Accepts the four standard forms of `tool_choice`, and those that other providers add. */
 const ToolChoice = z.union([
   label(),
   z.looseObject({
@@ -88,7 +112,7 @@ const ToolChoice = z.union([
 const positiveInteger = z.int().positive().nullish()
 const flag = z.boolean().nullish()
 
-/** Checks what the service uses or must limit. Other fields of the chat API, and with a parent key any field, pass through. */
+/** Validates the fields that the service uses or limits. Other chat API fields pass through; with a parent key, any field does. */
 export const ChatRequest = z
   .looseObject({
     model: modelId().nullish(),
@@ -134,7 +158,7 @@ const uncheckedFields = [
   'web_search_options',
 ] as const
 
-/** The only fields an agent key may send: it is public, and others might control the provider. */
+/** The only fields that a request with an agent key may contain: the key is public, and other fields might control the provider. See `chat/public-request.ts`. */
 export const chatApiFields: ReadonlySet<string> = new Set([
   ...Object.keys(ChatRequest.shape),
   ...uncheckedFields,

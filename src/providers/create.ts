@@ -1,4 +1,4 @@
-/** Creates the configured providers. Their code is loaded on demand: the HTTP client alone is a tenth of a start. */
+/** Creates the configured providers; loads their code on demand, because the HTTP client alone takes a tenth of the start-up time. */
 import type { Config, ProviderConfig } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId, type Random } from '../lib/ids.ts'
@@ -11,7 +11,7 @@ interface BackendDeps {
 
 export type RemoteConfig = Extract<ProviderConfig, { kind: 'gateway' | 'local' }>
 
-/** @throws StartupError when an in-process model cannot be loaded; closes the others first. */
+/** @throws StartupError when an in-process model cannot be loaded; closes the other providers first. */
 export async function createBackends(
   { providers, timings }: Pick<Config, 'providers' | 'timings'>,
   deps: BackendDeps,
@@ -41,12 +41,12 @@ async function createBackend(
   return createRemote(provider, timings)
 }
 
-/** The optional package for models in this process (ADR 0041). It is imported here only: a server without such a model never loads it. */
+/** Imports the optional package for in-process models (ADR 0041); a server without such a model never loads it. */
 export function importLocalModels() {
   return import('../../packages/in-process/src/index.ts')
 }
 
-/** A gateway or local server alone, as `parley doctor` checks it; `modelListMs` limits its model list. */
+/** Creates a single gateway or local-server provider, for `parley doctor`; `modelListMs` is the timeout for listing its models. */
 export async function createRemote(
   provider: RemoteConfig,
   timings: Config['timings'],

@@ -1,8 +1,8 @@
-/** Maps a failed provider call to the client's error, and decides whether a retry makes sense. */
+/** Maps failed provider calls to client errors, and decides which failures to retry. */
 import { type Reason, ServiceError } from '../lib/errors.ts'
 import { BackendFailure } from './provider.ts'
 
-/** Failures that a retry may fix: the network, 408, 429 and 5xx. */
+/** Returns true for failures that a retry may fix: network errors, 408, 429 and 5xx. */
 export function isRetryable(failure: BackendFailure): boolean {
   if (failure.isFinal) return false
   if (failure.kind !== 'status') return failure.kind !== 'protocol'
@@ -17,7 +17,7 @@ export function nameFailure({ kind, status = 500 }: BackendFailure): string {
 
 const callersMistakes: ReadonlySet<number | undefined> = new Set([400, 409, 413, 415, 422])
 
-/** Failures of the client's own request: no other provider would accept it, and the client may read why. */
+/** Returns true for an invalid client request: no other provider would accept it, and the client may see the reason. */
 export function isCallersMistake({ status }: Pick<BackendFailure, 'status'>): boolean {
   return callersMistakes.has(status)
 }
@@ -33,27 +33,23 @@ export function toCallerError(thrown: unknown): unknown {
     case 'unreachable':
       return new ServiceError(
         'backend_unavailable',
-        thrown.said?.message ?? 'The model backend cannot be reached.',
+        thrown.said?.message ?? 'The model provider is unreachable.',
         thrown.said === undefined ? details : { ...details, isQuoted: true },
       )
     case 'timeout':
-      return new ServiceError('backend_timeout', 'The model backend did not answer in time.', details)
+      return new ServiceError('backend_timeout', 'The model provider did not respond in time.', details)
     case 'protocol':
-      return new ServiceError(
-        'backend_error',
-        'The model backend gave an answer that makes no sense.',
-        details,
-      )
+      return new ServiceError('backend_error', 'The model provider returned an invalid response.', details)
     case 'status':
       return statusError(thrown, details)
   }
 }
 
-/** The client's error for a failure after the first event, when the answer stays incomplete. */
+/** Returns the client's error for a failure after the first event, which leaves the answer incomplete. */
 export function toInterruption(thrown: unknown): unknown {
   if (!(thrown instanceof BackendFailure)) return thrown
   if (thrown.kind === 'timeout') return toCallerError(thrown)
-  return new ServiceError('backend_error', 'The model backend failed in the middle of its answer.', {
+  return new ServiceError('backend_error', 'The model provider failed before completing its response.', {
     code: 'stream_interrupted',
     cause: thrown,
   })
@@ -62,17 +58,16 @@ export function toInterruption(thrown: unknown): unknown {
 function statusError(failure: BackendFailure, details: { cause: unknown; retryAfterSeconds?: number }) {
   const { status, said } = failure
   if (status === 429) {
-    return new ServiceError('rate_limit_exceeded', 'The model backend is receiving too many requests.', {
+    return new ServiceError('rate_limit_exceeded', 'The model provider is receiving too many requests.', {
       retryAfterSeconds: 1,
       ...details,
     })
   }
-  if (status === 408)
-    return new ServiceError('backend_timeout', 'The model backend gave up waiting.', details)
+  if (status === 408) return new ServiceError('backend_timeout', 'The model provider timed out.', details)
   if (said === undefined) {
-    return new ServiceError('backend_error', `The model backend refused the request (${status}).`, details)
+    return new ServiceError('backend_error', `The model provider rejected the request (${status}).`, details)
   }
-  // The provider explains a client's mistake better than a generic message.
+  // The provider's explanation is more helpful than a generic message.
   const { message, ...where } = said
   return new ServiceError(saidReasons[status ?? 400] ?? 'invalid_value', message, {
     ...details,

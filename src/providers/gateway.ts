@@ -1,4 +1,4 @@
-/** The gateway provider: any server with an OpenAI-compatible API. */
+/** Calls any server with an OpenAI-compatible API. */
 import type { LookupFunction } from 'node:net'
 import { isJsonObject, type JsonObject, listObjects, parseJson } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
@@ -12,16 +12,16 @@ export interface GatewayOptions {
   readonly timings: HttpTimings & {
     readonly modelListMs?: number | undefined
   }
-  /** The largest chat completion, or model list, that is read; 16 MiB when absent. */
+  /** The maximum size of a chat completion or model list; 16 MiB by default. */
   readonly maxAnswerBytes?: number
   readonly lookup?: LookupFunction
-  /** Corrects misleading rejections of a server; clients may read the `said` it returns. */
+  /** Corrects a server's misleading rejections; clients may see the returned `said`. */
   readonly normalizeRejection?: (rejection: SaidRejection) => SaidRejection
 }
 
 export type SaidRejection = Pick<BackendFailure, 'said'> & { readonly status: number }
 
-/** 2048 vectors of 1536 numbers fit. */
+/** Large enough for 2048 vectors of 1536 numbers. */
 const maxEmbeddingsBytes = 64 * 1024 * 1024
 
 export function createGatewayBackend(options: GatewayOptions): ChatBackend {
@@ -38,7 +38,7 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
     maxAnswerBytes = 16 * 1024 * 1024,
     normalizeRejection = keepCallersMistake,
   } = options
-  // An empty key counts as none: redacting it would match between any two letters.
+  // An empty key counts as absent, because redacting it would match everywhere.
   const apiKey = options.apiKey || undefined
   const client = new HttpClient({
     origin: base.origin,
@@ -60,7 +60,7 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
         return parseModels(join(await client.readJson(call, maxAnswerBytes)), name)
       } catch (thrown) {
         if (thrown !== deadline.reason) throw thrown
-        throw new BackendFailure('timeout', 'The backend took too long to list its models.', {
+        throw new BackendFailure('timeout', 'The provider did not list its models in time.', {
           cause: thrown,
         })
       }
@@ -78,7 +78,7 @@ function join(pieces: readonly Buffer[]): Buffer {
   return first !== undefined && others.length === 0 ? first : Buffer.concat(pieces)
 }
 
-/** Clients may not read what a server says about other failures. */
+/** Hides the server's explanation from clients, unless the client's request was invalid. */
 function keepCallersMistake(rejection: SaidRejection): SaidRejection {
   return isCallersMistake(rejection) ? rejection : { ...rejection, said: undefined }
 }
@@ -90,7 +90,7 @@ function toFailure(
 ): BackendFailure {
   const { status, said } = normalizeRejection({ status: sentStatus, said: findSaid(body, apiKey) })
   const retryAfterSeconds = findRetryAfterSeconds(headers['retry-after'], headers.date)
-  return new BackendFailure('status', `The backend answered ${status}.`, {
+  return new BackendFailure('status', `The provider responded with ${status}.`, {
     status,
     ...(said !== undefined && { said }),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
@@ -99,17 +99,17 @@ function toFailure(
 
 type Header = string | string[] | undefined
 
-/** `Retry-After` in seconds, or as a date by the server's own clock. */
+/** Reads `Retry-After`, which is either seconds or a date by the server's clock. */
 function findRetryAfterSeconds(retryAfter: Header, date: Header): number | undefined {
   if (typeof retryAfter !== 'string') return undefined
   if (/^\d{1,9}(\.\d+)?$/.test(retryAfter)) return Math.ceil(Number(retryAfter))
-  // Date.parse accepts many texts that are not dates, such as `-5`.
+  // Date.parse accepts many strings that are not dates, such as `-5`.
   if (!retryAfter.endsWith('GMT')) return undefined
   const waitMs = Date.parse(retryAfter) - Date.parse(String(date))
   return Number.isNaN(waitMs) ? undefined : Math.max(0, Math.ceil(waitMs / 1000))
 }
 
-/** Error bodies of OpenAI (`error.message`), Ollama (`error`), vLLM (`message`) and FastAPI (`detail`, as text or a list). */
+/** Reads the error bodies of OpenAI (`error.message`), Ollama (`error`), vLLM (`message`) and FastAPI (`detail`, a string or a list). */
 function findSaid(body: Buffer, apiKey: string | undefined): BackendFailure['said'] {
   const whole = parseJson(body.toString())
   if (!isJsonObject(whole)) return undefined
@@ -132,7 +132,7 @@ const codesOfTypes: ReadonlyMap<unknown, string> = new Map([
   ['exceed_context_size_error', 'context_length_exceeded'],
 ])
 
-/** Removes our key and anything like a key: some servers quote the key they were given. */
+/** Removes the API key and anything that looks like a key, because some servers quote it in errors. */
 function redact(text: string, apiKey: string | undefined): string {
   const withoutKey = apiKey === undefined ? text : text.replaceAll(apiKey, '[redacted]')
   return withoutKey
@@ -145,7 +145,7 @@ function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
   // Ollama writes an empty list as null.
   const data = isJsonObject(list) && list.data === null ? [] : isJsonObject(list) && list.data
   if (!Array.isArray(data)) {
-    throw new BackendFailure('protocol', 'The backend did not answer with a model list.')
+    throw new BackendFailure('protocol', 'The provider did not return a model list.')
   }
   return listObjects(data).flatMap((model) =>
     typeof model.id === 'string' && model.id !== '' ? [toModel(model, model.id, provider)] : [],
@@ -168,10 +168,10 @@ function toModel(listed: JsonObject, id: string, provider: string): BackendModel
   }
 }
 
-/** Ollama adds it to the id of a model that was pulled without a tag; requests may omit it. */
+/** Ollama adds this tag to models that were pulled without one; requests may omit it. */
 const newestTag = ':latest'
 
-/** Names of embedding models; the second half are models of Ollama's library without `embed` in their name. */
+/** Matches names of embedding models, including those in Ollama's library without `embed` in their name. */
 const embeddingNames = /embed|(^|\/)(all-minilm|bge-|gte-|e5-|paraphrase-multilingual)/i
 
 function isCount(value: unknown): value is number {

@@ -1,31 +1,31 @@
-/** The HTTP client of a provider: calls to one origin, whose answers become a JSON body, a stream of events, or a failure. */
+/** Calls one provider origin over HTTP, and returns a JSON body, a stream of events, or a failure. */
 import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
 import { countExternalBytes } from '../lib/external-memory.ts'
 import { createGuardedConnector } from '../lib/net.ts'
 import { BackendFailure } from './provider.ts'
 
-/** Time-outs of the steps of a call. undici checks them about twice a second, so they fire up to a second late. */
+/** Timeouts of a call. undici checks them about twice a second, so they can fire up to a second late. */
 export interface HttpTimings {
   readonly connectMs: number
   readonly firstByteMs: number
-  /** Between two reads of the body; stands still while the reader is slow. */
+  /** The maximum time between two reads of the body; paused while the reader is slow. */
   readonly idleMs: number
 }
 
 interface HttpClientOptions {
   readonly origin: string
-  /** A Bearer token, sent to `origin` and nowhere else. */
+  /** A bearer token, sent only to `origin`. */
   readonly apiKey?: string | undefined
   readonly timings: HttpTimings
   readonly lookup?: LookupFunction | undefined
   readonly toFailure: ToFailure
 }
 
-/** One call. It carries no header but the client's own and those of a trace. */
+/** One call; it sends only the HTTP client's own headers and trace headers. */
 export interface HttpCall {
   readonly path: string
-  /** With a JSON text the call is a POST, else a GET. */
+  /** The JSON body of a POST; without it the call is a GET. */
   readonly body?: string
   readonly signal: AbortSignal
   readonly trace?: Readonly<Record<string, string>> | undefined
@@ -33,10 +33,10 @@ export interface HttpCall {
 
 const MAX_HEAD_BYTES = 16_384
 
-/** Below the 5 s after which uvicorn (vLLM, LiteLLM) closes an idle connection without announcing it. */
+/** Less than 5 s, after which uvicorn (vLLM, LiteLLM) closes idle connections without announcing it. */
 const IDLE_CONNECTION_MS = 4_000
 
-/** Calls one origin. Redirects are not followed: a 3xx is a rejection. */
+/** Calls one origin; treats a redirect as a rejection. */
 export class HttpClient {
   private readonly pool: Pool
   private readonly toFailure: ToFailure
@@ -55,18 +55,18 @@ export class HttpClient {
       headersTimeout: timings.firstByteMs,
       bodyTimeout: timings.idleMs,
     })
-    // Without accept-encoding any coding would be welcome (RFC 9110, 12.5.3), and nothing here decodes one.
+    // Without accept-encoding a server may use any coding (RFC 9110, section 12.5.3), which this client cannot decode.
     this.getHeaders = ['accept', 'application/json', 'accept-encoding', 'identity', 'user-agent', 'parley']
     if (apiKey !== undefined) this.getHeaders.push('authorization', `Bearer ${apiKey}`)
     this.postHeaders = ['content-type', 'application/json', ...this.getHeaders]
   }
 
-  /** The JSON body of a 2xx, in large pieces: joining them is the main cost. @throws BackendFailure; the signal's reason once it is aborted */
+  /** Returns the JSON body of a 2xx response in pieces, because joining them is the main cost. @throws BackendFailure, or the signal's reason */
   readJson(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
     return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes))
   }
 
-  /** The events of a 2xx once its head is in; callers wait for one `next` before another. @throws BackendFailure, the signal's reason */
+  /** Returns the events of a 2xx response; `next` must not be called concurrently. @throws BackendFailure, or the signal's reason */
   readEvents(call: HttpCall): Promise<AsyncIterator<Buffer, void, void>> {
     return this.send(call, new EventHandler(call.signal, this.toFailure))
   }
@@ -105,15 +105,15 @@ export interface Rejection extends Head {
 type ToFailure = (rejection: Rejection) => BackendFailure
 
 const MAX_REJECTION_BYTES = 65_536
-/** Bytes read ahead of a slow reader before the socket pauses. */
+/** The number of bytes buffered for a slow reader before the socket is paused. */
 const READ_AHEAD_BYTES = 65_536
-/** Reads below this average are joined. */
+/** Reads with a smaller average size are joined. */
 const LEAST_PIECE_BYTES = 4_096
 
-/** Aborts a call in undici; no caller sees it, so one stack serves all. */
+/** Aborts a call in undici; no caller sees this error, so all calls share it. */
 const callIsOver = new Error('The call is over.')
 
-/** One call in flight: settles its answer once, and ignores what undici reports after that. */
+/** Handles one call: settles the answer once, and ignores later events from undici. */
 abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
   protected readonly answer = Promise.withResolvers<Answer>()
   protected readonly reads = new Reads()
@@ -135,7 +135,7 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
   protected abstract onEnd(): void
 
   protected onFailed(reason: unknown): void {
-    // No effect on a stream whose head is in: its answer is settled.
+    // Has no effect once a stream's head has arrived, because the answer is settled.
     this.answer.reject(reason)
   }
 
@@ -159,7 +159,7 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller
-    // Aborted while connecting: undici drops the request before it writes a byte of it.
+    // If aborted while connecting, undici drops the request before it sends anything.
     if (this.isOver) controller.abort(callIsOver)
   }
 
@@ -172,9 +172,9 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
     if (status >= 300) {
       this.rejected = { status, headers }
     } else if (!isMediaType(headers['content-type'], this.mediaType)) {
-      this.abort(new BackendFailure('protocol', `The backend did not answer with ${this.mediaType}.`))
+      this.abort(new BackendFailure('protocol', `The provider did not return ${this.mediaType}.`))
     } else if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
-      this.abort(new BackendFailure('protocol', 'The backend encoded its answer without being asked to.'))
+      this.abort(new BackendFailure('protocol', 'The provider used an unsupported Content-Encoding.'))
     } else {
       this.onAccepted()
     }
@@ -196,7 +196,7 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.isOver) return
-    // The status is enough where its explanation was lost.
+    // A rejection is reported by its status even if its body was lost.
     this.abort(this.rejected === undefined ? toNetworkFailure(error) : this.toRejection(this.rejected))
   }
 
@@ -251,15 +251,16 @@ const timeoutCodes = new Set([
 
 function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   const code = typeof cause.code === 'string' ? cause.code : ''
-  if (timeoutCodes.has(code)) return new BackendFailure('timeout', 'The backend took too long.', { cause })
-  // A body cut short is a lost connection; only llhttp's message tells it from a protocol error.
+  if (timeoutCodes.has(code))
+    return new BackendFailure('timeout', 'The provider did not respond in time.', { cause })
+  // A truncated body is a lost connection; only llhttp's message distinguishes it from a protocol error.
   const isProtocolError = cause.name === 'HTTPParserError' && !cause.message.includes('Invalid EOF state')
   if (isProtocolError || code === 'UND_ERR_HEADERS_OVERFLOW') {
-    // A parser error carries the bytes it failed at, which may be part of an answer.
+    // The parser error is not kept as the cause, because it contains bytes that may be part of an answer.
     const reason = new Error(cause.message)
-    return new BackendFailure('protocol', 'The backend does not speak HTTP as it should.', { cause: reason })
+    return new BackendFailure('protocol', 'The provider sent an invalid HTTP response.', { cause: reason })
   }
-  return new BackendFailure('unreachable', 'The connection to the backend failed.', { cause })
+  return new BackendFailure('unreachable', 'The connection to the provider failed.', { cause })
 }
 
 class JsonHandler extends ResponseHandler<readonly Buffer[]> {
@@ -277,7 +278,9 @@ class JsonHandler extends ResponseHandler<readonly Buffer[]> {
     this.reads.add(read)
     countExternalBytes(read.length)
     if (this.reads.sizeBytes <= this.maxBytes) return
-    this.abort(new BackendFailure('protocol', `The backend's answer is larger than ${this.maxBytes} bytes.`))
+    this.abort(
+      new BackendFailure('protocol', `The provider's response is larger than ${this.maxBytes} bytes.`),
+    )
   }
 
   protected onEnd(): void {
@@ -288,7 +291,7 @@ class JsonHandler extends ResponseHandler<readonly Buffer[]> {
 type Step = IteratorResult<Buffer, void>
 const noMore: Step = { done: true, value: undefined }
 
-/** Passes an event stream on as it arrives, and pauses the socket while its reader is slow. */
+/** Forwards an event stream as it arrives, and pauses the socket while the reader is slow. */
 class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
   protected readonly mediaType = 'text/event-stream'
   private failure: { readonly reason: unknown } | undefined
@@ -300,7 +303,7 @@ class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
 
   next(): Promise<Step> {
     const promise = new Promise<Step>(this.wait)
-    this.handOver()
+    this.settleRead()
     return promise
   }
 
@@ -308,7 +311,7 @@ class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
     this.reads.clear()
     this.failure = undefined
     if (this.end()) this.controller?.abort(callIsOver)
-    this.handOver()
+    this.settleRead()
     return Promise.resolve(noMore)
   }
 
@@ -334,7 +337,7 @@ class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
     this.schedule()
   }
 
-  /** undici reports the HTTP chunks of one network read one by one: by the microtask all of them have arrived. */
+  /** Waits for a microtask, by when undici has reported all HTTP chunks of one network read. */
   private schedule(): void {
     if (this.isScheduled || this.waiting === undefined) return
     this.isScheduled = true
@@ -343,11 +346,11 @@ class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
 
   private readonly onScheduled = () => {
     this.isScheduled = false
-    this.handOver()
+    this.settleRead()
   }
 
-  /** A waiting reader gets bytes first, then a failure, then the end. */
-  private handOver(): void {
+  /** Settles a waiting read with bytes if there are any, else with the failure or the end. */
+  private settleRead(): void {
     const { waiting } = this
     if (waiting === undefined) return
     if (this.reads.sizeBytes > 0) {

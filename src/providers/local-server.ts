@@ -1,4 +1,4 @@
-/** The provider for a model server on this machine, Ollama or llama-server: a gateway with their differences. */
+/** Calls a model server on this machine, and handles the differences of Ollama and llama-server. */
 import { basename } from 'node:path'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
@@ -25,7 +25,7 @@ export function createRunnerBackend(options: RunnerOptions): ChatBackend {
   }
 }
 
-/** Ollama does not know `max_completion_tokens`, and its templates drop messages of the role `developer`. */
+/** Adapts a request to Ollama, which ignores `max_completion_tokens` and drops messages with the role `developer`. */
 function toRunnerRequest({ body, ...call }: BackendRequest): BackendRequest {
   const { max_tokens = null, max_completion_tokens = null, messages } = body
   const limit = max_tokens ?? max_completion_tokens
@@ -49,17 +49,17 @@ function normalizeRejection({ status, said }: SaidRejection): SaidRejection {
   if (said?.message.includes(tooLongForEmbedding)) {
     return { status: 400, said: { ...said, code: 'context_length_exceeded', param: 'input' } }
   }
-  // A model that cannot embed: another attempt would fail too.
+  // The model cannot embed, so a retry would fail too.
   if (status === 501) return { status: 400, said }
   if (status === 503 && said !== undefined) {
-    return { status, said: { message: `The model runner is not ready: ${said.message}` } }
+    return { status, said: { message: `The local model server is not ready: ${said.message}` } }
   }
-  // Ollama answers so for a model that was removed after it was listed.
+  // Ollama returns this for a model that was removed after it was listed.
   const isModelGone = status === 404 && said?.message.includes('model')
   return isModelGone || isCallersMistake({ status }) ? { status, said } : { status, said: undefined }
 }
 
-/** llama-server lists a model by its path and accepts any name for it: clients need not see folders. */
+/** Removes folders from model ids: llama-server lists models by path, but accepts any name. */
 function withoutFolders(model: BackendModel): BackendModel {
   const { id } = model
   return /^(\.{0,2}[\\/]|~|[a-z]:\\).*\.gguf$/i.test(id)
@@ -75,7 +75,7 @@ function isConnectionRefused(thrown: unknown): boolean {
 function serverNotRunning(origin: string, cause: unknown): BackendFailure {
   return new BackendFailure(
     'unreachable',
-    `Nothing listens at ${origin}; start Ollama (\`ollama serve\`) or llama-server there`,
-    { said: { message: 'Nothing listens where the local model runner should be.' }, cause },
+    `No model server is listening at ${origin}; start Ollama (\`ollama serve\`) or llama-server there`,
+    { said: { message: 'The local model server is not running.' }, cause },
   )
 }

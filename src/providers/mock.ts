@@ -1,4 +1,4 @@
-/** The mock provider: deterministic answers for development, tests and load, controlled by directives in the message. */
+/** Provides deterministic answers for development and tests, controlled by directives in the message. */
 import { isJsonObject } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
 import { type Answer, makeAnswer, readDirectives } from './mock/answer.ts'
@@ -20,10 +20,10 @@ const models: readonly BackendModel[] = [
   { id: 'mock-embedding', created: 1_735_689_600, ownedBy: 'parley', chats: false },
 ]
 
-/** The most events of one read without a delay. */
+/** The maximum number of events in one read when there is no delay. */
 const eventsPerRead = 64
 
-/** Answers `You said: <last user text>` unless a directive of the message asks for something else. A whole answer counts as one chunk. */
+/** Answers `You said: <last user text>` unless the message contains directives. A completion counts as one chunk. */
 export function createMockBackend(options: MockBackendOptions): ChatBackend {
   const now = () => Math.floor(options.clock.now() / 1000)
   return {
@@ -62,7 +62,7 @@ async function acceptRequest(
   return { answer: makeAnswer(body, directives, newId), directives }
 }
 
-/** Groups events into reads, or delays each one; breaks off where a directive says so. */
+/** Groups events into reads, or delays each one; fails after the number of chunks that a directive gives. */
 function createEventReader(
   events: Iterator<string, void>,
   { delayMs, breakAfterChunks }: Directives,
@@ -126,7 +126,7 @@ function waitForAbort(signal: AbortSignal): Promise<never> {
 }
 
 function requestedFailure(status: number): BackendFailure {
-  const message = `The mock backend was told to answer ${status}.`
+  const message = `The mock provider was instructed to return ${status}.`
   return new BackendFailure('status', message, {
     status,
     ...(status === 429 && { retryAfterSeconds: 1 }),
@@ -135,5 +135,5 @@ function requestedFailure(status: number): BackendFailure {
 }
 
 function brokenConnection(): BackendFailure {
-  return new BackendFailure('unreachable', 'The mock backend was told to break off.')
+  return new BackendFailure('unreachable', 'The mock provider was instructed to drop the connection.')
 }

@@ -1,9 +1,9 @@
-/** The interface of model providers, and how they fail. */
+/** Defines the interface of model providers and their failures. */
 
 export interface BackendRequest {
   /** A chat or embeddings request of the chat API; `model` is the provider's own id. */
   readonly body: Readonly<Record<string, unknown>>
-  /** Aborted when the client disconnects or a deadline passes: the provider must stop within a second. */
+  /** Aborted when the client disconnects or a deadline passes; the provider must then stop within a second. */
   readonly signal: AbortSignal
   readonly trace?: Readonly<Record<string, string>> | undefined
 }
@@ -13,23 +13,23 @@ export interface BackendModel {
   readonly created: number
   readonly ownedBy: string
   readonly contextLength?: number
-  /** Other ids that requests may use; they are not listed. */
+  /** Other ids that requests may use, which are not listed. */
   readonly aliases?: readonly string[]
   /** False for embedding models, which cannot be an agent's default. */
   readonly chats: boolean
-  /** True for a model that chats and embeds: the default for embeddings without an embedding model. */
+  /** True for a model that also embeds; it is the default for embeddings when there is no embedding model. */
   readonly embeds?: boolean
 }
 
-/** A model provider. Its answers are bytes in the chat API's format, so that unchanged answers are never decoded. */
+/** A model provider; it returns bytes in the chat API's format, so that unchanged answers need no decoding. */
 export interface ChatBackend {
   readonly name: string
   readonly address?: { readonly host: string; readonly port: number } | undefined
-  /** One `chat.completion` object as JSON. @throws BackendFailure */
+  /** Returns one `chat.completion` object as JSON. @throws BackendFailure */
   complete(request: BackendRequest): Promise<Uint8Array>
-  /** Server-sent events in reads cut anywhere; resolves once the request is accepted. `return` aborts the call. @throws BackendFailure */
+  /** Returns server-sent events, split at any byte, once the request is accepted; `return` aborts the call. @throws BackendFailure */
   stream(request: BackendRequest): Promise<AsyncIterator<Uint8Array, void, void>>
-  /** One embedding list as JSON, in pieces cut anywhere. @throws BackendFailure */
+  /** Returns an embedding list as JSON, in chunks that may end at any byte. @throws BackendFailure */
   embed(request: BackendRequest): Promise<readonly Uint8Array[]>
   /** @throws BackendFailure */
   listModels(signal: AbortSignal): Promise<readonly BackendModel[]>
@@ -38,13 +38,13 @@ export interface ChatBackend {
 
 export type BackendFailureKind = 'status' | 'unreachable' | 'timeout' | 'protocol'
 
-/** A failed call of a provider; `failures.ts` decides what the client sees of it. */
+/** A failed provider call; `failures.ts` maps it to the error that the client gets. */
 export class BackendFailure extends Error {
   override readonly name = 'BackendFailure'
   readonly kind: BackendFailureKind
   readonly status: number | undefined
   readonly retryAfterSeconds: number | undefined
-  /** What the client may read of it, mostly about its own mistake (400, 413, 422). */
+  /** The provider's explanation, if the client may see it; mostly for invalid requests (400, 413, 422). */
   readonly said: { readonly message: string; readonly code?: string; readonly param?: string } | undefined
   readonly isFinal: boolean
 

@@ -46,7 +46,7 @@ export function renderEmbeddings({ vectors, model, tokens, isBase64 }: Embedding
   })
 }
 
-/** Base64 of little-endian float32. */
+/** Encodes a vector as base64 of little-endian float32 values. */
 export function encodeVector(vector: ArrayLike<number>): string {
   const bytes = Buffer.alloc(4 * vector.length)
   for (let place = 0; place < vector.length; place += 1)
@@ -54,7 +54,7 @@ export function encodeVector(vector: ArrayLike<number>): string {
   return bytes.toString('base64')
 }
 
-/** The inputs of an embeddings request; an array of numbers is one text in tokens. */
+/** Lists the inputs of an embeddings request; an array of numbers is one input of token ids. */
 export function listInputs(input: unknown): readonly (string | readonly number[])[] {
   if (!Array.isArray(input)) return [String(input)]
   return typeof input[0] === 'number' ? [input] : input

@@ -1,4 +1,4 @@
-/** The one retry policy: attempts, back-off, fallbacks, circuit breakers and the deadline of a call. */
+/** Implements the retry policy: attempts, back-off, fallbacks, circuit breakers and deadlines. */
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -11,7 +11,7 @@ import { BackendFailure, type ModelRoute } from './provider.ts'
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 4_000
-/** A provider that asks for a longer pause is not asked again. */
+/** A call is not retried when the provider's `Retry-After` is longer. */
 const LONGEST_RETRY_AFTER_MS = 20_000
 
 interface AttemptDeps {
@@ -24,9 +24,9 @@ interface AttemptDeps {
 
 export type Routes = readonly [ModelRoute, ...ModelRoute[]]
 
-type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined) => Promise<T>
+type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined, signal: AbortSignal) => Promise<T>
 
-/** The attempts of one call; all model calls of a turn share its retries. */
+/** Makes the attempts of a turn; all its model calls share one retry limit. */
 export class Attempts {
   count = 0
   private readonly deps: AttemptDeps
@@ -51,20 +51,24 @@ export class Attempts {
     return this.position > 0
   }
 
-  /** Asks until a model answers. @throws BackendFailure of the last attempt; any other error of `ask` at once. */
-  async run<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
+  /** Retries until a model answers. @throws BackendFailure of the last attempt; rethrows any other error of `ask` immediately. */
+  async run<T>(deadline: Deadline, ask: Ask<T>): Promise<T> {
     for (;;) {
       const breaker = this.deps.breakers.of(this.route)
       const state = breaker.enter()
       if (state !== 'open' || !this.hasFallback) {
+        const { signal, release } = this.hasFallback ? deadline.halve() : deadline.whole
         try {
-          const answer = state === 'closed' ? await this.askAgain(signal, ask) : await this.askOnce(ask)
+          const answer =
+            state === 'closed' ? await this.askAgain(signal, ask) : await this.askOnce(signal, ask)
           breaker.settle(state, 'answered')
           return answer
         } catch (thrown) {
           breaker.settle(state, outcomeOf(thrown))
           const isFinal = !(thrown instanceof BackendFailure) || isCallersMistake(thrown)
-          if (signal.aborted || isFinal || !this.hasFallback) throw thrown
+          if (deadline.signal.aborted || isFinal || !this.hasFallback) throw thrown
+        } finally {
+          release()
         }
       }
       this.meter.fallbacks.inc()
@@ -76,9 +80,9 @@ export class Attempts {
     this.isCommitted = true
   }
 
-  breakOff(thrown: unknown): void {
+  recordInterruption(thrown: unknown): void {
     this.countFailure(thrown)
-    if (outcomeOf(thrown) === 'failed') this.deps.breakers.of(this.route).breakOff()
+    if (outcomeOf(thrown) === 'failed') this.deps.breakers.of(this.route).recordInterruption()
   }
 
   private get meter() {
@@ -95,12 +99,12 @@ export class Attempts {
     this.deps.metrics.backendFailed(this.route.backend.name, nameFailure(thrown))
   }
 
-  private async askOnce<T>(ask: Ask<T>): Promise<T> {
+  private async askOnce<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     this.count += 1
     this.meter.attempts.inc()
     const span = this.beginCall(this.route, this.count)
     try {
-      return await ask(this.route, span)
+      return await ask(this.route, span, signal)
     } catch (thrown) {
       failCall(span, thrown)
       span?.end()
@@ -112,7 +116,7 @@ export class Attempts {
   private async askAgain<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     for (let retries = 0; ; retries++) {
       try {
-        return await this.askOnce(ask)
+        return await this.askOnce(signal, ask)
       } catch (thrown) {
         if (signal.aborted || this.retriesLeft === 0 || !(thrown instanceof BackendFailure)) throw thrown
         const pauseMs = this.pauseBefore(thrown, retries)
@@ -126,6 +130,8 @@ export class Attempts {
 
   private pauseBefore(failure: BackendFailure, retries: number): number | undefined {
     if (!isRetryable(failure)) return undefined
+    // A model that hangs would use up the time of the fallback.
+    if (failure.kind === 'timeout' && this.hasFallback) return undefined
     const { retryAfterSeconds } = failure
     if (retryAfterSeconds !== undefined) {
       const longestMs = this.hasFallback ? LONGEST_PAUSE_MS : LONGEST_RETRY_AFTER_MS
@@ -136,19 +142,27 @@ export class Attempts {
   }
 }
 
-/** Follows the client's signal and adds two time-outs; `release` must be called at the end. */
+/** Combines the client's signal with two timeouts; callers must call `release` at the end. */
 export class Deadline {
   private readonly controller = new AbortController()
   private readonly client: AbortSignal
   private readonly totalMs: number
   private timer: NodeJS.Timeout
+  private readonly clock: Pick<Clock, 'monotonic'>
+  private readonly firstEventEndsAtMs: number
   private readonly onDisconnect = () => this.controller.abort(this.client.reason)
 
-  /** `firstEventMs` covers all attempts; `totalMs` counts from the first event. */
-  constructor(client: AbortSignal, firstEventMs: number, totalMs: number) {
+  /** `firstEventMs` covers all attempts; `totalMs` starts at the first event. */
+  constructor(
+    clock: Pick<Clock, 'monotonic'>,
+    client: AbortSignal,
+    { firstEventMs, totalMs }: { readonly firstEventMs: number; readonly totalMs: number },
+  ) {
+    this.clock = clock
     this.client = client
     this.totalMs = totalMs
-    this.timer = this.startTimer(firstEventMs)
+    this.firstEventEndsAtMs = clock.monotonic() + firstEventMs
+    this.timer = startTimer(this.controller, firstEventMs)
     if (client.aborted) this.onDisconnect()
     else client.addEventListener('abort', this.onDisconnect)
   }
@@ -159,25 +173,46 @@ export class Deadline {
 
   begin(): void {
     clearTimeout(this.timer)
-    this.timer = this.startTimer(this.totalMs)
+    this.timer = startTimer(this.controller, this.totalMs)
+  }
+
+  get whole(): TimeShare {
+    return { signal: this.signal, release() {} }
+  }
+
+  /** Limits a model to half of the time left for the first event, so that its fallback has time to answer. */
+  halve(): TimeShare {
+    const controller = new AbortController()
+    const leftMs = Math.max(0, this.firstEventEndsAtMs - this.clock.monotonic())
+    const timer = startTimer(controller, leftMs / 2)
+    return {
+      signal: AbortSignal.any([this.signal, controller.signal]),
+      release: () => clearTimeout(timer),
+    }
   }
 
   release(): void {
     clearTimeout(this.timer)
     this.client.removeEventListener('abort', this.onDisconnect)
   }
-
-  private startTimer(afterMs: number): NodeJS.Timeout {
-    const expire = () =>
-      this.controller.abort(new BackendFailure('timeout', `no answer within ${afterMs} ms`))
-    return setTimeout(expire, afterMs)
-  }
 }
 
-/** Half-open lets one call through; open lets none through where another model can answer. */
+/** The time that a model has for its answer, or for the first event of a stream. */
+interface TimeShare {
+  readonly signal: AbortSignal
+  /** Ends the limit; the signal still follows the deadline. */
+  release(): void
+}
+
+function startTimer(controller: AbortController, afterMs: number): NodeJS.Timeout {
+  const expire = () => controller.abort(new BackendFailure('timeout', `no response within ${afterMs} ms`))
+  return setTimeout(expire, afterMs)
+}
+
+/** Half-open allows one call; open allows none if another model can answer. */
 type BreakerState = 'closed' | 'half-open' | 'open'
 
-/** Client mistakes, 429s and disconnected clients are inconclusive. */
+/** Invalid requests, 429s and client disconnects are inconclusive. */
 type Outcome = 'answered' | 'failed' | 'inconclusive'
 
 function outcomeOf(thrown: unknown): Outcome {
@@ -185,10 +220,10 @@ function outcomeOf(thrown: unknown): Outcome {
   return isCallersMistake(thrown) || thrown.status === 429 ? 'inconclusive' : 'failed'
 }
 
-/** Bounds the breakers: unlisted model ids pass through, and there is no limit to them. */
+/** Limits the number of breakers, because clients may send any model id. */
 const MOST_MODELS = 1_000
 
-/** One breaker for each provider and model; each opens when at least half of the model's recent calls have failed. */
+/** Keeps one breaker per provider and model, which opens when at least half of the recent calls have failed. */
 export class Breakers {
   private readonly known = new LRUCache<string, Breaker>({ max: MOST_MODELS })
   private readonly limits: Config['breaker']
@@ -236,7 +271,7 @@ class Breaker {
     return this.halfOpensAtMs !== undefined
   }
 
-  /** The state for the next call, whose outcome must be passed to `settle`. */
+  /** Returns the state for the next call; callers must pass its outcome to `settle`. */
   enter(): BreakerState {
     if (this.halfOpensAtMs === undefined) return 'closed'
     if (this.isProbing || this.clock.monotonic() < this.halfOpensAtMs) return 'open'
@@ -244,7 +279,7 @@ class Breaker {
     return 'half-open'
   }
 
-  /** Counts a call once its answer has begun or it has failed; once for each `enter`. */
+  /** Counts a call whose answer has begun or failed; call it once for each `enter`. */
   settle(state: BreakerState, outcome: Outcome): void {
     if (state === 'closed' && outcome !== 'inconclusive') this.count(1, outcome === 'failed' ? 1 : 0)
     if (state !== 'half-open') return
@@ -253,8 +288,8 @@ class Breaker {
     else if (outcome === 'answered') this.halfOpensAtMs = undefined
   }
 
-  /** A call that was counted as answered has failed after all. */
-  breakOff(): void {
+  /** Counts a failure for a call that was already counted as answered. */
+  recordInterruption(): void {
     if (!this.isOpen) this.count(0, 1)
   }
 
@@ -274,7 +309,7 @@ class Breaker {
     return this.limits.calls > 0 && calls >= this.limits.calls && failures * 2 >= calls
   }
 
-  /** What was counted before says nothing about the model after the break. */
+  /** Resets the window, because earlier calls say nothing about the model after the break. */
   private open(): void {
     this.halfOpensAtMs = this.clock.monotonic() + this.limits.restMs
     for (const each of this.window) each.step = -1

@@ -1,4 +1,4 @@
-/** The message bus between replicas. */
+/** Sends messages between replicas. */
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { Subscriber } from './coordination-store.ts'
@@ -15,11 +15,11 @@ export const topics = [
 export type Topic = (typeof topics)[number]
 
 export interface Bus {
-  /** Whether there can be other replicas. */
+  /** True if there can be other replicas. */
   readonly reachesOthers: boolean
   /** Sends to all other replicas while the store is available. Never throws, and returns before the message is sent. */
   publish(topic: Topic, text?: string): void
-  /** Calls the listener with messages of other replicas. What it throws is logged, and the message dropped. */
+  /** Calls the listener with messages of other replicas; logs errors that it throws. */
   subscribe(topic: Topic, listener: (text: string) => void): void
   /** Calls the listener whenever messages may have been missed. */
   onGap(listener: () => void): void
@@ -47,7 +47,7 @@ export function broadcastInvalidation<C extends { invalidate(): void }>(bus: Bus
   }
 }
 
-/** The topic of a message that reports that earlier messages of the sender were lost. */
+/** The topic of a message that reports the loss of earlier messages. */
 const LOST = 'lost'
 
 /** PostgreSQL limits a notification to 8,000 bytes. */
@@ -90,7 +90,7 @@ export function createStoreBus(
 
   function publish(topic: Topic | typeof LOST, text = ''): void {
     unsent.add(JSON.stringify([topic, text]))
-    // A microtask, so that everything published in this turn goes into one message.
+    // Waits for a microtask, so that one message contains everything published until then.
     if (!isSending) queueMicrotask(() => isSending || void sendAll())
   }
 
@@ -98,7 +98,7 @@ export function createStoreBus(
     for (const listener of gapListeners) call(LOST, listener, '')
   }
 
-  /** Runs in an event handler of a connection, where a thrown error would end the process. */
+  /** Catches errors, because this runs in an event handler of a connection, where they would end the process. */
   function call(topic: string, listener: (text: string) => void, text: string): void {
     try {
       listener(text)

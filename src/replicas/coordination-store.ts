@@ -1,11 +1,11 @@
-/** The interface of a store through which replicas coordinate, and its limits; implemented by Redis and PostgreSQL. */
+/** Defines the interface of the coordination store, which Redis and PostgreSQL implement. */
 import type { Quota, StreamQuota, WindowCount } from './limits.ts'
 
-/** A replica without a heartbeat for this long is dead, and its streams no longer count. */
+/** A replica without a heartbeat for this long counts as dead, and its streams are no longer counted. */
 export const LIVE_FOR_MS = 10_000
 
 export interface Registration {
-  /** A name that was never used before. */
+  /** A new, unique name of the replica. */
   readonly replica: string
   /** The previous name of the replica; everything counted for it is deleted. */
   readonly former: string
@@ -19,8 +19,8 @@ export type CoordinationStoreName = 'redis' | 'replicas'
 /** Every method settles soon, and rejects when the store is unavailable. */
 export interface CoordinationStore {
   readonly name: CoordinationStoreName
-  /** Counts one hit in the windows of all quotas, or in none if one is full; returns the counts including this hit. */
-  hit(quotas: readonly Quota[]): Promise<readonly WindowCount[]>
+  /** Counts a hit as `cost` requests in the windows of all quotas, or in none if one has fewer left; returns the counts including this hit. */
+  hit(quotas: readonly Quota[], cost: number): Promise<readonly WindowCount[]>
   /** Counts one stream for every quota, or for none; returns the quota that is used up. */
   acquireStream(replica: string, quotas: readonly StreamQuota[]): Promise<StreamQuota | undefined>
   adjustStreams(replica: string, key: string, by: number): Promise<void>

@@ -1,5 +1,5 @@
 /**
- * Limits of requests, in fixed windows of a minute, and of streams that are open at once. They are counted in memory for a single
+ * Limits requests per minute, in fixed windows, and the number of open streams. Counts are in memory for a single
  * replica, and while the coordination store is unavailable.
  */
 import type { Clock } from '../lib/clock.ts'
@@ -7,7 +7,7 @@ import { ServiceError } from '../lib/errors.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 export const WINDOW_MS = 60_000
-/** Half of the maximum number of windows, which bounds the memory that requests from many addresses can take. */
+/** Half of the maximum number of windows, which limits the memory used by requests from many addresses. */
 const GENERATION = 50_000
 
 /** The number of requests that a key may make in a minute. */
@@ -27,23 +27,23 @@ export interface Hit {
 }
 
 export interface RateLimiter {
-  /** Counts one request against every quota, or none if one is used up: a rejected request must not use up a quota that the client waits for. */
-  hit(quotas: readonly [Quota, ...Quota[]]): Promise<Hit> | Hit
+  /** Counts `cost` requests (1 by default) against every quota, or none if one is exhausted, so that a rejected request does not delay the next. */
+  hit(quotas: readonly [Quota, ...Quota[]], cost?: number): Promise<Hit> | Hit
 }
 
 export interface Window {
   readonly count: number
-  /** On the monotonic clock. */
+  /** Milliseconds on the monotonic clock. */
   readonly endsAtMs: number
 }
 
-export function advanceWindow(window: Window | undefined, nowMs: number): Window {
-  if (window === undefined || nowMs >= window.endsAtMs) return { count: 1, endsAtMs: nowMs + WINDOW_MS }
-  return { count: window.count + 1, endsAtMs: window.endsAtMs }
+export function advanceWindow(window: Window | undefined, nowMs: number, cost = 1): Window {
+  if (window === undefined || nowMs >= window.endsAtMs) return { count: cost, endsAtMs: nowMs + WINDOW_MS }
+  return { count: window.count + cost, endsAtMs: window.endsAtMs }
 }
 
 export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>): RateLimiter {
-  // Windows in use are in the newer map. When it is full, windows that were not used since the last change are dropped.
+  // When the newer map is full, it replaces the older one; windows that were not used since are dropped.
   let newer = new Map<string, Window>()
   let older = new Map<string, Window>()
 
@@ -55,10 +55,10 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
   }
 
   return {
-    hit(quotas) {
+    hit(quotas, cost = 1) {
       // Whole milliseconds, because rounding up a fraction could add a second to the wait.
       const nowMs = Math.floor(clock.monotonic())
-      const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs))
+      const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs, cost))
       const counts = after.map(({ count, endsAtMs }) => ({ count, leftMs: endsAtMs - nowMs }))
       const tightest = toHit(quotas, counts, clock.now())
       if (!tightest.isLimited) {
@@ -75,7 +75,7 @@ export interface WindowCount {
   readonly leftMs: number
 }
 
-/** The tightest window after a hit; `counts` are in the order of `quotas`, `nowMs` is on the wall clock. */
+/** Returns the tightest window after a hit; `counts` has the order of `quotas`, `nowMs` is wall-clock time. */
 export function toHit(quotas: readonly Quota[], counts: readonly WindowCount[], nowMs: number): Hit {
   const hits = quotas.map(({ limit }, index): Hit => {
     const { count, leftMs } = counts[index] as WindowCount
@@ -105,8 +105,8 @@ export interface StreamQuota {
   readonly limit: number
 }
 
-/** Ends a stream; only the first call counts. */
-export type Release = () => void
+/** Ends a stream; only the first call counts. Resolves when the other replicas can open another, and never rejects. */
+export type Release = () => Promise<void> | void
 
 export interface StreamLimiter {
   /** Counts one stream for every quota. @throws ServiceError `rate_limit_exceeded` when one is used up; then none is counted. */
@@ -143,12 +143,12 @@ export function once(release: Release): Release {
   return () => {
     if (isReleased) return
     isReleased = true
-    release()
+    return release()
   }
 }
 
 export function tooManyStreams({ limit }: StreamQuota): ServiceError {
-  return new ServiceError('rate_limit_exceeded', `At most ${limit} streams may be open at once here.`, {
+  return new ServiceError('rate_limit_exceeded', `Too many open streams: the limit is ${limit}.`, {
     retryAfterSeconds: 1,
   })
 }
@@ -178,7 +178,7 @@ export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLi
         return () => {
           if (isOpen) metrics.openStreams.dec()
           isOpen = false
-          release()
+          return release()
         }
       } catch (failure) {
         metrics.callLimited('streams')

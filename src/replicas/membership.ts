@@ -1,4 +1,4 @@
-/** Registers this replica in the coordination store, and detects when the store is unavailable and when it is back. */
+/** Registers this replica in the coordination store, and detects when the store becomes unavailable or available again. */
 
 import { newId } from '../lib/ids.ts'
 import type { CoordinationStore } from './coordination-store.ts'
@@ -10,7 +10,7 @@ const ID_LENGTH = 16
 
 /** Only the heartbeat retries a failed store, so no request waits. The replica then gets a new name, because failed calls may have taken effect. */
 export class Membership {
-  /** The streams of this replica, whether the store knows them or not. */
+  /** The open streams of this replica, including those that the store has not counted. */
   readonly open = new OpenStreams()
   private readonly store: CoordinationStore
   private readonly deps: Pick<Dependencies, 'random' | 'log'>
@@ -35,7 +35,7 @@ export class Membership {
     return this.beat()
   }
 
-  /** Whether the store is unavailable. */
+  /** True while the store is unavailable. */
   get isAlone(): boolean {
     return this.state !== 'connected'
   }
@@ -49,7 +49,7 @@ export class Membership {
     return Math.ceil(limit / this.replicas)
   }
 
-  /** Queries the store; undefined when it is unavailable or fails now. */
+  /** Queries the store; returns undefined if it is unavailable or the query fails. */
   async ask<T>(query: (store: CoordinationStore) => Promise<T>): Promise<{ readonly answer: T } | undefined> {
     if (this.isAlone) return undefined
     try {
@@ -72,7 +72,7 @@ export class Membership {
 
   async close(): Promise<void> {
     clearInterval(this.timer)
-    // The last chance to report messages that were lost.
+    // This is the last chance to report lost messages.
     if (this.isAlone) await this.beat()
     this.isClosed = true
     await this.beating
@@ -91,7 +91,8 @@ export class Membership {
     // If the store lost its data, the other replicas register again within a second.
     this.replicas = Math.max(this.replicas, replicas)
     this.name = registration.replica
-    if (this.state === 'lost') this.deps.log.info('what replicas share is back: limits hold over all of them')
+    if (this.state === 'lost')
+      this.deps.log.info('coordination store available again: limits apply across all replicas')
     this.state = 'connected'
     this.adjustStreams(registration)
     this.onConnected()
@@ -112,7 +113,10 @@ export class Membership {
     // Not the error object, which may contain the credentials of the connection.
     const reason = error instanceof Error ? error.message || error.name : String(error)
     const fields = { reason, replicas: this.replicas }
-    this.deps.log.warn(fields, 'what replicas share is away: each enforces its part of the limits')
+    this.deps.log.warn(
+      fields,
+      'coordination store unavailable: each replica enforces its share of the limits',
+    )
   }
 
   private newName(): string {

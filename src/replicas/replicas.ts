@@ -1,4 +1,4 @@
-/** What the replicas of an installation share: rate limits, stream limits and the message bus. */
+/** Shares rate limits, stream limits and the message bus between the replicas of an installation. */
 
 import type { Config } from '../config/config.ts'
 import type { PostgresAccess } from '../db/database.ts'
@@ -31,7 +31,7 @@ export interface Replicas {
 
 const NAME_LENGTH = 16
 
-/** Uses Redis if configured, else PostgreSQL if that is the database, else no store. Starts without the store too, with a share of the limits. */
+/** Uses Redis if configured, else PostgreSQL if that is the database, else no store. Starts even if the store is unavailable, with a share of the limits. */
 export async function openReplicas(
   config: Pick<Config, 'redisUrl' | 'timings'>,
   postgres: PostgresAccess | undefined,
@@ -78,11 +78,11 @@ function createSharedLimiter(membership: Membership, clock: Pick<Clock, 'now' | 
   const local = createMemoryRateLimiter(clock)
   const toShare = ({ key, limit }: Quota): Quota => ({ key, limit: membership.shareOf(limit) })
   return {
-    async hit(quotas) {
-      const counted = await membership.ask((store) => store.hit(quotas))
+    async hit(quotas, cost = 1) {
+      const counted = await membership.ask((store) => store.hit(quotas, cost))
       if (counted !== undefined) return toHit(quotas, counted.answer, clock.now())
       const [first, ...others] = quotas
-      return local.hit([toShare(first), ...others.map(toShare)])
+      return local.hit([toShare(first), ...others.map(toShare)], cost)
     },
   }
 }
@@ -90,8 +90,8 @@ function createSharedLimiter(membership: Membership, clock: Pick<Clock, 'now' | 
 function createSharedStreamLimiter(membership: Membership): StreamLimiter {
   const { open } = membership
 
-  function adjust(replica: string, keys: readonly string[], by: 1 | -1): void {
-    for (const key of keys) void membership.ask((store) => store.adjustStreams(replica, key, by))
+  async function adjust(replica: string, keys: readonly string[], by: 1 | -1): Promise<void> {
+    await Promise.all(keys.map((key) => membership.ask((store) => store.adjustStreams(replica, key, by))))
   }
 
   return {
@@ -107,11 +107,11 @@ function createSharedStreamLimiter(membership: Membership): StreamLimiter {
       if (full !== undefined) throw tooManyStreams(full)
       const keys = limited.map(({ key }) => key)
       open.add(keys, 1)
-      // The replica registered under a new name during the request, and the store deleted these streams with the former one.
-      if (counted !== undefined && replica !== membership.replica) adjust(membership.replica, keys, 1)
+      // The replica registered again under a new name during the request, and the store dropped the counts of the old name.
+      if (counted !== undefined && replica !== membership.replica) await adjust(membership.replica, keys, 1)
       return once(() => {
         open.add(keys, -1)
-        adjust(membership.replica, keys, -1)
+        return adjust(membership.replica, keys, -1)
       })
     },
   }

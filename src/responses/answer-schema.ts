@@ -1,4 +1,4 @@
-/** Schemas of the Responses API's answers: the response and the events of its stream. */
+/** Defines the schemas of Responses API responses: the response object and its stream events. */
 import { z } from 'zod'
 
 const token = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()) }
@@ -9,7 +9,7 @@ const OutputText = z.strictObject({
   type: z.literal('output_text'),
   text: z.string(),
   annotations: z.array(z.never()),
-  logprobs: Logprobs.meta({ description: 'Empty unless asked for.' }),
+  logprobs: Logprobs.meta({ description: 'Empty unless requested.' }),
 })
 const Refusal = z.strictObject({ type: z.literal('refusal'), refusal: z.string() })
 const ReasoningText = z.strictObject({ type: z.literal('reasoning_text'), text: z.string() })
@@ -67,7 +67,7 @@ const word = z.string().nullable()
 const number = z.number().nullable()
 const nothing = z.null()
 
-/** The fields that repeat the request; an agent's changes to it are not shown. */
+/** The fields that echo the request. An agent's changes to them are not shown. */
 const echo = {
   instructions: word,
   tools: z.array(z.looseObject({ type: z.literal('function'), name: z.string() })),
@@ -91,10 +91,13 @@ export type ResponseEcho = z.infer<typeof ResponseEcho>
 
 export const ResponseObject = z
   .strictObject({
-    id: z.string().meta({ description: '`resp_` and 24 characters; nothing is kept under it.' }),
+    id: z.string().meta({ description: '`resp_` followed by 24 characters. The response is not stored.' }),
     object: z.literal('response'),
     created_at: z.int().meta({ description: 'Unix seconds.' }),
-    completed_at: z.int().nullable().meta({ description: 'Unix seconds; null while it is not completed.' }),
+    completed_at: z
+      .int()
+      .nullable()
+      .meta({ description: 'Unix seconds; null until the response is completed.' }),
     status: z.enum(['in_progress', 'completed', 'incomplete', 'failed']),
     error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
     incomplete_details: z
@@ -105,7 +108,7 @@ export const ResponseObject = z
     usage: ResponseUsage.nullable(),
     service_tier: word,
     ...echo,
-    // Features this server does not have.
+    // Features that this server does not support.
     store: z.literal(false),
     background: z.literal(false),
     truncation: z.literal('disabled'),
@@ -130,7 +133,7 @@ const inPart = { ...inItem, content_index: place }
 const part = { ...inPart, part: Part }
 const delta = { ...inPart, delta: z.string() }
 
-/** Every event of a stream by its `type`, in the order they are sent. */
+/** Every stream event by its `type`, in the order in which the server sends them. */
 export const ResponseEvent = z
   .discriminatedUnion('type', [
     event('response.created', response),

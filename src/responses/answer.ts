@@ -1,4 +1,4 @@
-/** Builds a response from the pieces of a chat's answer, and reports each step as an event. */
+/** Builds a response from the chunks of a chat response, and reports each step as an event. */
 import type { Dependencies } from '../chat/dependencies.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import type { ServiceError } from '../lib/errors.ts'
@@ -132,7 +132,7 @@ function toEcho(request: ResponsesRequest): ResponseEcho {
   }
 }
 
-/** The fields with a value; in the API's optional fields null counts as none. */
+/** Drops null fields, because null counts as absent in the API's optional fields. */
 export function present(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),

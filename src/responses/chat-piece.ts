@@ -1,10 +1,10 @@
-/** Reads the parts of a chat's answer: text, calls and usage for a response. */
+/** Reads the parts of a chat response that a Responses API response needs: text, calls and usage. */
 import { isJsonObject, type JsonObject, listObjects, toCount } from '../lib/formats/json.ts'
 import type { ChatCompletion, Usage } from '../providers/chat-api.ts'
 import type { Logprobs, Part, ResponseUsage } from './answer-schema.ts'
 import type { CallAddition } from './output.ts'
 
-/** A chunk of a chat, or a whole completion as the one chunk it could have come in. */
+/** A chat chunk, or a whole completion in the form of a single chunk. */
 export interface ChatPiece {
   readonly model: string
   readonly service_tier?: unknown
@@ -28,7 +28,7 @@ export function toPiece({ choices, ...completion }: ChatCompletion): ChatPiece {
   }
 }
 
-/** Reasoning, text and refusal, in this order; providers have two names for reasoning. */
+/** Returns reasoning, text and refusal, in this order. Providers use two names for reasoning. */
 export function partsOf({ delta, logprobs }: ChatChoice): Part[] {
   const { content, refusal } = delta
   const thought = delta.reasoning_content || delta.reasoning
@@ -66,7 +66,7 @@ export function toResponseUsage(usage: Usage): ResponseUsage {
   }
 }
 
-/** The Responses API always has a list of bytes. */
+/** The Responses API always includes a list of bytes. */
 function toLogprobs(sent: unknown): Logprobs {
   const toToken = ({ token, logprob, bytes }: JsonObject) => ({
     token: String(token),

@@ -1,4 +1,4 @@
-/** The Responses operation: REST only, in one call that answers or streams. */
+/** Defines the Responses operation, a single REST-only call that returns an object or a stream. */
 import type { Dependencies } from '../chat/dependencies.ts'
 import { chatAuth, chatFailures, chatRequest } from '../chat/operations.ts'
 import { operationsOf } from '../operations/operation.ts'
@@ -14,9 +14,9 @@ export const responsesOperations = {
     request: chatRequest,
     response: { events: ResponseEvent },
     docs: {
-      summary: 'Answer an input of the Responses API, as one object or as a stream',
+      summary: 'Create a response with the Responses API, as one object or as a stream',
       description:
-        'The same turn as a chat, in the shapes of the Responses API. Nothing is kept: every request holds its whole conversation.',
+        'Works like a chat completion in the format of the Responses API. The server stores nothing: every request must contain the whole conversation.',
       failures: chatFailures,
     },
     rpc: false,

@@ -1,7 +1,7 @@
 /** Builds the output items of a response, and reports each step as an event. */
 import type { OutputCall, OutputItem, Part, UnnumberedEvent } from './answer-schema.ts'
 
-/** Must use the event at once: the items in it keep growing. */
+/** The handler must use the event at once, because its items keep growing. */
 export type OnEvent = (event: UnnumberedEvent) => void
 
 export interface CallAddition {
@@ -22,7 +22,7 @@ interface Open<Item extends OutputItem> {
 export class Output {
   readonly items: OutputItem[] = []
   private speech: Open<Speech> | undefined
-  /** By the chat's index: a chat may continue any of its calls until it ends. */
+  /** Calls by their index in the chat, because a chat may continue any of its calls until it ends. */
   private readonly calls = new Map<number, Open<OutputCall>>()
   private readonly newId: (prefix: string) => string
   private readonly onEvent: OnEvent
@@ -46,7 +46,10 @@ export class Output {
     this.onEvent({ type: 'response.function_call_arguments.delta', ...place, delta })
   }
 
-  /** Ends the open items, the last one as incomplete when the answer was cut off. A complete answer has a message or a call. */
+  /**
+   * Ends the open items, the last one as incomplete if the response was truncated. A complete response has
+   * a message or a call.
+   */
   close(isCutOff: boolean): void {
     if (!isCutOff && this.items.every(({ type }) => type === 'reasoning')) this.openSpeech('output_text')
     const open = this.listOpen()
@@ -162,7 +165,8 @@ function growPart(part: Part, added: Part, place: Place): UnnumberedEvent {
   if (part.type === 'output_text' && added.type === 'output_text') {
     const { text: delta, logprobs } = added
     part.text += delta
-    part.logprobs.push(...logprobs)
+    // Spreading a long list into arguments would overflow the stack.
+    for (const each of logprobs) part.logprobs.push(each)
     return { type: 'response.output_text.delta', ...place, delta, logprobs }
   }
   if (part.type === 'refusal' && added.type === 'refusal') {
@@ -173,7 +177,7 @@ function growPart(part: Part, added: Part, place: Place): UnnumberedEvent {
     part.text += added.text
     return { type: 'response.reasoning_text.delta', ...place, delta: added.text }
   }
-  throw new Error(`a part of ${part.type} cannot take ${added.type}`)
+  throw new Error(`cannot append ${added.type} to a part of type ${part.type}`)
 }
 
 function endPart(part: Part, place: Place): UnnumberedEvent {

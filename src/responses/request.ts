@@ -1,4 +1,4 @@
-/** Turns a request of the Responses API into a chat request. */
+/** Converts a Responses API request to a chat request. */
 import { ServiceError } from '../lib/errors.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import { present } from './answer.ts'
@@ -15,7 +15,7 @@ import type {
 
 const LOGPROBS = 'message.output_text.logprobs'
 
-/** The token limit goes into `max_tokens`, because some providers ignore the newer field. @throws ServiceError */
+/** Sends the token limit as `max_tokens`, because some providers ignore the newer field. @throws ServiceError */
 export function toChatRequest(request: ResponsesRequest): ChatRequest {
   const { instructions, text, reasoning, stream, top_logprobs } = request
   const wantsLogprobs = request.include?.includes(LOGPROBS) || (top_logprobs ?? 0) > 0
@@ -67,7 +67,7 @@ function toResponseFormat(format: TextFormat): ChatRequest['response_format'] {
 
 type Content = Extract<ChatMessage, { role: 'user' }>['content']
 
-/** A model's text and its calls are one message; reasoning is left out. @throws ServiceError `invalid_value` */
+/** Merges a model's text and its calls into one message and omits reasoning. @throws ServiceError `invalid_value` */
 function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   const messages: ChatMessage[] = []
@@ -82,13 +82,13 @@ function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
     } else if (item.type !== 'reasoning') addMessage(messages, item)
   }
   if (messages.length === 0)
-    throw new ServiceError('invalid_value', 'input: holds no message', { param: 'input' })
+    throw new ServiceError('invalid_value', 'input: must contain at least one message', { param: 'input' })
   return messages
 }
 
 function orphan(index: number): ServiceError {
   const param = `input[${index}].call_id`
-  return new ServiceError('invalid_value', `${param}: no function_call before it has this id`, { param })
+  return new ServiceError('invalid_value', `${param}: must be the id of an earlier function_call`, { param })
 }
 
 function addCall(messages: ChatMessage[], call: FunctionCall): void {
@@ -109,17 +109,17 @@ function addMessage(messages: ChatMessage[], item: Extract<InputItem, { role: st
   }
   const said = typeof item.content === 'string' ? item.content : item.content.map(textOf).join('')
   const last = messages.at(-1)
-  // A chat has no place for text between calls and their results.
+  // A chat cannot have text between calls and their results.
   if (last?.role === 'assistant' && last.tool_calls) last.content = `${last.content ?? ''}${said}`
   else messages.push({ role: 'assistant', content: said })
 }
 
-/** Not every provider takes an assistant's message in parts. */
+/** Joins the parts, because not every provider accepts them in an assistant message. */
 function textOf(part: SaidPart): string {
   return part.type === 'refusal' ? part.refusal : part.text
 }
 
-/** A single text stays a string, which every provider takes. */
+/** Keeps a single text as a string, which every provider accepts. */
 function toContent(content: string | readonly InputPart[]): Content {
   if (typeof content === 'string') return content
   const [first, ...others] = content.map(toPart)

@@ -1,4 +1,4 @@
-/** Answers a request of the Responses API with one chat turn; stores nothing. */
+/** Answers a Responses API request with one chat turn and stores nothing. */
 import { collect, startTurn } from '../chat/chat.ts'
 import type { Dependencies } from '../chat/dependencies.ts'
 import { decodeRuns } from '../chat/sse-reader.ts'
@@ -29,17 +29,17 @@ export async function respond(
   return answer.end()
 }
 
-/** A public key may not send fields without an effect: they might get one later. */
+/** Rejects unknown fields from an agent key, which is public, because the fields might gain an effect later. */
 function assertKnownFieldsOnly(request: ResponsesRequest): void {
   const param = Object.keys(request).find((field) => !Object.hasOwn(ResponsesRequest.shape, field))
   if (param === undefined) return
-  throw new ServiceError('invalid_value', `${param}: is not a field of the Responses API here`, {
+  throw new ServiceError('invalid_value', `${param}: is not a supported field of the Responses API`, {
     param,
     code: 'unknown_parameter',
   })
 }
 
-/** The events of one response as bytes; each is encoded at once, because its items keep growing. */
+/** Encodes the events of one response, each at once because its items keep growing. */
 export class ResponseStream {
   private readonly answer: Answer
   private encoded = ''

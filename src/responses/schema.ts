@@ -1,4 +1,4 @@
-/** The request schema of the Responses API. */
+/** Defines the request schema of the Responses API. */
 import { z } from 'zod'
 import { foreignId, jsonObject, label, longText, recordOf } from '../lib/schema-bounds.ts'
 import {
@@ -27,12 +27,12 @@ const FilePart = z
     type: z.literal('input_file'),
     file_data: longText().nullish(),
     file_id: label().nullish(),
-    file_url: z.null({ error: 'nothing is fetched here; send file_data' }).optional(),
+    file_url: z.null({ error: 'must be null: the server does not fetch URLs; send file_data' }).optional(),
     filename: label().nullish(),
   })
   .refine((part) => part.file_data != null || part.file_id != null, {
     path: ['file_data'],
-    message: 'is required in a file part without a file_id',
+    message: 'is required in a file part without file_id',
   })
 
 const AudioPart = z.looseObject({
@@ -40,7 +40,7 @@ const AudioPart = z.looseObject({
   input_audio: z.looseObject({ data: longText(), format: label() }),
 })
 
-const neitherForm = { error: 'must be a text or a list of parts' }
+const neitherForm = { error: 'must be a string or a list of parts' }
 
 const InputPart = z.discriminatedUnion('type', [TextPart, ImagePart, FilePart, AudioPart])
 export type InputPart = z.infer<typeof InputPart>
@@ -71,7 +71,7 @@ const FunctionCall = z.looseObject({
 })
 export type FunctionCall = z.infer<typeof FunctionCall>
 
-/** Reasoning of earlier turns is accepted and not read. */
+/** Reasoning of earlier turns is accepted but ignored. */
 const InputItem = z
   .discriminatedUnion(
     'type',
@@ -89,12 +89,12 @@ export type InputItem = z.infer<typeof InputItem>
 function explainItem(item: unknown): string {
   const { type } = item as { type: unknown }
   return type === 'item_reference'
-    ? 'this server keeps no items to refer to; send the item itself, as clients do with `store: false`'
+    ? 'item references are not supported, because the server stores no items; send the item itself, as clients do with `store: false`'
     : 'must be message, function_call, function_call_output or reasoning'
 }
 
 const FunctionTool = z.looseObject({
-  type: z.literal('function', { error: "must be 'function': there are no other tools here" }),
+  type: z.literal('function', { error: "must be 'function'; other tools are not supported" }),
   name: toolName,
   description: text.nullish(),
   parameters: jsonObject().nullish(),
@@ -116,7 +116,7 @@ const ToolChoice = z.union(
       }),
     ]),
   ],
-  { error: 'must be none, auto, required, or an object that names functions' },
+  { error: 'must be none, auto, required, or an object with function names' },
 )
 export type ToolChoice = z.infer<typeof ToolChoice>
 
@@ -135,21 +135,25 @@ export type TextFormat = z.infer<typeof TextFormat>
 
 const Metadata = recordOf(z.string().max(64), z.string().max(512), MAX_METADATA)
 
-/** A field that refers to something stored on the server: only null is valid. */
-function kept(what: string) {
-  return z.null({ error: `this server keeps no ${what}; send the whole conversation as input` }).optional()
+/** Accepts only null for a field that would refer to an object stored on the server. */
+function notStored(what: string) {
+  return z
+    .null({
+      error: `must be null, because the server stores no ${what}; send the whole conversation as input`,
+    })
+    .optional()
 }
 
 const { temperature, top_p, stream, parallel_tool_calls, top_logprobs, user, model } = ChatRequest.shape
 const word = label().nullish()
 const positiveInteger = z.int().positive().nullish()
 
-/** Checks what the service uses, passes on or must limit; with a parent key other fields are accepted without an effect. */
+/** Checks the fields that the service uses, forwards or must limit. With a parent key, ignores other fields. */
 export const ResponsesRequest = z
   .looseObject({
     model,
     input: z.union([text, z.array(InputItem).min(1).max(MAX_MESSAGES)], {
-      error: ({ input }) => (input === undefined ? 'is required' : 'must be a text or a list of items'),
+      error: ({ input }) => (input === undefined ? 'is required' : 'must be a string or a list of items'),
     }),
     instructions: text.nullish(),
     tools: z.array(FunctionTool).max(MAX_TOOLS).nullish(),
@@ -170,14 +174,16 @@ export const ResponsesRequest = z
     prompt_cache_retention: word,
     service_tier: word,
     truncation: z.enum(['auto', 'disabled']).nullish(),
-    store: z.boolean().nullish().meta({ description: 'Nothing is kept, whatever is asked.' }),
+    store: z.boolean().nullish().meta({ description: 'Ignored: the server never stores responses.' }),
     stream,
     stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
-    previous_response_id: kept('responses'),
-    conversation: kept('conversations'),
-    prompt: kept('prompts'),
+    previous_response_id: notStored('responses'),
+    conversation: notStored('conversations'),
+    prompt: notStored('prompts'),
     background: z
-      .literal(false, { error: 'this server keeps no responses, so none is made in the background' })
+      .literal(false, {
+        error: 'must be false, because the server stores no responses that could be fetched later',
+      })
       .nullish(),
   })
   .meta({ id: 'ResponsesRequest' })

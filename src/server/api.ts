@@ -1,4 +1,4 @@
-/** The one list of operations, as a tRPC router, as REST routes and as the OpenAPI document. */
+/** Lists all operations, from which the tRPC router, the REST routes and the OpenAPI document are built. */
 import { agentsOperations } from '../agents/operations.ts'
 import { artifactsOperations } from '../artifacts/operations.ts'
 import { uploadPaths } from '../artifacts/tus-openapi.ts'
@@ -35,7 +35,7 @@ export const appRouter = createRouter(api)
 
 export type AppRouter = typeof appRouter
 
-/** Every operation with its name (`agents.create`). */
+/** Lists every operation with its name, such as `agents.create`. */
 export function listOperations(): NamedOperation<Deps>[] {
   return Object.entries<Readonly<Record<string, Operation<Deps>>>>(api).flatMap(([module, operations]) =>
     Object.entries(operations).map(([name, operation]) => ({ name: `${module}.${name}`, operation })),

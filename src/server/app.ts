@@ -1,10 +1,11 @@
-/** The app: the pipeline that every request passes, and the routes that are not operations, such as health and pages. */
+/** Builds the app: the steps that every request passes through, and the routes that are not operations, such as pages. */
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { checkPageOrigin } from '../agents/page-origin.ts'
 import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
 import {
+  assertSingleHeaders,
   bearerOf,
   clientAddressOf,
   implicitCredentialsOf,
@@ -40,7 +41,7 @@ import { createTrpcEndpoint } from '../operations/trpc.ts'
 import type { Scraped } from '../telemetry/prometheus.ts'
 import { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 import { type ConsoleAssets, createConsoleFiles, createConsolePage } from '../web/console.ts'
-import { docsPages } from '../web/docs.ts'
+import { docsPages, markdownPages } from '../web/docs.ts'
 import { createFilePage, type Page } from '../web/page.ts'
 import { createEmbedPages, type WidgetAssets } from '../web/widget.ts'
 import { appRouter, listOperations, restOperations } from './api.ts'
@@ -58,7 +59,7 @@ export interface AppOptions {
 
 export interface App {
   readonly listener: RequestListener
-  /** Responses close their connections from now on, and `/readyz` reports it. */
+  /** Makes responses close their connections, and `/readyz` report that the server is draining. */
   beginDraining(): void
   abortCalls(): void
 }
@@ -67,6 +68,7 @@ export function createApp(options: AppOptions): App {
   const { deps } = options
   let isDraining = false
   const active = new Set<AbortController>()
+  const responses = new Set<ServerResponse>()
   const checkOrigin: AccessStep = (call) => checkPageOrigin(call, deps.agents)
   const access = [authenticate, limitRate, checkSameOrigin, checkPermission, checkOrigin] as const
   const endpoints = [
@@ -75,8 +77,9 @@ export function createApp(options: AppOptions): App {
     uploadEndpoint,
     createTrpcEndpoint(appRouter, listOperations(), access),
   ]
-  /** What happens to every request after `identifyRequest`, in this order. */
+  /** The steps of every request after `identifyRequest`, in order. */
   const steps: readonly Step<Deps>[] = [
+    ({ request }) => assertSingleHeaders(request),
     checkHost,
     routeTo(endpoints),
     ...access,
@@ -89,7 +92,9 @@ export function createApp(options: AppOptions): App {
   return {
     listener(request, response) {
       if (isDraining) response.shouldKeepAlive = false
-      // An error of a request's own streams ends this request, never the process.
+      responses.add(response)
+      response.once('close', () => responses.delete(response))
+      // An error of the request stream must not end the process.
       request.on('error', () => {})
       response.on('error', () => response.destroy())
       const metadata = identifyRequest(deps, request, response)
@@ -97,9 +102,10 @@ export function createApp(options: AppOptions): App {
     },
     beginDraining() {
       isDraining = true
+      for (const response of responses) response.shouldKeepAlive = false
     },
     abortCalls() {
-      const reason = new ServiceError('service_unavailable', 'The service is shutting down.')
+      const reason = new ServiceError('service_unavailable', 'The server is shutting down.')
       for (const controller of active) controller.abort(reason)
     },
   }
@@ -120,11 +126,11 @@ function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerR
   }
 }
 
-/** Step: rejects a host that the operator does not serve, which protects against DNS rebinding. */
+/** Rejects unknown hosts, which protects against DNS rebinding. */
 function checkHost({ request, deps }: HttpCall): void {
   const { allowedHosts } = deps.config.server
   if (allowedHosts.length === 0 || allowedHosts.includes((request.headers.host ?? '').toLowerCase())) return
-  throw new ServiceError('invalid_value', 'This Host is not served here.', { param: 'Host' })
+  throw new ServiceError('invalid_value', 'Unknown Host header.', { param: 'Host' })
 }
 
 type PageCall = HttpCall<AnyCaller, Deps>
@@ -132,7 +138,7 @@ type PageRoute = Route<AnyCaller, Deps>
 
 function createPageEndpoint(options: AppOptions, isDraining: () => boolean): Endpoint<AnyCaller, Deps> {
   const { deps, widget, console } = options
-  const files = [...docsPages, ...statusPageAssets].map(
+  const files = [...docsPages, ...markdownPages, ...statusPageAssets].map(
     ([path, file]) => [path, createFilePage(file)] as const,
   )
   const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]
@@ -148,7 +154,9 @@ function createPageEndpoint(options: AppOptions, isDraining: () => boolean): End
       const { method = '' } = call.request
       if (route === undefined || method === 'GET' || method === 'HEAD') return route
       const allow = ['GET', 'HEAD']
-      throw new ServiceError('method_not_allowed', `${method} is not possible here, only GET.`, { allow })
+      throw new ServiceError('method_not_allowed', `${method} is not allowed for this path; use GET.`, {
+        allow,
+      })
     },
   }
 }
@@ -190,15 +198,15 @@ function writeJson(call: PageCall, status: number, body: object): void {
   call.writeJson(status, [Buffer.from(JSON.stringify(body))])
 }
 
-/** A page writes its own headers. */
+/** Converts a page, which writes its own headers, to a route. */
 function toRoute(page: Page): PageRoute {
   return publicRoute((call) => {
-    call.handOver()
+    call.delegateResponse()
     return page(call.request, call.response)
   })
 }
 
-/** Every path below `/console` is a page of it for clients that accept HTML; its script shows what does not exist. */
+/** Serves the console for every path below `/console` if the client accepts HTML; its script handles unknown paths. */
 function isConsolePage({ path, request: { headers } }: PageCall): boolean {
   if (!/^\/console(\/(?!assets\/)|$)/.test(path)) return false
   const { accept } = headers

@@ -1,4 +1,4 @@
-/** The composition root: opens and starts everything a service consists of. */
+/** Opens and connects the components of a service (the composition root). */
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -15,7 +15,7 @@ import { shareSecret } from '../db/installation.ts'
 import { StorageQuota } from '../files/quota.ts'
 import { createTokens } from '../identity/artifact-tokens.ts'
 import { createAuthenticator, createKeyDirectory, createUserDirectory } from '../identity/authenticate.ts'
-import { type Clock, createPositions, systemClock } from '../lib/clock.ts'
+import { type Clock, createPositions } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import { ModelCatalogue } from '../models/catalogue.ts'
 import { createBackends } from '../providers/create.ts'
@@ -45,20 +45,20 @@ export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOp
 
 export async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
-  { db, postgres, isOnlyServer }: OpenedDatabase,
+  { db, postgres, isOnlyServer, clock: sharedClock }: OpenedDatabase,
   hooks: ReadHooks,
 ): Promise<Deps> {
-  const { config, clock = systemClock, random = randomBytes, log } = options
-  // First: a server that has the wrong database must not change anything.
+  const { config, clock = sharedClock, random = randomBytes, log } = options
+  // Runs first, because a server with the wrong database must not change anything.
   await claimFolders(config, listOwnStores(options), { db, clock, log, namedBlobs })
   const sealer = await loadSealer(config, { db, random })
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })
-  // Before everything that runs in the background, because this may throw.
+  // Runs before background work starts, because this may throw.
   const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
-  // Last of what can fail, because the caller can close nothing without `Deps`.
+  // Runs last, because the caller cannot close the backends without `Deps`.
   const backends = await createBackends(config, { clock, random })
   const models = new ModelCatalogue(backends, { config, log })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)

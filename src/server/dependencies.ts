@@ -1,4 +1,4 @@
-/** Everything the modules of a service depend on; `build.ts` creates it. */
+/** Defines all dependencies of a service's modules; `build.ts` creates them. */
 
 import type { Dependencies as AgentsDependencies } from '../agents/dependencies.ts'
 import type { ArtifactService, Dependencies as ArtifactsDependencies } from '../artifacts/dependencies.ts'

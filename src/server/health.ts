@@ -1,4 +1,4 @@
-/** The health check behind `/readyz`. */
+/** Checks the health of the service for `/readyz`. */
 import { hasParentKey } from '../identity/keys.ts'
 import { within } from '../lib/timeout.ts'
 import type { Deps } from './dependencies.ts'
@@ -6,12 +6,12 @@ import type { Deps } from './dependencies.ts'
 const CHECK_TIMEOUT_MS = 500
 /** The check writes to storage, so its result is cached. */
 const STORAGE_CACHED_MS = 5_000
-/** How long the last result is used while a slow store has not answered the next check. */
+/** The last result is used for this long while a slow store has not finished the next check. */
 const STORAGE_STALE_MS = 20_000
 
 type StorageState = 'up' | 'full' | 'down'
 
-/** Unavailable without database or storage; degraded with full storage, or without a provider, an MCP server or the coordination store. */
+/** Reports `unavailable` without database or storage; `degraded` if storage is full, or a provider, MCP server or the coordination store is down. */
 export function createHealth(deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools'>) {
   const { db, models, shared, tools } = deps
   const readStorage = createStorageReader(deps)

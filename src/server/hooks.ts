@@ -1,4 +1,4 @@
-/** The hooks of a program that embeds the service, or of `PARLEY_HOOKS`: tools, and a callback for complete uploads. */
+/** Reads the hooks (tools and the upload callback) of a program that embeds the service, or of `PARLEY_HOOKS`. */
 import { stat } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
@@ -42,15 +42,15 @@ export function joinHooks(first: ReadHooks, second: ReadHooks): ReadHooks {
 export async function loadHostModule(path: string): Promise<ReadHooks> {
   const source = `PARLEY_HOOKS (${path})`
   await stat(path).catch((cause: NodeJS.ErrnoException) => {
-    const why = cause.code === 'ENOENT' ? 'is not there' : `cannot be read (${cause.code})`
+    const why = cause.code === 'ENOENT' ? 'does not exist' : `cannot be read (${cause.code})`
     throw new StartupError(`${source}: the file ${why}.`, { cause })
   })
   const exported = await import(pathToFileURL(path).href).catch((cause: unknown) => {
     const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
-    throw new StartupError(`${source}: the file failed while it was loaded: ${why}`, { cause })
+    throw new StartupError(`${source}: loading the file failed: ${why}`, { cause })
   })
   if (exported.tools === undefined && exported.onUploadComplete === undefined) {
-    throw new StartupError(`${source}: the file exports neither tools nor onUploadComplete.`)
+    throw new StartupError(`${source}: the file must export tools or onUploadComplete.`)
   }
   return readHooks(exported, source)
 }

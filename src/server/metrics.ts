@@ -1,8 +1,9 @@
-/** `/metrics`: what it contains, and who may read it. */
+/** Serves `/metrics`, and controls access to it. */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { countArtifactWork } from '../artifacts/maintenance.ts'
+import type { Config } from '../config/config.ts'
 import type { PoolUse } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
@@ -25,7 +26,7 @@ import type { Deps } from './dependencies.ts'
 interface CountingOptions {
   readonly version: string
   readonly readPool: (() => PoolUse) | undefined
-  /** Undefined where there is one process only. */
+  /** Undefined with a single process. */
   readonly collectFromWorkers: CollectFromWorkers | undefined
 }
 
@@ -43,7 +44,7 @@ export function createCounting(deps: Deps, options: CountingOptions) {
     async scrape(): Promise<Scraped> {
       if (collectFromWorkers === undefined) return renderMetrics({ processes: [await collect()] })
       const workers = await collectFromWorkers().catch((cause: unknown) => {
-        throw new ServiceError('service_unavailable', 'The processes of this service could not be asked.', {
+        throw new ServiceError('service_unavailable', 'The worker processes did not respond.', {
           cause,
         })
       })
@@ -62,20 +63,24 @@ function registerStateMetrics(deps: StateDeps, { version, readPool }: CountingOp
     registry,
     {
       name: 'parley_build_info',
-      help: 'Always 1; the labels say what runs.',
+      help: 'Always 1; the labels contain the versions of Parley and Node.',
       labelNames: ['version', 'node'],
       aggregator: 'first',
     },
     () => [[{ version, node: process.versions.node }, 1]],
   )
-  registerHealth(registry, 'parley_backend_up', 'Whether the backend has told its models.', 'provider', () =>
-    models.health(),
+  registerHealth(
+    registry,
+    'parley_backend_up',
+    'Whether the provider has listed its models.',
+    'provider',
+    () => models.health(),
   )
   registerGauge(
     registry,
     {
       name: 'parley_breaker_resting',
-      help: 'Whether the model rests after failures.',
+      help: 'Whether the circuit breaker of the model is open.',
       labelNames: ['provider', 'model'],
     },
     () => countOpenBreakers(deps),
@@ -83,7 +88,7 @@ function registerStateMetrics(deps: StateDeps, { version, readPool }: CountingOp
   registerHealth(registry, 'parley_mcp_server_up', 'Whether the MCP server is connected.', 'server', () =>
     tools.health(),
   )
-  const sharedHelp = 'Whether what replicas share can be reached.'
+  const sharedHelp = 'Whether the coordination store is available.'
   registerHealth(registry, 'parley_shared_state_up', sharedHelp, 'store', () => shared.health())
   if (readPool !== undefined) registerPoolMetrics(registry, readPool)
 }
@@ -93,7 +98,7 @@ function registerPoolMetrics(registry: Metrics['registry'], readPool: () => Pool
     registry,
     {
       name: 'parley_database_connections',
-      help: 'Connections of the pool.',
+      help: 'Connections in the database pool.',
       labelNames: ['state'],
     },
     () => {
@@ -106,7 +111,7 @@ function registerPoolMetrics(registry: Metrics['registry'], readPool: () => Pool
   )
   registerGauge(
     registry,
-    { name: 'parley_database_waiting', help: 'Statements that wait for a connection.' },
+    { name: 'parley_database_waiting', help: 'Statements waiting for a database connection.' },
     () => [[{}, readPool().waiting]],
   )
 }
@@ -123,7 +128,7 @@ function registerHealth(
   )
 }
 
-/** Models that no backend lists are counted together. */
+/** Counts open breakers; models that no provider lists share one label. */
 function countOpenBreakers({ breakers, metrics }: StateDeps): Sample[] {
   const open = new Map<string, { provider: string; model: string; count: number }>()
   for (const { provider, model, isOpen } of breakers.list()) {
@@ -135,7 +140,7 @@ function countOpenBreakers({ breakers, metrics }: StateDeps): Sample[] {
   return [...open.values()].map(({ provider, model, count }) => [{ provider, model }, count])
 }
 
-/** As long as `/readyz` waits. */
+/** The same timeout as for `/readyz`. */
 const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
@@ -157,7 +162,7 @@ function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void
     registry,
     {
       name: 'parley_uploads_open',
-      help: 'Uploads that are not complete, in the whole installation.',
+      help: 'Incomplete uploads in the whole installation.',
       aggregator: 'max',
     },
     async () => [[{}, (await read()).openUploads]],
@@ -166,7 +171,7 @@ function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void
     registry,
     {
       name: 'parley_jobs_waiting',
-      help: 'Jobs nobody has taken yet, in the whole installation.',
+      help: 'Jobs waiting for a worker, in the whole installation.',
       labelNames: ['kind'],
       aggregator: 'max',
     },
@@ -179,17 +184,17 @@ const forwardingHeader =
 
 const metricsMessages = {
   missing:
-    'The metrics are for programs on this machine, and for `Authorization: Bearer <PARLEY_METRICS_TOKEN>`.',
-  invalid: 'This is not the token of the metrics.',
+    'Metrics require `Authorization: Bearer <PARLEY_METRICS_TOKEN>`, or a request to localhost from this machine.',
+  invalid: 'The metrics token is invalid.',
 }
 
-/** Accepts the operator's token, and programs on this machine that send no token. A wrong token is rejected wherever it comes from. */
+/** Accepts the operator's token, and requests from this machine without a token; always rejects a wrong token. */
 export async function assertMayReadMetrics({ request, context }: HttpCall): Promise<void> {
   const { metricsToken } = context.deps.config
   const { bearer } = context.metadata
   const isAllowed =
     bearer === undefined
-      ? isFromThisMachine(request)
+      ? isFromThisMachine(request) && isTrustedHost(request, context.deps.config)
       : metricsToken !== undefined && isSame(bearer, metricsToken)
   if (!isAllowed) await rejectCredentials(context, metricsMessages)
 }
@@ -200,7 +205,15 @@ function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
   return !Object.keys(headers).some((name) => forwardingHeader.test(name))
 }
 
-/** Compares digests, which have the same length, so that the comparison takes the same time for every token. */
+/** A page that rebinds its own name to this machine sends that name. The names in `PARLEY_ALLOWED_HOSTS` were checked before. */
+function isTrustedHost({ headers }: IncomingMessage, { server }: Pick<Config, 'server'>): boolean {
+  if (server.allowedHosts.length > 0) return true
+  const url = URL.parse(`http://${headers.host}`)
+  const name = url?.hostname.replace(/^\[(.*)\]$/, '$1') ?? ''
+  return name === 'localhost' || name.endsWith('.localhost') || ipaddr.isValid(name)
+}
+
+/** Compares digests in constant time, which requires equal lengths. */
 function isSame(one: string, other: string): boolean {
   return timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'))
 }

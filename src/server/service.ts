@@ -9,6 +9,7 @@ import {
 import type { OpenedDatabase } from '../db/database.ts'
 import { getInstallationId, lockInstallation } from '../db/installation.ts'
 import { openDatabase } from '../db/open.ts'
+import { listLoosePermissions } from '../db/permissions.ts'
 import { createFileSweeper } from '../files/files.ts'
 import { createDrain, listen, urlOf } from '../http/server.ts'
 import { serviceActor } from '../identity/audit.ts'
@@ -30,19 +31,19 @@ export type { HostTool, HostTools } from '../tools/host-tools.ts'
 export type { HostHooks } from './hooks.ts'
 
 export interface Service {
-  /** Such as `http://127.0.0.1:3000`. */
+  /** The URL of the server, such as `http://127.0.0.1:3000`. */
   readonly url: string
   /** The first parent key, if this start created it; it is not shown again. */
   readonly firstParentKey: string | undefined
   readonly deps: Deps
   collectMetrics(): Promise<CollectedMetric[]>
-  /** Stops accepting, waits for active calls, then aborts them. Safe to call twice. */
+  /** Stops accepting requests, waits for active calls, then aborts the rest. Safe to call twice. */
   close(): Promise<void>
 }
 
 const RECORD_USE_EVERY_MS = 10_000
 
-/** Opens the data, starts the backends and listens; a StartupError says what the operator has to fix. */
+/** Opens the data, creates the providers and listens. @throws StartupError for a problem that the operator can fix. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const hooks = await gatherHooks(options)
   const { config, log = createLog(config) } = options
@@ -50,6 +51,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   let deps: Deps | undefined
   try {
     deps = await createDeps({ ...options, log }, opened, hooks)
+    for (const problem of await listLoosePermissions(config.dataDir)) log.warn(problem)
     return await startService(deps, opened, options.collectFromWorkers)
   } catch (error) {
     // Releases everything already started, or the process will not exit.
@@ -75,13 +77,13 @@ function loadPages(): NonNullable<typeof pages> {
   return pages
 }
 
-/** Starts what runs in the background; the returned function stops it and completes what it has begun. */
+/** Starts background work; the returned function stops it after completing work in progress. */
 function startMaintenance(deps: Deps): () => Promise<void> {
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
   const stopUsageMaintenance = startUsageMaintenance(deps)
   const stopSweepingFiles = startSweeper(createFileSweeper(deps), 'files', deps)
   const unfinished = Promise.all([completeInterruptedUploads(deps), deps.artifacts.processing.start()]).catch(
-    (error) => deps.log.warn({ err: error }, 'unfinished uploads could not be completed'),
+    (error) => deps.log.warn({ err: error }, 'could not finish interrupted uploads'),
   )
   const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
   return async () => {
@@ -112,7 +114,7 @@ async function startService(
   const app = createApp({
     deps,
     ...(await loadPages()),
-    // Rendered with the first request, to start faster.
+    // Rendered on the first request, so that the server starts faster.
     get openapi() {
       openapi ??= Buffer.from(JSON.stringify(renderApiDocument()))
       return openapi
@@ -125,7 +127,7 @@ async function startService(
   const drain = createDrain(server)
   warnWithoutFfmpeg(deps)
   await deps.models.ready()
-  // Last, because a key that is created but never shown would be lost.
+  // Runs last, because a key that is created but never shown would be lost.
   const firstParentKey = await ensureParentKey(deps).catch((error) => {
     server.close().closeAllConnections()
     throw error
@@ -161,7 +163,7 @@ async function startService(
 
 function warnWithoutFfmpeg({ converter: { programs }, log }: Deps): void {
   if (programs.ffmpeg !== undefined && programs.ffprobe !== undefined) return
-  log.warn('there is no ffmpeg here: videos are served as they were uploaded (see docs/conversion.md)')
+  log.warn('ffmpeg not found: videos are served unconverted (see docs/conversion.md)')
 }
 
 async function closeSources({ models, backends, tools }: Deps): Promise<void> {
@@ -183,5 +185,5 @@ async function ensureParentKey(deps: Deps): Promise<string | undefined> {
 }
 
 async function recordKeyUse({ keys, log }: Deps): Promise<void> {
-  await keys.recordUse().catch((error) => log.warn({ err: error }, 'the use of keys could not be recorded'))
+  await keys.recordUse().catch((error) => log.warn({ err: error }, 'could not record the last use of keys'))
 }

@@ -1,4 +1,4 @@
-/** What the storage module needs from lower layers. */
+/** Declares the lower-layer services that the storage module needs. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

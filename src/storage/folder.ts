@@ -1,4 +1,4 @@
-/** Folders and files of a local store: private to this user, and changed durably. */
+/** Manages the folders and files of a local store, which are private to this user and changed durably. */
 import { mkdir, mkdtemp, opendir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -11,7 +11,7 @@ export const INCOMING = 'incoming'
 export const CHECK_SPACE_EVERY_BYTES = 64 * 1024 ** 2
 
 export interface StoreFolder {
-  /** The path; creates a temporary folder on first use. */
+  /** Returns the path. Creates a temporary folder on first use. */
   root(): Promise<string>
   readonly readSpace: ReadSpace
   close(): Promise<void>
@@ -26,7 +26,10 @@ export async function openStoreFolder(
   return openFolder(join(dataDir, name), readSpaceOf, abandonedBeforeMs)
 }
 
-/** Deletes staged blobs untouched since `abandonedBeforeMs`; if unset, all, so no other process may use the folder. @throws StartupError */
+/**
+ * Opens a folder and deletes staged blobs untouched since `abandonedBeforeMs`. If unset, deletes all of
+ * them, so no other process may use the folder. @throws StartupError
+ */
 export async function openFolder(
   root: string,
   readSpace: ReadSpace = readSpaceOf,
@@ -80,11 +83,16 @@ export async function moveDurably(path: string, root: string, name: string): Pro
   await syncFolder(root)
 }
 
-export async function* listBlobs(folder: string): AsyncIterable<BlobEntry> {
-  for await (const { name } of await opendir(folder)) {
+/** Lists the files that are named after blobs. A blob with several files is listed several times. */
+export async function* listFolder(
+  folder: string,
+  toBlobName: (file: string) => string,
+): AsyncIterable<BlobEntry> {
+  for await (const { name: file } of await opendir(folder)) {
+    const name = toBlobName(file)
     if (!isBlobName(name)) continue
     // The change time is the time of the rename; the modification time may be much earlier.
-    const found = await stat(join(folder, name)).catch(ignoreMissing)
+    const found = await stat(join(folder, file)).catch(ignoreMissing)
     if (found !== undefined) yield { name, storedAtMs: found.ctimeMs }
   }
 }
@@ -94,7 +102,7 @@ export function ignoreMissing(error: unknown): undefined {
   throw error
 }
 
-/** Writes are rejected below either limit, so that the database and the system keep working. */
+/** Rejects writes below either limit, so that the database and the system keep working. */
 const LEAST_FREE_BYTES = 2 * 1024 ** 3
 const LEAST_FREE_SHARE = 0.05
 
@@ -128,5 +136,5 @@ export function rethrow(error: unknown): never {
 }
 
 export function storageFull(cause?: unknown): ServiceError {
-  return new ServiceError('storage_full', 'There is no room for more bytes here at the moment.', { cause })
+  return new ServiceError('storage_full', 'The storage is full; try again later.', { cause })
 }

@@ -1,5 +1,6 @@
-/** Stores the bytes of active uploads in files of a subfolder, until they are moved into the store. */
-import { type FileHandle, open, rm, stat } from 'node:fs/promises'
+/** Stores the bytes of active uploads as files in a subfolder, one per writer, until they are moved into the store. */
+import { constants } from 'node:fs'
+import { copyFile, type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFolder } from '../lib/files.ts'
 import type { BlobEntry, ResumableBlob, ResumableBlobs } from './blobs.ts'
@@ -7,18 +8,27 @@ import {
   assertSpace,
   CHECK_SPACE_EVERY_BYTES,
   ignoreMissing,
-  listBlobs,
+  listFolder,
   makeFolder,
   moveDurably,
   rethrow,
   type StoreFolder,
 } from './folder.ts'
+import {
+  findResumableFile,
+  listResumableFiles,
+  RESUMABLE_FOLDER,
+  toBlobName,
+  toCopyName,
+  toResumableName,
+} from './resumable-files.ts'
 
-/** The subfolder of active uploads. A start leaves it alone. */
-export const RESUMABLE_FOLDER = 'growing'
-
+/**
+ * A writer's file is named after its fence. If the writer before may still run, the next one copies the
+ * recorded bytes to a new file. See docs/adr/0045.
+ */
 export class LocalResumableBlobs implements ResumableBlobs {
-  /** False because fsync can be turned off, and because a disk may be restored from a copy. */
+  /** False because fsync can be turned off and because a disk may be restored from a copy. */
   readonly survivesCrashes = false
   private readonly folder: StoreFolder
   private readonly isSynced: boolean
@@ -29,12 +39,16 @@ export class LocalResumableBlobs implements ResumableBlobs {
     this.isSynced = isSynced
   }
 
-  async extend(name: string, offset: number): Promise<ResumableBlob | undefined> {
-    const path = await this.pathOf(name)
-    const file = await (offset === 0
-      ? open(path, 'w', 0o600).catch(rethrow)
-      : open(path, 'r+').catch(ignoreMissing))
-    if (file === undefined) return undefined
+  async extend(
+    name: string,
+    offset: number,
+    fence: number,
+    isPreviousDone = false,
+  ): Promise<ResumableBlob | undefined> {
+    const folder = await this.resumableFolder()
+    const path = join(folder, toResumableName(name, fence))
+    if (offset > 0 && !(await this.claim(name, offset, fence, isPreviousDone))) return undefined
+    const file = await (offset === 0 ? open(path, 'w', 0o600).catch(rethrow) : open(path, 'r+'))
     try {
       const { size } = await file.stat()
       if (size < offset) {
@@ -42,47 +56,104 @@ export class LocalResumableBlobs implements ResumableBlobs {
         return undefined
       }
       if (size > offset) await file.truncate(offset)
+      if (offset === 0 && fence > 1) await this.deleteOlder(name, fence)
     } catch (error) {
       await file.close()
       throw error
     }
     const checkSpace = () => this.assertSpace(0)
     const { isSynced } = this
-    return new LocalResumableBlob(file, { folder: join(path, '..'), offset, isSynced, checkSpace })
+    return new LocalResumableBlob(file, { folder, offset, isSynced, checkSpace })
   }
 
   async assertSpace(plannedBytes: number): Promise<void> {
     assertSpace(await this.folder.readSpace(await this.folder.root()), plannedBytes)
   }
 
-  async findSize(name: string): Promise<number | undefined> {
-    const active = await stat(await this.pathOf(name)).catch(ignoreMissing)
-    const found = active ?? (await stat(join(await this.folder.root(), name)).catch(ignoreMissing))
-    return found?.size
+  async findSize(name: string, lastFence?: number): Promise<number | undefined> {
+    const active = await findResumableFile(await this.resumableFolder(), name, lastFence)
+    if (active !== undefined) return active.sizeBytes
+    return (await stat(join(await this.folder.root(), name)).catch(ignoreMissing))?.size
   }
 
-  async commit(name: string): Promise<void> {
-    const [path, root] = [await this.pathOf(name), await this.folder.root()]
+  async commit(name: string, sizeBytes: number, lastFence?: number): Promise<void> {
+    const [folder, root] = [await this.resumableFolder(), await this.folder.root()]
     try {
-      await moveDurably(path, root, name)
-      await syncFolder(join(path, '..'))
+      const file = await findResumableFile(folder, name, lastFence)
+      // A crash may have happened after the move but before its row was written.
+      const foundBytes = file?.sizeBytes ?? (await stat(join(root, name))).size
+      if (foundBytes !== sizeBytes)
+        throw new Error(`the blob ${name} holds ${foundBytes} bytes instead of ${sizeBytes}`)
+      if (file === undefined) return
+      await moveDurably(file.path, root, name)
+      await syncFolder(folder)
     } catch (error) {
-      // A crash may have come after the move and before its row was written.
+      // Another writer that has all bytes may have moved them in the meantime.
       ignoreMissing(error)
       await stat(join(root, name))
     }
   }
 
   async delete(name: string): Promise<void> {
-    await rm(await this.pathOf(name), { force: true })
+    const folder = await this.resumableFolder()
+    for (const file of await readdir(folder))
+      if (toBlobName(file) === name) await rm(join(folder, file), { force: true })
   }
 
   async *list(): AsyncIterable<BlobEntry> {
-    yield* listBlobs(await this.resumableFolder())
+    yield* listFolder(await this.resumableFolder(), toBlobName)
   }
 
-  private async pathOf(name: string): Promise<string> {
-    return join(await this.resumableFolder(), name)
+  /** Provides this writer's file with the recorded bytes. Returns false if there are fewer. */
+  private async claim(
+    name: string,
+    offset: number,
+    fence: number,
+    isPreviousDone: boolean,
+  ): Promise<boolean> {
+    const folder = await this.resumableFolder()
+    const path = join(folder, toResumableName(name, fence))
+    if (
+      isPreviousDone &&
+      fence > 1 &&
+      (await tryRename(join(folder, toResumableName(name, fence - 1)), path))
+    )
+      return true
+    for (;;) {
+      const source = (await listResumableFiles(folder, name)).find((file) => file.fence < fence)
+      if (source === undefined) return false
+      const isUnused = source.fence === 0 || (isPreviousDone && source.fence === fence - 1)
+      // Another writer may have renamed or deleted the file since it was listed.
+      if (await (isUnused ? tryRename(source.path, path) : this.copy(source.path, name, offset, fence)))
+        return true
+    }
+  }
+
+  /** Returns false if the source is gone. Only the recorded bytes matter, and no writer changes those. */
+  private async copy(source: string, name: string, offset: number, fence: number): Promise<boolean> {
+    const folder = await this.resumableFolder()
+    const draft = join(folder, toCopyName(name, fence))
+    await this.assertSpace(offset)
+    try {
+      await copyFile(source, draft, constants.COPYFILE_FICLONE)
+      if (this.isSynced) {
+        await using file = await open(draft, 'r+')
+        await file.datasync()
+      }
+      await rename(draft, join(folder, toResumableName(name, fence)))
+      if (this.isSynced) await syncFolder(folder)
+    } catch (error) {
+      await rm(draft, { force: true })
+      ignoreMissingOrRethrow(error)
+      return false
+    }
+    await this.deleteOlder(name, fence)
+    return true
+  }
+
+  private async deleteOlder(name: string, fence: number): Promise<void> {
+    for (const file of await listResumableFiles(await this.resumableFolder(), name))
+      if (file.fence < fence) await rm(file.path, { force: true })
   }
 
   private resumableFolder(): Promise<string> {
@@ -96,6 +167,21 @@ export class LocalResumableBlobs implements ResumableBlobs {
       return rethrow(error)
     })
     return this.making
+  }
+}
+
+async function tryRename(from: string, to: string): Promise<boolean> {
+  return rename(from, to).then(
+    () => true,
+    (error) => ignoreMissing(error) ?? false,
+  )
+}
+
+function ignoreMissingOrRethrow(error: unknown): void {
+  try {
+    ignoreMissing(error)
+  } catch {
+    rethrow(error)
   }
 }
 
@@ -117,7 +203,7 @@ class LocalResumableBlob implements ResumableBlob {
     this.file = file
     this.options = options
     this.position = options.offset
-    // A folder that already holds the file needs no sync.
+    // A folder that already contains the file needs no sync.
     this.isFolderSynced = options.offset > 0
   }
 
@@ -148,7 +234,7 @@ class LocalResumableBlob implements ResumableBlob {
   }
 }
 
-/** Removes the written bytes from the chunks; `writev` may write only some of them. */
+/** Drops the bytes already written from the chunks, because `writev` may write only some of them. */
 function dropBytes(chunks: readonly Uint8Array[], sizeBytes: number): readonly Uint8Array[] {
   let dropped = 0
   for (const [index, chunk] of chunks.entries()) {

@@ -1,4 +1,4 @@
-/** Stores blobs as files of a local folder: written to a subfolder, synced, then renamed. */
+/** Stores blobs as files in a local folder: writes them to a subfolder, syncs them, then renames them. */
 import { randomUUID } from 'node:crypto'
 import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import {
   hasSpace,
   INCOMING,
   isFull,
-  listBlobs,
+  listFolder,
   moveDurably,
   openStoreFolder,
   rethrow,
@@ -20,10 +20,10 @@ import {
 } from './folder.ts'
 import { LocalResumableBlobs } from './local-resumable.ts'
 
-/** Large enough for fast reads, small enough for a thousand readers at once. */
+/** Large enough for fast reads, small enough for a thousand concurrent readers. */
 const READ_BYTES = 256 * 1024
 
-/** `isSynced` turns fsync of active uploads on. */
+/** Opens the store; `isSynced` turns fsync of active uploads on. */
 export async function openResumableStore(
   dataDir: string,
   name: string,
@@ -70,7 +70,7 @@ class LocalBlobs implements Blobs {
     try {
       const { size } = await file.stat()
       if (range !== undefined && range.end >= size)
-        throw new Error(`the blob ${name} holds ${size} bytes, not the one at ${range.end}`)
+        throw new Error(`the blob ${name} has only ${size} bytes, so byte ${range.end} is missing`)
       return file.createReadStream({ ...range, highWaterMark: READ_BYTES })
     } catch (error) {
       await file.close()
@@ -87,7 +87,7 @@ class LocalBlobs implements Blobs {
   }
 
   async *list(): AsyncIterable<BlobEntry> {
-    yield* listBlobs(await this.folder.root())
+    yield* listFolder(await this.folder.root(), (file) => file)
   }
 
   async check(): Promise<'up' | 'full'> {
@@ -105,7 +105,7 @@ class LocalBlobs implements Blobs {
   }
 
   async abortAbandoned(): Promise<void> {
-    // Opening the folder does this.
+    // Opening the folder already does this.
   }
 
   close(): Promise<void> {

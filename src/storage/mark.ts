@@ -1,4 +1,7 @@
-/** Marks the folders of stored bytes with the id of the installation whose database names them. See docs/adr/0040. */
+/**
+ * Marks the storage folders with the id of the installation whose database refers to their files. See
+ * docs/adr/0040.
+ */
 import { randomUUID } from 'node:crypto'
 import { opendir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,7 +14,7 @@ import { createFileOnce, isMissing } from '../lib/files.ts'
 import { isBlobName } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ignoreMissing, isFull, makeFolder } from './folder.ts'
-import { RESUMABLE_FOLDER } from './local-resumable.ts'
+import { RESUMABLE_FOLDER, toBlobName } from './resumable-files.ts'
 import { inBatches } from './sweeper.ts'
 
 export const MARK = 'installation'
@@ -27,7 +30,10 @@ export type NamedBlobs = Readonly<
 
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
-/** Several servers may do this at once. @throws StartupError when a folder belongs to another database; then nothing was changed. */
+/**
+ * Marks unmarked folders. Several servers may do this at once. @throws StartupError without any change if a
+ * folder belongs to another database.
+ */
 export async function claimFolders(
   config: PlaceConfig,
   names: readonly StoreName[],
@@ -40,14 +46,17 @@ export async function claimFolders(
     const folder = join(config.dataDir, name)
     const mark = await writeMark(folder, id).catch((error) => {
       if (!isFull(error)) throw cannotUse('folder', folder, error)
-      deps.log.warn({ folder }, 'the disk is full, so the folder is marked at a later start')
+      deps.log.warn({ folder }, 'the disk is full, so a later start will mark the folder')
       return id
     })
     if (mark !== id) throw otherInstallation(config, name, mark, id)
   }
 }
 
-/** Does the checks of `claimFolders` without changes and returns the folders without a mark. @throws StartupError */
+/**
+ * Runs the checks of `claimFolders` without changing anything and returns the folders without a mark.
+ * @throws StartupError
+ */
 export async function findUnmarkedFolders(
   config: PlaceConfig,
   db: Database,
@@ -58,13 +67,16 @@ export async function findUnmarkedFolders(
   for (const name of unmarked) {
     if (!(await isPlausiblyOwn(join(config.dataDir, name), (blobs) => namedBlobs[name](db, blobs))))
       throw new StartupError(
-        `The folder ${join(config.dataDir, name)} holds files, and ${nameDatabase(config)} names none of them, so they seem to belong to another installation. ${WHAT_TO_DO}`,
+        `The folder ${join(config.dataDir, name)} contains files, but ${nameDatabase(config)} refers to none of them, so they seem to belong to another installation. ${WHAT_TO_DO}`,
       )
   }
   return unmarked
 }
 
-/** Returns the folders without a mark; the schema of the database may be old. @throws StartupError when a mark is not the database's id. */
+/**
+ * Returns the folders without a mark; works with an old database schema. @throws StartupError if a mark
+ * differs from the database's id.
+ */
 export async function checkMarks(
   config: PlaceConfig,
   db: Database,
@@ -78,14 +90,15 @@ export async function checkMarks(
       unmarked.push(name)
       continue
     }
-    // Read after the mark, because another server that starts now writes its id to the database before it writes the mark.
+    // Reads the id after the mark, because another starting server writes its id to the database before it
+    // writes the mark.
     const id = (await findInstallation(db))?.id
     if (mark !== id) throw otherInstallation(config, name, mark, id)
   }
   return unmarked
 }
 
-/** Marks the folders for this installation unconditionally and returns their former marks. */
+/** Marks the folders for this installation unconditionally and returns their previous marks. */
 export async function adoptFolders(dataDir: string, id: string): Promise<Record<StoreName, string | null>> {
   const former: Record<StoreName, string | null> = { files: null, artifacts: null }
   for (const name of storeNames) {
@@ -113,7 +126,10 @@ async function writeMark(folder: string, id: string, ifMarked?: 'replace'): Prom
   return createFileOnce(path, `${id}\n`, draft)
 }
 
-/** A folder without a mark is new or was made by an old version. One file that a row names proves that it belongs to this database. */
+/**
+ * Accepts an unmarked folder, which is new or from an old version, if it is empty or a row refers to one of
+ * its files.
+ */
 async function isPlausiblyOwn(
   folder: string,
   findNamed: (blobs: readonly string[]) => Promise<ReadonlySet<string>>,
@@ -131,7 +147,10 @@ async function* listNames(folder: string): AsyncIterable<string> {
   for (const path of [folder, join(folder, RESUMABLE_FOLDER)]) {
     const found = await stat(path).catch(ignoreMissing)
     if (found === undefined || !found.isDirectory()) continue
-    for await (const { name } of await opendir(path)) if (isBlobName(name)) yield name
+    for await (const { name: file } of await opendir(path)) {
+      const name = toBlobName(file)
+      if (isBlobName(name)) yield name
+    }
   }
 }
 
@@ -140,7 +159,7 @@ function nameDatabase({ dataDir, databaseUrl }: PlaceConfig): string {
 }
 
 const WHAT_TO_DO =
-  'Nothing was changed. Correct DATABASE_URL or PARLEY_DATA_DIR, or put the right database back. If these files do belong to this database, run `parley store adopt`; the server deletes files that no row names.'
+  'Nothing was changed. Correct DATABASE_URL or PARLEY_DATA_DIR, or restore the right database. If these files do belong to this database, run `parley store adopt`; the server then deletes files that no row refers to.'
 
 function otherInstallation(
   config: PlaceConfig,
@@ -148,8 +167,8 @@ function otherInstallation(
   mark: string,
   id: string | undefined,
 ): StartupError {
-  const whose = id === undefined ? 'has no id yet, because it is new' : `has the id ${id}`
+  const whose = id === undefined ? 'is new and has no id yet' : `has the id ${id}`
   return new StartupError(
-    `The folder ${join(config.dataDir, name)} belongs to another installation: its file ${MARK} holds ${mark}, but ${nameDatabase(config)} ${whose}. ${WHAT_TO_DO}`,
+    `The folder ${join(config.dataDir, name)} belongs to another installation: its file ${MARK} contains ${mark}, but ${nameDatabase(config)} ${whose}. ${WHAT_TO_DO}`,
   )
 }

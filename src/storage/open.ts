@@ -1,4 +1,4 @@
-/** Opens the blob stores that the configuration names: a bucket, the data directory or a temporary folder. */
+/** Opens the configured blob stores: a bucket, the data directory or a temporary folder. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config, S3Config } from '../config/config.ts'
@@ -9,14 +9,14 @@ import type { Dependencies } from './dependencies.ts'
 import { ignoreMissing } from './folder.ts'
 import { openResumableStore } from './local.ts'
 
-/** Longer than any request or conversion takes. */
+/** Exceeds the duration of every request and conversion. */
 const ABANDONED_AFTER_MS = 2 * 86_400_000
 
 export interface StoreDeps extends Pick<Dependencies, 'db' | 'clock' | 'log'> {
   readonly isOnlyServer: boolean
 }
 
-/** @throws StartupError when the folder or the bucket cannot be used, or belongs to another installation. */
+/** @throws StartupError if the folder or the bucket is not usable or belongs to another installation. */
 export async function openBlobs(
   { dataDir, s3 }: Pick<Config, 'dataDir' | 's3'>,
   name: string,
@@ -28,7 +28,7 @@ export async function openBlobs(
   return openS3Blobs(s3, { name, installationId: await getInstallationId(deps), ...deps })
 }
 
-/** @throws StartupError as `openBlobs`. */
+/** @throws StartupError in the same cases as `openBlobs`. */
 export async function openUploadStore(
   { dataDir, s3, uploads, limits }: Pick<Config, 'dataDir' | 's3' | 'uploads' | 'limits'>,
   name: string,
@@ -41,12 +41,18 @@ export async function openUploadStore(
   return openS3ResumableStore(s3, { name, installationId, maxBytes: limits.maxUploadBytes, ...deps })
 }
 
-/** Files older than this (Unix milliseconds) were left behind by a stopped process; undefined if all were, because no other server runs. */
+/**
+ * Returns the Unix time in milliseconds before which files are abandoned. Undefined: all are, because no
+ * other server runs.
+ */
 export function abandonedBefore({ isOnlyServer, clock }: StoreDeps): number | undefined {
   return isOnlyServer ? undefined : clock.now() - ABANDONED_AFTER_MS
 }
 
-/** With a bucket, the server would not find files in the data directory. @throws StartupError */
+/**
+ * Rejects files in the data directory, because a server that uses a bucket would not find them. @throws
+ * StartupError
+ */
 export async function assertNothingLeft(
   dataDir: string,
   name: string,
@@ -56,6 +62,6 @@ export async function assertNothingLeft(
   const names = await readdir(folder).catch(ignoreMissing)
   if (!names?.some(isBlobName)) return
   throw new StartupError(
-    `The folder ${folder} holds files from before S3_BUCKET was set; copy them to ${prefix}${name}/ in the bucket ${bucket} under their names, then move the folder away, or unset S3_BUCKET.`,
+    `The folder ${folder} contains files from before S3_BUCKET was set. Copy them under the same names to ${prefix}${name}/ in the bucket ${bucket} and move the folder elsewhere, or unset S3_BUCKET.`,
   )
 }

@@ -1,30 +1,31 @@
-/** Pins stored files with hard links, so that a backup can read them after the server has deleted them. */
+/** Pins stored files with hard links, so that a backup can still read them after the server has deleted them. */
 import { createReadStream } from 'node:fs'
 import { link, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { hasCode } from '../lib/files.ts'
 import { ignoreMissing, makeFolder } from './folder.ts'
-import { RESUMABLE_FOLDER } from './local-resumable.ts'
+import { findResumableFile, RESUMABLE_FOLDER } from './resumable-files.ts'
 
 const PINS_FOLDER = 'held'
+const MAX_TRIES = 3
 
 export class PinnedBlobs {
   private readonly root: string
   private making: Promise<void> | undefined
 
-  /** `root` is the store's folder, which need not exist. Only one process may pin at a time. */
+  /** `root` is the store's folder, which may not exist. Only one process may pin at a time. */
   constructor(root: string) {
     this.root = root
   }
 
-  /** Pins a committed or resumable blob; false unless it has at least that many bytes. */
-  async take(name: string, sizeBytes: number): Promise<boolean> {
+  /** Pins a committed or resumable blob. Returns false unless it has at least `sizeBytes` bytes. */
+  async take(name: string, sizeBytes: number, uploadFence?: number): Promise<boolean> {
     this.making ??= makeFolder(join(this.root, PINS_FOLDER))
     await this.making
-    // Checked in this order, because a blob moves from the first folder to the second and never back.
-    for (const from of [join(this.root, RESUMABLE_FOLDER, name), join(this.root, name)]) {
-      if (await this.pin(from, name)) break
+    // More than once, because the next writer of an upload may rename its file between the search and the link.
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      if (await this.tryPin(name, uploadFence)) break
     }
     const found = await stat(this.pathOf(name)).catch(ignoreMissing)
     if (found === undefined) return false
@@ -43,12 +44,20 @@ export class PinnedBlobs {
     await rm(join(this.root, PINS_FOLDER), { recursive: true, force: true })
   }
 
+  /** Looks in this order, because a blob moves from the first folder to the second and never back. */
+  private async tryPin(name: string, uploadFence: number | undefined): Promise<boolean> {
+    const committed = join(this.root, name)
+    if (uploadFence === undefined) return this.pin(committed, name)
+    const active = await findResumableFile(join(this.root, RESUMABLE_FOLDER), name, uploadFence)
+    return (active !== undefined && (await this.pin(active.path, name))) || this.pin(committed, name)
+  }
+
   private async pin(from: string, name: string): Promise<boolean> {
     try {
       await link(from, this.pathOf(name))
       return true
     } catch (error) {
-      // The blob is pinned already, perhaps when it was still resumable.
+      // The blob is already pinned, perhaps from when it was still resumable.
       if (hasCode(error, 'EEXIST')) return true
       ignoreMissing(error)
       return false

@@ -1,4 +1,7 @@
-/** Stores active uploads in a bucket: full parts in a multipart upload, the trailing bytes in a separate object. See docs/adr/0023. */
+/**
+ * Stores active uploads in a bucket: full parts in a multipart upload, trailing bytes in a separate object.
+ * See docs/adr/0023.
+ */
 import { buffer } from 'node:stream/consumers'
 import { type BlobEntry, isBlobName, type ResumableBlob, type ResumableBlobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -16,7 +19,7 @@ import {
 import { choosePartBytes, completeOrFind, MAX_PARTS } from './s3/upload.ts'
 
 const RESUMABLE_FOLDER = 'growing/'
-/** Part numbers that each lease skips: two more than a fenced-out writer can have used. */
+/** Each lease skips this many part numbers, because a fenced-out writer may have used one of them. */
 const NUMBERS_PER_LEASE = 2
 
 interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
@@ -24,7 +27,7 @@ interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
   readonly prefix: string
   readonly maxBytes: number
   readonly closing: AbortSignal
-  /** Whether this process is staging that multipart upload for another blob. */
+  /** Returns whether this process is staging that multipart upload for another blob. */
   isArriving(upload: UnfinishedUpload): boolean
 }
 
@@ -54,7 +57,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
   }
 
   async assertSpace(): Promise<void> {
-    // S3 reports a full bucket only on a write.
+    // S3 reports a full bucket only when it rejects a write.
   }
 
   async findSize(name: string): Promise<number | undefined> {
@@ -73,9 +76,9 @@ export class S3ResumableBlobs implements ResumableBlobs {
     const trailing =
       sizeBytes === 0 ? this.begin() : chosen && (await this.loadTrailingPart(chosen, sizeBytes))
     if (trailing === undefined) {
-      // A crash may have come after the completion and before its row was written.
+      // A crash may have happened after the completion but before its row was written.
       const keptBytes = await bucket.findSize(key, closing).catch(rethrowS3)
-      if (keptBytes !== sizeBytes) throw new Error(`the blob ${name} does not hold ${sizeBytes} bytes`)
+      if (keptBytes !== sizeBytes) throw new Error(`the blob ${name} does not have ${sizeBytes} bytes`)
     } else await this.finish(key, trailing, sizeBytes).catch(rethrowS3)
     await this.deleteTrailingParts(trailingParts)
   }
@@ -89,8 +92,8 @@ export class S3ResumableBlobs implements ResumableBlobs {
         if (upload.key === key && !this.options.isArriving(upload)) await bucket.abortUpload(upload, closing)
       }
     } catch (err) {
-      // The caller needs no error: the sweeper deletes the rest.
-      log.warn({ err, blob: name }, 'an upload could not be taken out of the bucket yet')
+      // Does not report the error to the caller, because the sweeper deletes the rest.
+      log.warn({ err, blob: name }, 'failed to delete an upload from the bucket; the sweeper will retry')
     }
   }
 
@@ -105,7 +108,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
     for (const [name, storedAtMs] of changedAtMs) yield { name, storedAtMs }
   }
 
-  /** The start time of each multipart upload, by name; empty if the bucket does not list them. */
+  /** Returns the start time of each multipart upload by name. Empty if the bucket does not list them. */
   private async listUnfinished(): Promise<Map<string, number>> {
     const { bucket, prefix, closing, log, isArriving } = this.options
     const begunAtMs = new Map<string, number>()
@@ -116,7 +119,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
       }
     } catch (err) {
       if (!(err instanceof S3Failure)) throw err
-      log.warn({ err }, 'unfinished uploads could not be listed in the bucket')
+      log.warn({ err }, 'failed to list unfinished uploads in the bucket')
     }
     return begunAtMs
   }
@@ -132,19 +135,19 @@ export class S3ResumableBlobs implements ResumableBlobs {
   }
 
   private begin(): TrailingPart {
-    // Doubled, because leases skip up to half of the part numbers.
+    // Doubled, because leases may skip up to half of the part numbers.
     const partBytes = choosePartBytes(2 * this.options.maxBytes)
     return { uploadId: undefined, partBytes, parts: [], nextNumber: 1, bytes: new Uint8Array() }
   }
 
-  /** The first part number that only this writer uses. When few numbers are left, it skips fewer. */
+  /** Returns the first part number that only this writer uses. Skips fewer numbers when few are left. */
   private skipNumbers({ partBytes, parts, nextNumber }: TrailingPart, leases: number): number {
     const mostParts = Math.ceil(this.options.maxBytes / partBytes)
     const lastStart = MAX_PARTS + 1 - (mostParts - parts.length)
     return Math.max(nextNumber, Math.min(nextNumber + NUMBERS_PER_LEASE * leases, lastStart))
   }
 
-  /** Cuts the bytes after `endBytes`; undefined if the object does not exist. */
+  /** Loads the trailing part up to `endBytes`. Undefined if the object does not exist. */
   private async loadTrailingPart(
     { key, startBytes }: TrailingPartEntry,
     endBytes: number,
@@ -173,7 +176,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
   private async deleteTrailingParts(trailingParts: readonly TrailingPartEntry[]): Promise<void> {
     const { bucket, closing, log } = this.options
     const deleting = trailingParts.map(({ key }) => bucket.delete(key, closing))
-    await Promise.all(deleting).catch((err) => log.warn({ err }, 'a trailing part could not be deleted yet'))
+    await Promise.all(deleting).catch((err) => log.warn({ err }, 'failed to delete a trailing part'))
   }
 
   private keyOf(name: string): string {

@@ -36,14 +36,20 @@ export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
   readonly timings?: BucketTimings
 }
 
-/** Aborts all unfinished uploads, so no other server of the installation may run. @throws StartupError */
+/**
+ * Opens the store and aborts all unfinished uploads, so no other server of the installation may run.
+ * @throws StartupError
+ */
 export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
   const blobs = new S3Blobs(await openPlace(config, options), options)
   await blobs.abortUnfinished(Number.POSITIVE_INFINITY, AbortSignal.timeout(START_TIMEOUT_MS))
   return blobs
 }
 
-/** Unfinished uploads stay until the sweeper finds that no row names them. @throws StartupError as `openS3Blobs`. */
+/**
+ * Keeps unfinished uploads until the sweeper finds that no row refers to them. @throws StartupError in the
+ * same cases as `openS3Blobs`.
+ */
 export async function openS3ResumableStore(
   config: S3Config,
   options: S3BlobsOptions & { readonly maxBytes: number },
@@ -67,7 +73,8 @@ async function openPlace(config: S3Config, options: S3BlobsOptions): Promise<Pla
     bucket?.close()
     throw toPlaceError(error, config)
   }
-  if (config.credentials === undefined) log.info('the bucket is used with credentials that AWS lends')
+  if (config.credentials === undefined)
+    log.info('no S3 credentials are configured; using the AWS credentials of this machine or container')
   return { bucket, prefix }
 }
 
@@ -79,9 +86,12 @@ class S3Blobs implements Blobs {
   private readonly spare = new SpareParts()
   private readonly arriving = new Set<Upload>()
   private readonly aborting = new Set<Promise<void>>()
-  /** The commit time of blobs sent in parts. S3 dates such an object by the start of its upload, which may be long before. */
+  /**
+   * The commit time of blobs sent in parts. S3 dates such an object by the start of its upload, which may
+   * be much earlier.
+   */
   private readonly storedAtMs = new Map<string, number>()
-  /** Then the artifact sweeper handles unfinished uploads. */
+  /** If true, the artifact sweeper handles unfinished uploads. */
   private readonly hasResumableBlobs: boolean
   private isFull = false
 
@@ -114,7 +124,7 @@ class S3Blobs implements Blobs {
       for await (const chunk of bytes) {
         head = extendHead(head, chunk)
         await upload.write(chunk)
-        // Each byte was received and sent.
+        // Counts each byte twice, because it is received and sent.
         countExternalBytes(2 * chunk.length)
       }
       await upload.end()
@@ -153,7 +163,7 @@ class S3Blobs implements Blobs {
   async check(): Promise<'up' | 'full'> {
     const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(CHECK_TIMEOUT_MS)])
     await this.bucket.probe(signal)
-    // A trial write costs more than `probe`, so it is done only after a write found the bucket full.
+    // A trial write costs more than `probe`, so it runs only after a write found the bucket full.
     if (this.isFull) await this.tryToWrite(signal)
     return this.isFull ? 'full' : 'up'
   }
@@ -167,11 +177,11 @@ class S3Blobs implements Blobs {
 
   async close(): Promise<void> {
     await within(LAST_ABORTS_MS, Promise.all(this.aborting), () => {})
-    this.closing.abort(new ServiceError('service_unavailable', 'The service is shutting down.'))
+    this.closing.abort(new ServiceError('service_unavailable', 'The server is shutting down.'))
     this.bucket.close()
   }
 
-  /** Aborts uploads begun before that time (Unix milliseconds), except those staged here. Never fails. */
+  /** Aborts uploads started before the given time (Unix milliseconds), except those staged here. Never fails. */
   async abortUnfinished(begunBeforeMs: number, signal: AbortSignal): Promise<void> {
     let aborted = 0
     try {
@@ -182,7 +192,7 @@ class S3Blobs implements Blobs {
         await this.bucket.abortUpload(upload, signal)
       }
     } catch (err) {
-      this.deps.log.warn({ err }, 'unfinished uploads could not be cleared out of the bucket')
+      this.deps.log.warn({ err }, 'failed to abort unfinished uploads in the bucket')
     }
   }
 
@@ -197,10 +207,10 @@ class S3Blobs implements Blobs {
     if (upload.uploadId !== undefined) this.storedAtMs.set(name, this.deps.clock.now())
   }
 
-  /** The caller has reported another error already; the sweeper deletes what remains. */
+  /** The caller has already reported another error; the sweeper deletes what remains. */
   private async abort(upload: Upload): Promise<void> {
     const aborting = upload.abort().catch((err) => {
-      this.deps.log.warn({ err }, 'bytes nobody keeps could not be taken out of the bucket yet')
+      this.deps.log.warn({ err }, 'failed to delete aborted bytes from the bucket; the sweeper will retry')
     })
     this.aborting.add(aborting)
     await aborting
@@ -211,7 +221,7 @@ class S3Blobs implements Blobs {
   private async tryToWrite(signal: AbortSignal): Promise<void> {
     const key = `${this.prefix}check`
     try {
-      await this.bucket.put(key, Buffer.from('There is room.'), signal)
+      await this.bucket.put(key, Buffer.from('Space check.'), signal)
       await this.bucket.delete(key, signal)
       this.isFull = false
     } catch (error) {

@@ -1,18 +1,16 @@
-/** Deletes expired rows and orphaned blobs, blobs that no row names, a bounded number in each run. */
-import type { Clock } from '../lib/clock.ts'
+/** Deletes expired rows and orphaned blobs (blobs that no row refers to), a limited number per run. */
+import { type Clock, createDeletionTime } from '../lib/clock.ts'
 import type { BlobEntry, Blobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 
 const BATCH = 200
 const MAX_PER_RUN = 1_000
-/** A run that finds more orphans than both of these deletes none of them. */
+/** A run that finds more orphans than both of these limits deletes none of them. */
 const MAX_ORPHANS = 100
 const MAX_ORPHAN_SHARE = 0.05
 /** A younger blob without a row may be about to get one. */
 const ORPHAN_AFTER_MS = 3_600_000
 const ORPHAN_SWEEP_INTERVAL_MS = 3_600_000
-/** If wall clock and monotonic clock drift further apart than this between two runs, someone set the wall clock. */
-const CLOCK_JUMP_MS = 60_000
 const SWEEP_EVERY_MS = 60_000
 
 export interface Sweeper {
@@ -23,47 +21,45 @@ interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
   readonly what: string
   readonly places: readonly BlobPlace[]
   readonly blobs: Blobs
-  deleteExpired(limit: number): Promise<number>
+  /** Deletes rows that expired before `nowMs` and returns their number. */
+  deleteExpired(limit: number, nowMs: number): Promise<number>
   afterExpired?(): Promise<void>
 }
 
-/** Deletes expired rows in every run and orphans once an hour; skips a run after the clock was set. */
+/** Deletes expired rows in every run and orphans once an hour. After the clock jumped, deletes only what expired without the jump. */
 export function createSweeper(options: SweeperOptions): Sweeper {
-  const { clock, places, blobs, deleteExpired } = options
-  let last = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
+  const { clock, log, what, places, blobs, deleteExpired } = options
+  const readDeletionTime = createDeletionTime(clock, (seconds) =>
+    log.warn(
+      { what, seconds },
+      'the clock jumped ahead; nothing that expired by the jump is deleted for a day',
+    ),
+  )
   let nextOrphansAtMs = clock.monotonic()
-
-  /** Trusts the new time from the next run on, so that an operator has a minute to correct a mistake. */
-  function hasClockJumped(): boolean {
-    const now = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
-    const driftMs = now.wallMs - last.wallMs - (now.monotonicMs - last.monotonicMs)
-    last = now
-    return Math.abs(driftMs) > CLOCK_JUMP_MS
-  }
 
   return {
     async run() {
-      if (hasClockJumped()) return
+      const nowMs = readDeletionTime()
       for (let deleted = 0; deleted < MAX_PER_RUN; deleted += BATCH) {
-        if ((await deleteExpired(BATCH)) < BATCH) break
+        if ((await deleteExpired(BATCH, nowMs)) < BATCH) break
       }
       await options.afterExpired?.()
       if (clock.monotonic() < nextOrphansAtMs) return
       nextOrphansAtMs = clock.monotonic() + ORPHAN_SWEEP_INTERVAL_MS
-      await deleteOrphans(places, orphanCutoff(clock), options)
+      await deleteOrphans(places, nowMs - ORPHAN_AFTER_MS, options)
       await blobs.abortAbandoned()
     },
   }
 }
 
-/** Sweeps every minute; the returned function stops that and waits for the current run. */
+/** Sweeps every minute. The returned function stops sweeping and waits for the current run. */
 export function startSweeper(
   sweeper: Sweeper,
   what: string,
   { log }: Pick<Dependencies, 'log'>,
 ): () => Promise<void> {
   let running = Promise.resolve()
-  const onFailure = (error: unknown) => log.warn({ err: error }, `${what} could not be swept`)
+  const onFailure = (error: unknown) => log.warn({ err: error }, `failed to sweep ${what}`)
   const timer = setInterval(() => {
     running = running.then(() => sweeper.run()).catch(onFailure)
   }, SWEEP_EVERY_MS).unref()
@@ -85,12 +81,15 @@ export interface OrphanReport {
   readonly deleted: number
 }
 
-/** A blob without a row that was stored before this time (Unix milliseconds) is an orphan. */
+/** Returns the Unix time in milliseconds before which a stored blob without a row is an orphan. */
 export function orphanCutoff(clock: Clock): number {
   return clock.now() - ORPHAN_AFTER_MS
 }
 
-/** With more orphans than crashes explain, the server probably runs on the wrong database or an old copy. See docs/adr/0040. */
+/**
+ * With more orphans than crashes explain, the server probably runs on the wrong or an outdated database.
+ * See docs/adr/0040.
+ */
 async function deleteOrphans(
   places: readonly BlobPlace[],
   storedBeforeMs: number,
@@ -107,7 +106,7 @@ async function deleteOrphans(
   if (counts.orphans > limit) {
     log.warn(
       { what, ...counts, limit },
-      'too many stored objects belong to no row, so none was deleted; check that the database and the storage belong together, then delete them with `parley store orphans --delete`',
+      'too many stored objects have no row, so none was deleted; check that the database and the storage belong together, then run `parley store orphans --delete`',
     )
     return
   }
@@ -146,7 +145,7 @@ async function filterOrphans(place: BlobPlace, names: readonly string[]): Promis
   return names.filter((name) => !owned.has(name))
 }
 
-/** Checks the rows again, because listing a large store takes a while. */
+/** Checks the rows again, because listing a large store takes time. */
 async function removeOrphans(place: BlobPlace, names: readonly string[]): Promise<void> {
   for (const name of await filterOrphans(place, names)) await place.remove(name)
 }

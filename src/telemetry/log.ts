@@ -1,7 +1,8 @@
-/** The log: JSON lines without secrets and without the content of conversations. */
+/** Writes the log as JSON lines, without secrets or the content of conversations. */
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Config } from '../config/config.ts'
 import { withoutKeys } from '../lib/api-key.ts'
+import { createLogOutput } from './log-output.ts'
 
 const MOST_CAUSES = 5
 
@@ -10,7 +11,7 @@ const secretFields = ['authorization', 'cookie', 'set-cookie', 'token', 'passwor
 
 /** Writes to standard error, because standard output is for the results of commands. */
 export function createLog(config: Config): Logger {
-  return createRedactedLog(config.logLevel, listSecrets(config), pino.destination(2))
+  return createRedactedLog(config.logLevel, listSecrets(config), createLogOutput(2))
 }
 
 export function createRedactedLog(
@@ -34,7 +35,7 @@ export function createRedactedLog(
   )
 }
 
-/** The fields of an error in the log. Other fields could contain the content of a conversation. */
+/** Picks the fields of an error for the log; other fields could contain the content of a conversation. */
 export function describeError(error: unknown, depth = 0): object | string | undefined {
   if (error === undefined || error === null) return undefined
   if (!(error instanceof Error)) return `thrown: ${typeof error}`
@@ -43,7 +44,7 @@ export function describeError(error: unknown, depth = 0): object | string | unde
     type: name,
     message: messageOf(error),
     code: codeOf(error),
-    // Without its first lines, which repeat the message.
+    // Drops the first lines, which repeat the message.
     stack: stack
       .split('\n')
       .filter((line) => /^\s+at /.test(line))
@@ -52,7 +53,7 @@ export function describeError(error: unknown, depth = 0): object | string | unde
   }
 }
 
-/** Messages of parsers quote their input. */
+/** Hides messages of parsers, which quote their input. */
 function messageOf({ name, message }: Error): string {
   return name === 'SyntaxError' ? 'the text could not be read' : message
 }
@@ -70,7 +71,7 @@ const shapes: readonly RegExp[] = [
   /(\bBearer\s+)[^\s"',;\\]{6,}/gi,
   /(\bBasic\s+)[A-Za-z0-9+/=]{12,}/g,
   /(\bsk-)[\w*.-]{6,}/g,
-  // The password in an address.
+  // The password in a URL.
   /(:\/\/[^\s:@/"\\]*:)[^\s@/"\\]+(?=@)/g,
   /([?&](?:token|key|signature)=)[^&\s"\\]+/gi,
   /(X-Amz-(?:Signature|Credential|Security-Token)=)[^&\s"\\]+/gi,
@@ -78,7 +79,7 @@ const shapes: readonly RegExp[] = [
   /(parley_session=)[\w-]+/g,
 ]
 
-/** Redacts secrets in a line of the log: these, and everything that looks like a secret. */
+/** Redacts the given secrets, and everything that looks like a secret, in a log line. */
 export function createRedaction(secrets: readonly string[]): (line: string) => string {
   // Escaped as in JSON; the longest first, because one may be the prefix of another.
   const known = secrets

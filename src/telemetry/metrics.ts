@@ -1,10 +1,10 @@
-/** The metrics that a service updates while it works. Each service has its own registry, so that two in one process do not mix. */
+/** Defines the metrics that a service updates. Each service has its own registry, so that two can run in one process. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Reason } from '../lib/errors.ts'
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** Seconds, from answers out of memory to an upload of an hour. */
+/** Bucket bounds in seconds, from cached responses to one-hour uploads. */
 const requestBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600,
 ]
@@ -21,73 +21,73 @@ export class Metrics {
   private readonly registers = [this.registry]
   private readonly requestDuration = new Histogram({
     name: 'parley_http_request_duration_seconds',
-    help: 'Time from the head of a request to the end of its answer.',
+    help: 'Time from the request headers to the end of the response, in seconds.',
     labelNames: ['operation', 'method', 'status'],
     buckets: requestBuckets,
     registers: this.registers,
   })
   private readonly failures = new Counter({
     name: 'parley_request_failures_total',
-    help: 'Calls that were refused or failed, by the code of their error.',
+    help: 'Rejected or failed calls by error code.',
     labelNames: ['reason'],
     registers: this.registers,
   })
   private readonly limited = new Counter({
     name: 'parley_limited_total',
-    help: 'Calls that were refused because of a limit.',
+    help: 'Calls rejected by a limit.',
     labelNames: ['limit'],
     registers: this.registers,
   })
   readonly openStreams = new Gauge({
     name: 'parley_streams_open',
-    help: 'Event streams that are open: answers of models, and those that follow an artifact.',
+    help: 'Open event streams: model responses and artifact events.',
     registers: this.registers,
   })
   private readonly backendErrors = new Counter({
     name: 'parley_backend_errors_total',
-    help: 'Calls of backends that failed, each attempt counted.',
+    help: 'Failed provider calls; each attempt counts.',
     labelNames: ['provider', 'reason'],
     registers: this.registers,
   })
   readonly uploads = {
     created: new Counter({
       name: 'parley_uploads_created_total',
-      help: 'Uploads that were begun.',
+      help: 'Uploads created.',
       registers: this.registers,
     }),
     completed: new Counter({
       name: 'parley_uploads_completed_total',
-      help: 'Uploads whose last byte has come.',
+      help: 'Uploads whose last byte was received.',
       registers: this.registers,
     }),
     receivedBytes: new Counter({
       name: 'parley_upload_received_bytes_total',
-      help: 'Bytes of uploads that were written down.',
+      help: 'Upload bytes written to storage.',
       registers: this.registers,
     }),
   }
   private readonly failedUploads = new Counter({
     name: 'parley_uploads_failed_total',
-    help: 'Uploads that came to nothing: a wrong checksum, dangerous content, or nobody went on with them.',
+    help: 'Uploads that failed: checksum mismatch, dangerous content, or expired before completion.',
     labelNames: ['reason'],
     registers: this.registers,
   })
   private readonly runningJobs = new Gauge({
     name: 'parley_jobs_running',
-    help: 'Jobs under way in this process.',
+    help: 'Jobs running in this process.',
     labelNames: ['kind'],
     registers: this.registers,
   })
   private readonly jobDuration = new Histogram({
     name: 'parley_job_duration_seconds',
-    help: 'Time that one try of a job took.',
+    help: 'Duration of one attempt at a job, in seconds.',
     labelNames: ['kind', 'result'],
     buckets: jobBuckets,
     registers: this.registers,
   })
   private readonly hooks = new Counter({
     name: 'parley_hooks_total',
-    help: 'Calls of onUploadComplete that have ended.',
+    help: 'Completed calls of onUploadComplete.',
     labelNames: ['result'],
     registers: this.registers,
   })
@@ -143,7 +143,7 @@ export interface EndedCall {
   /** `left`: the client disconnected, which is not an error. */
   readonly outcome: 'ok' | 'left' | 'failed'
   readonly durationMs: number
-  /** Undefined where nothing was streamed. */
+  /** Undefined if nothing was streamed. */
   readonly firstByteMs: number | undefined
   readonly inputTokens: number
   readonly outputTokens: number
@@ -152,7 +152,7 @@ export interface EndedCall {
 export type IsListed = (provider: string, model: string) => boolean
 
 const labelNames = ['provider', 'model']
-/** Seconds, for complete answers and for their first token. */
+/** Bucket bounds in seconds, for complete answers and for the first token. */
 const buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640]
 
 export interface ModelMeter {
@@ -161,7 +161,7 @@ export interface ModelMeter {
   ended(call: EndedCall): void
 }
 
-/** Adds up in memory what a counter gets when it is read: prom-client looks up the labels of each increment, which a chat would feel. */
+/** Sums increments in memory until the counter is read, because prom-client's label look-up per increment is slow. */
 class PendingCount {
   private readonly counter: Counter.Internal
   private pending = 0
@@ -244,14 +244,14 @@ function createInstruments(registry: Registry) {
     duration: {
       chat: new Histogram({
         name: 'parley_chat_duration_seconds',
-        help: 'Time from a chat being admitted to its end, all rounds and attempts included.',
+        help: 'Time from accepting a chat to its end, including all model calls and attempts, in seconds.',
         labelNames: [...labelNames, 'outcome'],
         buckets,
         registers,
       }),
       embeddings: new Histogram({
         name: 'parley_embeddings_duration_seconds',
-        help: 'Time from embeddings being admitted to their end.',
+        help: 'Time from accepting an embeddings request to its end, in seconds.',
         labelNames: [...labelNames, 'outcome'],
         buckets,
         registers,
@@ -259,28 +259,28 @@ function createInstruments(registry: Registry) {
     },
     firstToken: new Histogram({
       name: 'parley_chat_first_token_seconds',
-      help: 'Time from a streamed chat being admitted to the first bytes of its answer.',
+      help: 'Time from accepting a streamed chat to the first bytes of its response, in seconds.',
       labelNames,
       buckets,
       registers,
     }),
     tokens: new Counter({
       name: 'parley_tokens_total',
-      help: 'Tokens that models read (input) and wrote (output), estimated where a backend does not say.',
+      help: 'Tokens read (input) and written (output) by models; estimated if the provider does not report them.',
       labelNames: [...labelNames, 'direction'],
       registers,
       collect: flushing('tokens'),
     }),
     attempts: new Counter({
       name: 'parley_backend_attempts_total',
-      help: 'Calls of backends, retries and fallbacks included.',
+      help: 'Provider calls, including retries and fallbacks.',
       labelNames,
       registers,
       collect: flushing('attempts'),
     }),
     fallbacks: new Counter({
       name: 'parley_backend_fallbacks_total',
-      help: 'Calls that went on to another model because this one failed or rested.',
+      help: 'Calls that fell back to another model because this model failed or its breaker was open.',
       labelNames,
       registers,
       collect: flushing('fallbacks'),

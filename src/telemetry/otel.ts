@@ -1,4 +1,4 @@
-/** Tracing with OpenTelemetry; loaded only when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. */
+/** Implements tracing with OpenTelemetry; loaded only when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type Context,
@@ -34,11 +34,11 @@ import type { SpanAttributes, SpanKind, TraceSpan, Tracing } from './tracing.ts'
 
 const LAST_BATCH_TIMEOUT_MS = 2_000
 const SEND_EVERY_MS = 2_000
-/** For one batch with all its attempts. */
+/** The timeout for one batch, including all attempts. */
 const EXPORT_TIMEOUT_MS = 3_000
-/** Spans that wait to be sent; more are dropped. */
+/** The maximum number of spans waiting to be sent; further spans are dropped. */
 const MOST_WAITING = 2_048
-/** Uploads whose last request is known, for links from their jobs. */
+/** The number of uploads whose last request is kept, for links from their jobs. */
 const MOST_UPLOADS = 1_000
 
 const propagator = new W3CTraceContextPropagator()
@@ -129,7 +129,7 @@ class LoggingExporter implements SpanExporter {
   export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
     this.exporter.export(spans, (result) => {
       this.report(result)
-      // The processor would log each failure.
+      // Reports success, because the processor would log each failure.
       done({ code: ExportResultCode.SUCCESS })
     })
   }
@@ -143,8 +143,8 @@ class LoggingExporter implements SpanExporter {
     if (isFailing === this.isFailing) return
     this.isFailing = isFailing
     if (isFailing)
-      this.log.warn({ reason: error?.message }, 'traces cannot be sent; they are lost until they can')
-    else this.log.info('traces can be sent again')
+      this.log.warn({ reason: error?.message }, 'trace collector unavailable: traces are dropped')
+    else this.log.info('trace collector available again')
   }
 }
 

@@ -1,4 +1,4 @@
-/** Metrics of this process. prom-client's collectors cannot be stopped, and measure from the start instead of the first scrape. */
+/** Measures this process; prom-client's own collectors cannot be stopped, and measure from the start instead of the first scrape. */
 import { readdir } from 'node:fs/promises'
 import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 import { Counter, Histogram, type Registry } from 'prom-client'
@@ -28,7 +28,7 @@ export function registerProcessMetrics(registry: Registry, clock: Pick<Clock, 'n
 function registerUsage(registry: Registry, clock: Pick<Clock, 'now'>): void {
   new Counter({
     name: 'process_cpu_seconds_total',
-    help: 'Time spent on a processor.',
+    help: 'CPU time used, in seconds.',
     registers: [registry],
     collect() {
       const { user, system } = process.cpuUsage()
@@ -37,17 +37,20 @@ function registerUsage(registry: Registry, clock: Pick<Clock, 'now'>): void {
     },
   })
   const gauges = {
-    process_resident_memory_bytes: ['Resident memory.', () => process.memoryUsage.rss()],
-    nodejs_heap_size_total_bytes: ['The heap of JavaScript.', () => process.memoryUsage().heapTotal],
+    process_resident_memory_bytes: ['Resident memory, in bytes.', () => process.memoryUsage.rss()],
+    nodejs_heap_size_total_bytes: [
+      'Size of the JavaScript heap, in bytes.',
+      () => process.memoryUsage().heapTotal,
+    ],
     nodejs_heap_size_used_bytes: [
-      'What is used of the heap of JavaScript.',
+      'Used part of the JavaScript heap, in bytes.',
       () => process.memoryUsage().heapUsed,
     ],
     nodejs_external_memory_bytes: [
-      'Memory beside the heap of JavaScript.',
+      'Memory outside the JavaScript heap, in bytes.',
       () => process.memoryUsage().external,
     ],
-    process_open_fds: ['Open files and connections, on Linux.', countOpenFiles],
+    process_open_fds: ['Open file descriptors (Linux only).', countOpenFiles],
   } as const
   for (const [name, [help, read]] of Object.entries(gauges))
     registerGauge(registry, { name, help }, async () => [[{}, await read()]])
@@ -55,7 +58,7 @@ function registerUsage(registry: Registry, clock: Pick<Clock, 'now'>): void {
     registry,
     {
       name: 'process_start_time_seconds',
-      help: 'When the process began, in Unix seconds.',
+      help: 'Start time of the process, in Unix seconds.',
       aggregator: 'min',
     },
     () => [[{}, clock.now() / 1000 - process.uptime()]],
@@ -74,7 +77,7 @@ function registerLag(registry: Registry): () => void {
     registry,
     {
       name: 'parley_event_loop_lag_seconds',
-      help: 'How much later than it should the event loop came by, since it was last asked for.',
+      help: 'Event loop delay since the last scrape, in seconds.',
       labelNames: ['quantile'],
       aggregator: 'max',
     },
@@ -104,7 +107,7 @@ function registerGcPauses(registry: Registry): () => void {
   let isObserving = false
   const pauses = new Histogram({
     name: 'nodejs_gc_duration_seconds',
-    help: 'Time that the garbage collector held up the process, from the first time it was asked for.',
+    help: 'Garbage collection pauses since the first scrape, in seconds.',
     labelNames: ['kind'],
     buckets: gcPauseBuckets,
     registers: [registry],

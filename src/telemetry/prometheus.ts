@@ -8,7 +8,7 @@ export interface CollectedMetric {
 
 export interface WorkerMetrics {
   readonly processes: readonly (readonly CollectedMetric[])[]
-  /** Processes that did not answer in time. */
+  /** The number of processes that did not respond in time. */
   readonly silent: number
 }
 
@@ -39,7 +39,7 @@ export function registerGauge(
   })
 }
 
-/** `Registry.getMetricsAsJSON` without its weakness: there, one metric that cannot be read makes the scrape fail. */
+/** Collects all metrics; unlike `Registry.getMetricsAsJSON`, skips a metric that cannot be read. */
 export async function collectMetrics(registry: Registry): Promise<CollectedMetric[]> {
   const names = registry.getMetricsAsArray().map(({ name }) => name)
   const results = await Promise.allSettled(names.map((name) => registry.getSingleMetric(name)?.get()))
@@ -59,7 +59,7 @@ export function collectWorkerCounts({ processes, silent }: WorkerMetrics): Promi
     registry,
     {
       name: 'parley_workers',
-      help: 'Processes of --workers, by whether they were heard.',
+      help: 'Worker processes (`--workers`) by whether they responded.',
       labelNames: ['state'],
     },
     () => [

@@ -1,4 +1,4 @@
-/** The interface of tracing, which is implemented only when tracing is on. docs/adr/0032. */
+/** Defines the tracing interface, which is implemented only when tracing is on (ADR 0032). */
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** Must not contain the content of conversations, keys or file names. */

@@ -1,4 +1,4 @@
-/** Checks the arguments of a tool call: JSON text whose value fits the tool's schema. */
+/** Checks that the arguments of a tool call are JSON and match the tool's schema. */
 import { createContext, Script } from 'node:vm'
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -14,9 +14,9 @@ import type { ServerTool } from './tools.ts'
 
 const MAX_BYTES = 256 * 1024
 const MAX_DEPTH = 64
-/** References and patterns can make a short schema take years to check. */
+/** References and patterns can make even a short schema take years to check. */
 const MAX_CPU_MS = 50
-/** A wall-clock time-out also counts the time of other processes, so after each one the CPU time decides. */
+/** A wall-clock timeout also counts the time of other processes, so after it expires the CPU time decides. */
 const TIMEOUT_MS = 100
 const MAX_TIMEOUTS = 20
 
@@ -24,7 +24,7 @@ export type ReadArguments = { readonly args: Record<string, unknown> } | { reado
 
 export interface Rule {
   readonly schema: JsonSchema
-  /** Who wrote it. Patterns run only in the host's schemas: the host could run any code. */
+  /** The author of the schema. Patterns run only in the host's schemas, because the host could run any code anyway. */
   readonly origin: ServerTool['origin'] | 'agent'
 }
 
@@ -38,11 +38,11 @@ export function readArguments(text: string, rules: readonly Rule[]): ReadArgumen
   return problem === undefined ? { args: value } : { problem }
 }
 
-/** Rejects what no handler should have to expect, whatever its schema says. */
+/** Rejects values that no handler should have to expect, regardless of its schema. */
 function findShapeProblem(value: unknown, depth = 1): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
-  if (depth > MAX_DEPTH) return `they are nested deeper than ${MAX_DEPTH}`
-  if (Object.hasOwn(value, '__proto__')) return 'they have the key __proto__'
+  if (depth > MAX_DEPTH) return `they are nested deeper than ${MAX_DEPTH} levels`
+  if (Object.hasOwn(value, '__proto__')) return 'they contain the key __proto__'
   for (const child of Object.values(value)) {
     const problem = findShapeProblem(child, depth + 1)
     if (problem !== undefined) return problem
@@ -52,18 +52,18 @@ function findShapeProblem(value: unknown, depth = 1): string | undefined {
 
 function findMisfit(value: unknown, rule: Rule): string | undefined {
   const check = checkOf(rule)
-  if (check.isTooSlow) return 'they cannot be checked: their schema takes too long'
+  if (check.isTooSlow) return 'they cannot be checked, because their schema takes too long'
   try {
     if (check.validate === undefined || runInTime(check.validate, value)) return undefined
   } catch (error) {
-    // A schema may refer to itself without end.
-    if (!isTimeout(error)) return 'they cannot be checked by their schema'
-    // Tools of the host and of MCP servers are shared by tenants: no single client may disable them.
+    // A schema may refer to itself endlessly.
+    if (!isTimeout(error)) return 'their schema cannot be evaluated'
+    // Tenants share the tools of the host and of MCP servers, so no single client may disable them.
     check.isTooSlow = rule.origin === 'agent'
-    return 'they cannot be checked in time'
+    return 'validating them against the schema timed out'
   }
   const fault = check.validate.errors?.[0]
-  return fault === undefined ? 'they do not fit the schema' : describe(fault)
+  return fault === undefined ? 'they do not match the schema' : describe(fault)
 }
 
 interface Check {
@@ -91,7 +91,7 @@ function tryCompile(schema: JsonSchema): ValidateFunction | undefined {
 }
 
 export function compileSchema({ $schema: dialect, ...schema }: JsonSchema): ValidateFunction {
-  // One instance for each schema, because it keeps what it compiles.
+  // Creates one instance per schema, because an instance keeps everything that it compiles.
   const ajv = dialectOf(dialect) === 'draft-07' ? new Ajv(options) : new Ajv2020(options)
   return ajv.compile({ type: 'object', ...schema })
 }
@@ -108,10 +108,10 @@ const options: Options = {
 }
 
 const validation = new Script('validate(value)')
-/** Created at first use: a start does not need it. */
+/** Created at first use, because startup does not need it. */
 let sandbox: { validate?: ValidateFunction | undefined; value?: unknown } | undefined
 
-/** Node stops a script that takes too long, together with the functions it calls. */
+/** Node stops a script that takes too long, including the functions it calls. */
 function runInTime(validate: ValidateFunction, value: unknown): boolean {
   sandbox ??= createContext(Object.create(null))
   Object.assign(sandbox, { validate, value })
@@ -145,5 +145,5 @@ function describe({ keyword, instancePath, params, message }: ErrorObject): stri
   )
   const said = keyword === 'enum' ? `must be one of ${params.allowedValues.join(', ')}` : message
   const extra = keyword === 'additionalProperties' ? ` ('${params.additionalProperty}')` : ''
-  return `${place === '' ? '' : `${place} `}${said ?? 'does not fit the schema'}${extra}`
+  return `${place === '' ? '' : `${place} `}${said ?? 'does not match the schema'}${extra}`
 }

@@ -1,4 +1,4 @@
-/** Tools of the host program: read, checked, and called. */
+/** Reads, validates and calls the tools of the host program. */
 import { z } from 'zod'
 import { StartupError } from '../lib/errors.ts'
 import { isJsonObject, type Path, renderPath } from '../lib/formats/json.ts'
@@ -9,9 +9,12 @@ import { type ServerTool, type ToolCallContext, ToolName } from './tools.ts'
 
 export interface HostTool {
   readonly description?: string
-  /** JSON Schema (2020-12, or draft-07 if `$schema` says so) of an object; arguments that do not fit never reach the handler. */
+  /**
+   * JSON Schema (2020-12, or draft-07 if `$schema` names it) of an object. Arguments that do not match
+   * never reach the handler.
+   */
   readonly inputSchema?: Readonly<Record<string, unknown>>
-  /** Returns text, JSON or nothing. Return text to report a failure to the model: thrown errors are only logged. */
+  /** Returns text, JSON or nothing. To report a failure to the model, return text: thrown errors are only logged. */
   handler(args: Readonly<Record<string, unknown>>, context: ToolCallContext): unknown
 }
 
@@ -20,9 +23,7 @@ export type HostTools = Readonly<Record<string, HostTool>> | readonly (HostTool 
 const Tool = z.object(
   {
     description: Text.optional(),
-    inputSchema: z
-      .record(z.string(), z.unknown(), { error: 'must be a JSON Schema, as an object' })
-      .optional(),
+    inputSchema: z.record(z.string(), z.unknown(), { error: 'must be a JSON Schema object' }).optional(),
     handler: z.custom((value) => typeof value === 'function', 'must be a function'),
   },
   { error: 'must be an object with a handler' },
@@ -44,7 +45,7 @@ export function listGiven(tools: unknown, source: string): GivenTool[] {
     })
   }
   if (!isJsonObject(tools))
-    rejectTool(source, ['tools'], 'must be an object of tools by name, or a list of them')
+    rejectTool(source, ['tools'], 'must be a list of tools, or an object of tools by name')
   return Object.entries(tools).map(([name, tool]) => {
     const path = ['tools', name]
     return { name, tool, path, namePath: path }
@@ -59,7 +60,7 @@ export function readTool({ name: givenName, tool, path, namePath }: GivenTool, s
   const { description, inputSchema } = parsed.data
   if (inputSchema !== undefined) assertSchema(inputSchema, source, [...path, 'inputSchema'])
   const name = named.data
-  // Called on the object it came in, which may be an instance of a class.
+  // Calls the handler on its original object, which may be an instance of a class.
   const host = tool as HostTool
   return {
     name,
@@ -76,12 +77,12 @@ function assertSchema(schema: JsonSchema, source: string, path: Path): void {
   try {
     compileSchema(schema)
   } catch (error) {
-    rejectTool(source, path, `cannot be used: ${(error as Error).message}`)
+    rejectTool(source, path, `is not usable: ${(error as Error).message}`)
   }
 }
 
 function rejectIssue(source: string, path: Path, { issues: [issue] }: z.ZodError): never {
-  rejectTool(source, [...path, ...(issue?.path ?? [])], issue?.message ?? 'cannot be used')
+  rejectTool(source, [...path, ...(issue?.path ?? [])], issue?.message ?? 'is invalid')
 }
 
 export function rejectTool(source: string, path: Path, problem: string): never {

@@ -1,4 +1,4 @@
-/** The tools of all MCP servers, under the names that agents use. */
+/** Offers the tools of all MCP servers under the names that agents use. */
 import { pino } from 'pino'
 import type { McpServerConfig } from '../config/config.ts'
 import type { McpTool } from './mcp/client.ts'
@@ -36,7 +36,10 @@ interface NamedTools {
   readonly byName: ReadonlyMap<string, ServerTool>
 }
 
-/** A tool also has its short name while no other tool has it; the list shows each tool once, by its shortest name. */
+/**
+ * A tool also has its short name while no other tool uses it. The list contains each tool once, by its
+ * shortest name.
+ */
 function nameTools(servers: readonly McpServer[]): NamedTools {
   const found = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })))
   const names = found.flatMap(({ server, tool }) => [tool.name, toLongName(server.name, tool.name)])
@@ -54,11 +57,11 @@ function nameTools(servers: readonly McpServer[]): NamedTools {
   return { all, byName }
 }
 
-/** Stands for a tool that its server has not listed; undefined for a name without a server. */
+/** Represents a tool that its server has not listed. Returns undefined for a name without a server. */
 function findUnlisted(servers: readonly McpServer[], name: string): ServerTool | undefined {
   const server = servers.find((each) => name.startsWith(toLongName(each.name, '')))
   if (server === undefined) return undefined
-  const why = () => (server.isConnected ? 'does not exist' : 'cannot be reached at the moment')
+  const why = () => (server.isConnected ? 'does not exist' : 'is currently unavailable')
   return {
     name,
     description: undefined,
@@ -80,7 +83,7 @@ function toServerTool(name: string, server: McpServer, tool: McpTool): ServerToo
 
 const PROBE_MS = 10_000
 
-/** Connects once, for `parley doctor`, and counts the server's tools. @throws Error when there is no MCP server. */
+/** Connects once, for `parley doctor`, and returns the number of tools. @throws Error if no MCP server responds. */
 export async function probeMcpServer(config: McpServerConfig): Promise<number> {
   const { connect } = await import('./mcp/client.ts')
   const watchdog = new Watchdog()

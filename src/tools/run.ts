@@ -1,4 +1,4 @@
-/** Runs one tool call: checks its arguments, limits its time and its result, and reports failures to the model. */
+/** Runs one tool call: checks its arguments, limits its time and result size, and reports failures to the model. */
 import { StringDecoder } from 'node:string_decoder'
 import type { Logger } from 'pino'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
@@ -8,9 +8,9 @@ import type { ServerTool, ToolAnswer, ToolCallContext } from './tools.ts'
 
 export interface ToolCallRequest {
   readonly tool: ServerTool
-  /** As the model wrote it: maybe not JSON. */
+  /** The text as the model wrote it, which may not be JSON. */
   readonly argumentsText: string
-  /** The schema in the agent's definition, which applies with the tool's own. */
+  /** The schema in the agent's definition, which applies in addition to the tool's own. */
   readonly agentSchema: JsonSchema | undefined
   readonly span: TraceSpan | undefined
   readonly line: object
@@ -35,7 +35,7 @@ export async function runTool(
   const read = readArguments(argumentsText, rules)
   if ('problem' in read) {
     span?.fail('invalid_arguments')
-    return `Error: the arguments of '${tool.name}' are wrong: ${read.problem}`
+    return `Error: the arguments of '${tool.name}' are invalid: ${read.problem}`
   }
   const answer = await answerInTime(deps, request, read.args, context)
   return capText('problem' in answer ? `Error: ${answer.problem}` : answer.text)
@@ -48,7 +48,7 @@ async function answerInTime(
   context: ToolCallContext,
 ): Promise<ToolAnswer> {
   const { toolMs } = config.timings
-  const problem = `the tool '${tool.name}' did not answer within ${toolMs / 1000} seconds`
+  const problem = `the tool '${tool.name}' did not respond within ${toolMs / 1000} seconds`
   const tooLate = new DOMException(problem, 'TimeoutError')
   const ending = new AbortController()
   const { signal } = ending
@@ -67,11 +67,11 @@ async function answerInTime(
   } catch (thrown) {
     span?.fail(thrown === tooLate ? 'timeout' : context.signal.aborted ? 'cancelled' : 'tool_failed')
     if (thrown === tooLate) {
-      log.warn(where, 'a tool did not answer in time')
+      log.warn(where, 'tool timed out')
       return { problem }
     }
     if (context.signal.aborted) throw context.signal.reason
-    log.warn({ ...where, err: thrown }, 'a tool failed')
+    log.warn({ ...where, err: thrown }, 'tool failed')
     return { problem: `the tool '${tool.name}' failed` }
   } finally {
     clearTimeout(timer)
@@ -81,12 +81,14 @@ async function answerInTime(
 
 const MAX_RESULT_BYTES = 64 * 1024
 
-/** The result of a host's tool for the model: text as it is, anything else as JSON. */
+/** Renders the result of a host tool for the model: text unchanged, anything else as JSON. */
 export function toAnswer(name: string, value: unknown): ToolAnswer {
   if (value === undefined) return { text: '' }
   if (typeof value === 'string') return { text: value }
   const text = toJson(value)
-  return text === undefined ? { problem: `the tool '${name}' returned what JSON cannot hold` } : { text }
+  return text === undefined
+    ? { problem: `the tool '${name}' returned a value that cannot be encoded as JSON` }
+    : { text }
 }
 
 function toJson(value: unknown): string | undefined {
@@ -97,13 +99,13 @@ function toJson(value: unknown): string | undefined {
   }
 }
 
-/** Cuts a text over 64 KiB between two characters, and adds a note. */
+/** Truncates text over 64 KiB between two characters and adds a note. */
 export function capText(text: string): string {
   const wellFormed = text.toWellFormed()
   const sizeBytes = Buffer.byteLength(wellFormed)
   if (sizeBytes <= MAX_RESULT_BYTES) return wellFormed
-  const note = `\n[The result was cut off: it has ${sizeBytes} bytes, of which only the beginning is shown.]`
+  const note = `\n[The result was truncated: it has ${sizeBytes} bytes, and only the beginning is shown.]`
   const bytes = Buffer.from(wellFormed).subarray(0, MAX_RESULT_BYTES - Buffer.byteLength(note))
-  // Leaves out a character that was cut in two.
+  // Drops a truncated character.
   return new StringDecoder().write(bytes) + note
 }

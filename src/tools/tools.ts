@@ -1,8 +1,8 @@
-/** Tools that run on the server, of the host program or of an MCP server. */
+/** Offers the tools that run on the server, which come from the host program or from MCP servers. */
 import { type JsonSchema, Text } from '../lib/formats/json-schema.ts'
 
 export interface ToolCallContext {
-  /** Aborted when the client disconnects or the tool times out. */
+  /** Aborts when the client disconnects or the tool times out. */
   readonly signal: AbortSignal
   readonly agentId: string
   readonly tenantId: string
@@ -16,19 +16,19 @@ export interface ServerTool {
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
   readonly origin: 'host' | 'mcp'
-  /** Takes arguments that fit the schema. What it throws is logged and hidden from the model. */
+  /** Receives arguments that match the schema. Errors that it throws are logged and hidden from the model. */
   run(args: Readonly<Record<string, unknown>>, context: ToolCallContext): Promise<ToolAnswer>
 }
 
 export interface Toolbox {
   find(name: string): ServerTool | undefined
-  /** All tools; the same array until one is added, removed or changed. */
+  /** Returns all tools. Returns the same array until a tool is added, removed or changed. */
   list(): readonly ServerTool[]
   health(): Readonly<Record<string, 'up' | 'down'>>
   close(): Promise<void>
 }
 
-/** The host's tools and those of another toolbox; of two with one name the host's is used. */
+/** Combines the host's tools with those of another toolbox. If two have the same name, the host's tool wins. */
 export function createToolbox(hostTools: readonly ServerTool[], others: Toolbox = noTools): Toolbox {
   const byName = new Map(hostTools.map((tool) => [tool.name, tool]))
   let [known, all] = join(others.list())
@@ -62,5 +62,5 @@ export const pageToolPrefix = 'postMessage_'
 
 export const ToolName = Text.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -').refine(
   (name) => !name.startsWith(pageToolPrefix),
-  `must not start with ${pageToolPrefix}, which marks the tools of a page`,
+  `must not start with ${pageToolPrefix}, which is reserved for the tools of a page`,
 )

@@ -1,4 +1,4 @@
-/** Enforces token budgets: reserves tokens before a call and settles them after it, safely across processes. */
+/** Enforces token budgets across processes: reserves tokens before a call and settles them after it. */
 
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -21,21 +21,21 @@ import { secondsLeft } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 
 interface Reservation {
-  /** Replaces the reserved tokens by the used ones; called once. */
+  /** Replaces the reserved tokens with the used tokens; must be called once. */
   settle(tokens: number): Promise<void>
 }
 
-/** Added to the longest deadline of a call. */
+/** Milliseconds that a reservation outlives the longest deadline of a call. */
 const GRACE_MS = 60_000
 const SWEEP_BATCH = 500
-/** No client waits longer to retry. */
+/** The longest `Retry-After` worth sending. */
 const LONGEST_RETRY_AFTER_SECONDS = 86_400
 
-/** Releases reservations of calls that never ended; returns their number. */
+/** Releases the reservations of calls that never ended; returns the number released. */
 export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' | 'clock'>): Promise<number> {
   return db.transaction().execute(async (trx) => {
     const expired = await listExpired(trx, unixSeconds(clock), SWEEP_BATCH)
-    // In the order in which calls lock the same counters, which prevents deadlocks.
+    // Uses the order in which calls lock counters, which prevents deadlocks.
     const nameOf = (row: CounterKey) => Object.values(toCounterKey(row)).join(' ')
     for (const row of expired.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1))) {
       await lockCounter(trx, toCounterKey(row))
@@ -45,7 +45,7 @@ export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' |
   })
 }
 
-/** Changes to budgets by other processes take effect after at most two seconds. */
+/** Budget changes by other processes take effect within two seconds. */
 export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'>) {
   const { db, clock, random, config } = deps
   const remembered = createTtlCache<readonly BudgetRow[]>(clock, { max: 20_000, keepMs: () => 2_000 })
@@ -79,7 +79,7 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
   }
 
   return {
-    /** Undefined when the call has no budget, which needs no query for two seconds. @throws ServiceError `insufficient_quota` */
+    /** Returns undefined without a budget, a result that is cached for two seconds. @throws ServiceError `insufficient_quota` */
     async reserve(
       { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string | undefined },
       estimateTokens: () => number,
@@ -92,7 +92,7 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
       try {
         return await reserveIn(budgets, tokens)
       } catch (thrown) {
-        // Reservations of dead calls must not block live ones.
+        // Reservations of dead calls must not block new calls.
         if (!(thrown instanceof ServiceError) || (await sweepReservations(deps)) === 0) throw thrown
         return reserveIn(budgets, tokens)
       }
@@ -101,7 +101,7 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
   }
 }
 
-/** Names the end of the period only when used tokens fill the budget: reserved tokens may be released at any time. */
+/** Sets `Retry-After` only when used tokens fill the budget, because reserved tokens may be released at any time. */
 async function budgetSpent(
   db: Dependencies['db'],
   counter: CounterKey,
@@ -110,7 +110,7 @@ async function budgetSpent(
 ): Promise<ServiceError> {
   const { owner_kind, owner_id, period } = counter
   const whose = owner_kind === 'agent' ? 'this agent' : 'this key'
-  const message = `The token budget of ${whose} for the ${period} is spent.`
+  const message = `The token budget of ${whose} for this ${period} is used up.`
   const isSame = (row: BudgetRow) =>
     row.owner_kind === owner_kind && row.owner_id === owner_id && row.period === period
   const limit = budgets.find(isSame)?.token_limit ?? 0

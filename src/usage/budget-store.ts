@@ -1,4 +1,4 @@
-/** Rows of budgets, of their counters by period, and of the tokens reserved for running calls. */
+/** Reads and writes budgets, their counters by period, and the tokens reserved for running calls. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { BudgetReservationTable, BudgetTable } from '../db/tables.ts'
@@ -13,7 +13,7 @@ export type CounterKey = Pick<ReservationRow, 'owner_kind' | 'owner_id' | 'perio
 
 type Owner = Pick<BudgetRow, 'owner_kind' | 'owner_id'>
 
-/** For a budget that was deleted after its call began. */
+/** Used for a budget that was deleted after the call began. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
 export async function listBudgets(db: Database, owners: readonly Owner[]): Promise<BudgetRow[]> {
@@ -79,7 +79,7 @@ export async function setUsed(db: Database, key: CounterKey, used: number): Prom
     .execute()
 }
 
-/** Reserves tokens; false when the budget is used up. One statement, so that two calls cannot both take the last tokens. */
+/** Reserves tokens; returns false if too few are left. One statement prevents two calls from taking the last tokens. */
 export async function reserveTokens(db: Database, key: CounterKey, tokens: number): Promise<boolean> {
   const { owner_kind, owner_id, period } = key
   const updated = await db
@@ -108,7 +108,7 @@ export function lockCounter(trx: Database, key: CounterKey): Promise<void> {
   return addToCounter(trx, key, { used: 0, reserved: 0 })
 }
 
-/** Deletes a reservation, unless a sweep did before. The caller has locked the counter: the other order could deadlock. */
+/** Deletes a reservation if it still exists. The caller must lock the counter first to prevent a deadlock. */
 export async function releaseReservation(db: Database, id: string, key: CounterKey): Promise<void> {
   const deleted = await db
     .deleteFrom('budget_reservations')

@@ -1,4 +1,4 @@
-/** Token budgets of parent keys and agents: sets them, and reads their state. */
+/** Sets and reads the token budgets of parent keys and agents. */
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { lockTenant } from '../identity/keys.ts'
 import type { Caller } from '../operations/operation.ts'
@@ -18,7 +18,7 @@ import { type Period, startOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { sumTokensSince } from './store.ts'
 
-/** Tokens per period (UTC); an absent period has no limit. The budget of a parent key also bounds its agents. */
+/** Tokens per period (UTC); an absent period has no limit. A parent key's budget also limits its agents. */
 export interface Budget {
   readonly day?: number
   readonly month?: number
@@ -26,7 +26,7 @@ export interface Budget {
 
 const periods = ['day', 'month'] as const satisfies readonly Period[]
 
-/** An absent period has no limit from then on. A new limit counts the tokens that its period has already used. */
+/** Replaces a budget; absent periods become unlimited, and a new limit includes tokens already used in its period. */
 export async function setBudget(
   deps: AuditDeps &
     Pick<Dependencies, 'clock'> & { readonly usage: { flush(): Promise<void>; invalidate(): void } },
@@ -39,7 +39,7 @@ export async function setBudget(
   deps.usage.invalidate()
 }
 
-/** `setBudget` in the caller's transaction; the caller flushes the usage tracker before it and invalidates it afterwards. */
+/** Does the same in the caller's transaction; the caller flushes the usage tracker before and invalidates it afterwards. */
 export async function writeBudget(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,

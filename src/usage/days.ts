@@ -1,10 +1,10 @@
-/** Days and months in UTC, the periods of usage and budgets. */
+/** Calculates days and months in UTC, the periods of usage and budgets. */
 
 const DAY_MS = 86_400_000
 
 export type Period = 'day' | 'month'
 
-/** YYYY-MM-DD. */
+/** Returns the day as YYYY-MM-DD. */
 export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10)
 }
@@ -13,7 +13,7 @@ export function addDays(day: string, days: number): string {
   return dayOf(Date.parse(day) + days * DAY_MS)
 }
 
-/** The number of days including both. */
+/** Counts the days from `from` to `to`, inclusive. */
 export function countDays(from: string, to: string): number {
   return Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS) + 1
 }
@@ -23,7 +23,7 @@ export function startOf(period: Period, ms: number): string {
   return period === 'day' ? day : `${day.slice(0, 7)}-01`
 }
 
-/** Whole seconds, rounded up, until the end of the period. */
+/** Returns the seconds until the end of the period, rounded up. */
 export function secondsLeft(period: Period, ms: number): number {
   const start = new Date(startOf(period, ms))
   if (period === 'day') start.setUTCDate(start.getUTCDate() + 1)

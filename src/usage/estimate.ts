@@ -1,7 +1,7 @@
-/** Estimates tokens when the provider has not counted them: before a call, and after an interrupted one. */
+/** Estimates tokens before a call, and after an interrupted call for which the provider reported no usage. */
 
 const CHARACTERS_PER_TOKEN = 4
-/** For a request without a maximum. */
+/** The estimate for a request without a token limit. */
 const UNBOUNDED_ANSWER_TOKENS = 4_096
 
 export type Promptlike = Conversation | Inputs
@@ -14,7 +14,7 @@ interface Conversation {
   readonly n?: number | null | undefined
 }
 
-/** Numbers are tokens. */
+/** The inputs of an embeddings request; numbers are token ids. */
 interface Inputs {
   readonly input: string | readonly (string | number | readonly number[])[]
 }
@@ -23,7 +23,7 @@ export function estimateTokens(characters: number): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN)
 }
 
-/** Tokens of the inputs, or of the conversation and its tools; images and sound count as 0. */
+/** Estimates the tokens of the inputs, or of the conversation and its tools; images and audio count as 0. */
 export function estimatePromptTokens(prompt: Promptlike): number {
   if (!('messages' in prompt)) return estimateInputTokens(prompt)
   const { messages, tools } = prompt
@@ -31,7 +31,7 @@ export function estimatePromptTokens(prompt: Promptlike): number {
   return estimateTokens(characters + (tools?.length ? JSON.stringify(tools).length : 0))
 }
 
-/** An estimate of the most tokens that a call can use. */
+/** Estimates the maximum number of tokens that a call can use. */
 export function estimateCallTokens(request: Promptlike): number {
   if (!('messages' in request)) return estimateInputTokens(request)
   const { max_completion_tokens, max_tokens, n } = request

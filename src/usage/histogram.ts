@@ -1,12 +1,12 @@
-/** Histograms of durations with exponential buckets, whose sums give percentiles of any range of days. */
+/** Counts durations in exponential buckets, so that histograms can be added to get percentiles for any range of days. */
 
-/** Calls by bucket; empty buckets are absent. */
+/** The number of calls by bucket; empty buckets are absent. */
 export type Histogram = Map<number, number>
 
 /** Each bucket is 10 % wide, so a percentile is at most 5 % off. */
 const GROWTH = 1.1
 const LOG_GROWTH = Math.log(GROWTH)
-/** Ends above 50 hours. */
+/** This bucket ends above 50 hours. */
 const LAST_BUCKET = 200
 
 /** Bucket 0 is below one millisecond; bucket n is from 1.1^(n-1) to 1.1^n milliseconds. */
@@ -25,7 +25,7 @@ export function merge(histogram: Histogram, other: Histogram): void {
   for (const [bucket, calls] of other) histogram.set(bucket, (histogram.get(bucket) ?? 0) + calls)
 }
 
-/** Milliseconds that those shares (0 to 1) of the calls did not exceed, as the middle of their buckets; undefined without calls. */
+/** Returns the percentiles for `shares` (0 to 1) in milliseconds, as bucket midpoints; undefined without calls. */
 export function percentiles(histogram: Histogram, shares: readonly number[]): number[] | undefined {
   const buckets = [...histogram].sort(([a], [b]) => a - b)
   const total = buckets.reduce((sum, [, calls]) => sum + calls, 0)
@@ -40,7 +40,7 @@ export function percentiles(histogram: Histogram, shares: readonly number[]): nu
   })
 }
 
-/** JSON such as `{"12":3}`. */
+/** Renders a histogram as JSON such as `{"12":3}`. */
 export function renderHistogram(histogram: Histogram): string {
   return JSON.stringify(Object.fromEntries(histogram))
 }

@@ -1,4 +1,4 @@
-/** The operations on usage. */
+/** Defines the usage operations. */
 import { z } from 'zod'
 import { operationsOf } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -20,8 +20,8 @@ export const usageOperations = {
   list: query({
     http: { method: 'GET', path: '/v1/usage' },
     docs: {
-      summary: 'Sum up calls by day, agent or model',
-      description: 'Calls count for the day (UTC) they began on.',
+      summary: 'Get usage by day, agent or model',
+      description: 'A call counts towards the day (UTC) on which it began.',
     },
     input: UsageQuery,
     output: UsageList,

@@ -1,5 +1,6 @@
-/** Deletes calls after the retention time, and releases tokens reserved by calls that never ended. */
+/** Deletes calls after the retention time, and releases the reservations of calls that never ended. */
 
+import { createDeletionTime } from '../lib/clock.ts'
 import { sweepReservations } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteCallsBefore } from './store.ts'
@@ -8,23 +9,29 @@ import { firstCallIdAt } from './tracker.ts'
 const MAINTAIN_EVERY_MS = 600_000
 const DAY_MS = 86_400_000
 const PRUNE_BATCH = 500
-/** Between batches, so that other statements can run. */
+/** The pause between batches, so that other statements can run. */
 const PAUSE_MS = 20
 
-/** Runs now and every ten minutes; the returned function stops it, and resolves when no run is in progress. */
+/** Runs now and every ten minutes; the returned function stops it and waits for a run in progress. */
 export function startUsageMaintenance(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'log'>,
 ): () => Promise<void> {
   const stopping = new AbortController()
+  const readDeletionTime = createDeletionTime(deps.clock, (seconds) =>
+    deps.log.warn(
+      { seconds },
+      'the clock jumped ahead; no usage that is old only by the jump is pruned for a day',
+    ),
+  )
   let running = Promise.resolve()
 
   async function maintain(): Promise<void> {
     if (stopping.signal.aborted) return
     try {
-      await pruneCalls(deps, stopping.signal)
+      await pruneCalls(deps, stopping.signal, readDeletionTime())
       await sweepReservations(deps)
     } catch (error) {
-      if (!stopping.signal.aborted) deps.log.warn({ err: error }, 'old usage could not be pruned')
+      if (!stopping.signal.aborted) deps.log.warn({ err: error }, 'could not delete old usage')
     }
   }
   function runNext(): void {
@@ -44,8 +51,9 @@ export function startUsageMaintenance(
 export async function pruneCalls(
   { config, db, clock }: Pick<Dependencies, 'config' | 'db' | 'clock'>,
   signal: AbortSignal,
+  nowMs: number = clock.now(),
 ): Promise<number> {
-  const firstKept = firstCallIdAt(clock.now() - config.usageRetentionDays * DAY_MS)
+  const firstKept = firstCallIdAt(nowMs - config.usageRetentionDays * DAY_MS)
   let pruned = 0
   for (;;) {
     const batch = await deleteCallsBefore(db, firstKept, PRUNE_BATCH)

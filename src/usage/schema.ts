@@ -1,4 +1,4 @@
-/** The schemas of usage queries and results. */
+/** Defines the schemas of usage queries and results. */
 import { z } from 'zod'
 
 const error = 'must be a date (YYYY-MM-DD, in UTC) or Unix seconds'
@@ -12,15 +12,15 @@ export const Moment = z.union(
 
 export const UsageQuery = z.strictObject({
   from: Moment.optional().meta({
-    description: 'The first day, as a date or as a second in it (UTC); 29 days before `to` unless given.',
+    description: 'First day (UTC), as a date or as Unix seconds within it. Defaults to 29 days before `to`.',
   }),
   to: Moment.optional().meta({
-    description: 'The last day, included, as a date or as a second in it (UTC); today unless given.',
+    description: 'Last day (UTC, inclusive), as a date or as Unix seconds within it. Defaults to today.',
   }),
   group_by: z
     .enum(['day', 'agent', 'model'], { error: 'must be day, agent or model' })
     .default('day')
-    .meta({ description: 'What each entry of the list sums up.' }),
+    .meta({ description: 'How to group the entries.' }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
 
@@ -29,22 +29,29 @@ const milliseconds = z.int().nonnegative()
 const Percentiles = z
   .strictObject({ p50: milliseconds, p95: milliseconds, p99: milliseconds })
   .nullable()
-  .meta({ id: 'Percentiles', description: 'In milliseconds, within 5 %; null when nothing was measured.' })
+  .meta({
+    id: 'Percentiles',
+    description: 'Percentiles in milliseconds, accurate to 5 %; null without measurements.',
+  })
 
 const sums = {
   requests: z.int(),
-  errors: z.int().meta({ description: 'Calls that failed; a caller who leaves is none.' }),
+  errors: z
+    .int()
+    .meta({ description: 'Number of failed calls; a client disconnect does not count as a failure.' }),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
   total_tokens: z.int(),
-  estimated_requests: z.int().meta({ description: 'Calls whose tokens the backend did not tell.' }),
+  estimated_requests: z.int().meta({
+    description: 'Number of calls whose tokens were estimated, because the provider did not report them.',
+  }),
   latency_ms: Percentiles,
-  first_byte_ms: Percentiles.meta({ description: 'Of streamed answers.' }),
+  first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed answers.' }),
 }
 
 export const AgentLastDays = z
   .array(z.strictObject({ agent: z.string(), day: z.iso.date() }))
-  .meta({ description: 'Agents that were never called are left out.' })
+  .meta({ description: 'Agents that were never called are omitted.' })
 
 export const UsageSums = z.strictObject(sums).meta({ id: 'UsageSums' })
 export type UsageSums = z.infer<typeof UsageSums>
@@ -54,14 +61,17 @@ export const UsageEntry = z
     day: z.iso
       .date()
       .optional()
-      .meta({ description: 'With `group_by=day`; days without calls are left out.' }),
+      .meta({ description: 'Present with `group_by=day`; days without calls are omitted.' }),
     agent: z
       .string()
       .nullable()
       .optional()
-      .meta({ description: 'With `group_by=agent`: its id, or null for calls without an agent.' }),
-    model: z.string().optional().meta({ description: "With `group_by=model`: the backend's own id." }),
-    provider: z.string().optional().meta({ description: 'With `group_by=model`.' }),
+      .meta({ description: 'Agent id, or null for calls without an agent; present with `group_by=agent`.' }),
+    model: z
+      .string()
+      .optional()
+      .meta({ description: "The provider's model id; present with `group_by=model`." }),
+    provider: z.string().optional().meta({ description: 'Provider name; present with `group_by=model`.' }),
     ...sums,
   })
   .meta({ id: 'UsageEntry' })

@@ -1,4 +1,4 @@
-/** Rows of calls, and of their sums by day. */
+/** Reads and writes calls and their daily sums. */
 
 import type { CompiledQuery, Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
@@ -6,7 +6,7 @@ import type { UsageCallTable, UsageDayTable } from '../db/tables.ts'
 import { dayOf } from './days.ts'
 import { histogramOf, merge, parseHistogram, renderHistogram } from './histogram.ts'
 
-/** Daily sums of a tenant including both days, oldest first. */
+/** Lists the daily sums of a tenant, both days included, oldest first. */
 export async function listDays(
   db: Database,
   tenantId: string,
@@ -93,7 +93,7 @@ function sumHistograms(before: string, more: string): string {
 
 const DAY_SECONDS = 86_400
 
-/** What the calls add to each row of daily sums, in one order for all writers, which prevents deadlocks. */
+/** Sums calls by day, in the same row order for all writers, which prevents deadlocks. */
 export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
   const byDay = Map.groupBy(calls, ({ parent_key_id, agent_id, model, provider, created_at }) =>
     [Math.floor(created_at / DAY_SECONDS), parent_key_id, agent_id, model, provider].join('\n'),
@@ -121,7 +121,7 @@ function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDa
   }
 }
 
-/** The shape of a row, which a statement is compiled from. */
+/** A sample row from which insert statements are compiled. */
 const anyCall: UsageCallRow = {
   id: '',
   request_id: '',
@@ -140,10 +140,10 @@ const anyCall: UsageCallRow = {
 }
 const callColumns = Object.keys(anyCall) as (keyof UsageCallRow)[]
 
-/** Rows in one statement, largest first: few different statements, which the driver keeps prepared. */
+/** Rows per statement, largest first; the driver keeps these few statements prepared. */
 const statementSizes = [64, 8, 1] as const
 
-/** Compiles the inserts once, because building one for each call would be noticeable in the CPU time of a chat. */
+/** Compiles the inserts once, because building one for each call would add noticeable CPU time to a chat. */
 export function createCallWriter(db: Database) {
   const inserts = new Map(statementSizes.map((size) => [size, compileInsert(db, size)]))
   return async (trx: Database, rows: readonly UsageCallRow[]): Promise<void> => {

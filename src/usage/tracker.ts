@@ -10,13 +10,13 @@ import type { Dependencies } from './dependencies.ts'
 import { estimateCallTokens, estimatePromptTokens, estimateTokens, type Promptlike } from './estimate.ts'
 import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
 
-/** The time that calls aborted by the shutdown have to record their usage. */
+/** Milliseconds in which calls aborted at shutdown can record their usage. */
 const LAST_RECORDS_MS = 1_000
-/** Enough until the year 33658. */
+/** Sufficient until the year 33658. */
 const TIME_DIGITS = 15
 
 export interface UsageTracker {
-  /** Begins to record a call. @throws ServiceError `insufficient_quota` when a budget of the caller is spent. */
+  /** Starts recording a call. @throws ServiceError `insufficient_quota` when a budget of the caller is used up. */
   begin(call: CallStart): Promise<UsageRecord>
   /** Resolves when every call that has ended so far is in the database. */
   flush(): Promise<void>
@@ -48,7 +48,7 @@ export function createUsageTracker(
       return reservation
         ?.settle(row.prompt_tokens + row.completion_tokens)
         .catch((error) =>
-          log.warn({ err: error, requestId: row.request_id }, 'a budget could not be settled'),
+          log.warn({ err: error, requestId: row.request_id }, 'could not settle token budget'),
         )
     }
     return new UsageRecord(call, { clock, metrics, newId: nextId, save })
@@ -64,12 +64,12 @@ export function createUsageTracker(
         onLastEnd = lastEnd.resolve
         await within(LAST_RECORDS_MS, lastEnd.promise, () => {})
       }
-      await recorder.flush().catch((error) => log.error({ err: error }, 'the last usage was not written'))
+      await recorder.flush().catch((error) => log.error({ err: error }, 'could not write usage at shutdown'))
     },
   }
 }
 
-/** Ids in the order in which calls began; they are unique if each process has a different name. */
+/** Creates ids that sort by the start of the call, unique if each process has a different name. */
 export function createCallIds(processName: string): (startedAtMs: number) => string {
   let last = 0
   return (startedAtMs) => {
@@ -78,7 +78,7 @@ export function createCallIds(processName: string): (startedAtMs: number) => str
   }
 }
 
-/** Sorts before the ids of all calls that begin at `ms` or later. */
+/** Returns an id that sorts before the ids of all calls that begin at `ms` or later. */
 export function firstCallIdAt(ms: number): string {
   return String(Math.floor(ms)).padStart(TIME_DIGITS, '0')
 }
@@ -95,7 +95,7 @@ export interface CallStart {
   /** The provider's own id. */
   readonly model: string
   readonly isStreamed: boolean
-  /** Read only to estimate tokens. */
+  /** Used only to estimate tokens. */
   readonly request: Promptlike
 }
 
@@ -107,7 +107,7 @@ interface RecordOptions {
   readonly save: (row: UsageCallRow) => Promise<void> | void
 }
 
-/** The usage record of a call in progress. Disposing it records a client disconnect, unless the call has ended before. */
+/** Records the usage of a call in progress. Disposing it before `end` records a client disconnect. */
 export class UsageRecord implements AsyncDisposable {
   private readonly start: CallStart
   private readonly options: RecordOptions
@@ -120,7 +120,7 @@ export class UsageRecord implements AsyncDisposable {
   private completionTokens = 0
   private isEstimated = false
   private modelCalls = 0
-  /** Events forwarded since the last model call that was counted. */
+  /** The number of events forwarded since the last counted model call. */
   private events = 0
   private isEnded = false
 
@@ -133,7 +133,7 @@ export class UsageRecord implements AsyncDisposable {
     this.startedTick = options.clock.monotonic()
   }
 
-  /** Sets the provider and model that answer, after a fallback. */
+  /** Sets the provider and model that answer, which differ from the first choice after a fallback. */
   answering(provider: string, model = this.model): void {
     this.provider = provider
     this.model = model
@@ -153,7 +153,7 @@ export class UsageRecord implements AsyncDisposable {
     this.events = 0
   }
 
-  /** Counts complete events that are sent to the client. */
+  /** Counts the events that are sent to the client. */
   sent(run: Uint8Array): void {
     this.firstByteTick ??= this.options.clock.monotonic()
     this.events += countEvents(run)
@@ -167,7 +167,7 @@ export class UsageRecord implements AsyncDisposable {
   async end(status: string): Promise<void> {
     if (this.isEnded) return
     this.isEnded = true
-    // When the client disconnects during the first model call, the model has read at least the prompt.
+    // If the client disconnects during the first model call, the model has read at least the prompt.
     if (status === 'left' && this.modelCalls === 0) this.used(undefined)
     this.observe(status)
     await this.options.save(this.toRow(status))
@@ -218,27 +218,27 @@ function statusOf(thrown: unknown, signal: AbortSignal): string {
   return isShutdown ? reason.reason : 'left'
 }
 
-/** An event is one line, followed by an empty line. */
+/** Counts events, each of which is one line followed by an empty line. */
 function countEvents(run: Uint8Array): number {
   let events = 0
   for (let at = run.indexOf(LF); at !== -1; at = run.indexOf(LF, at + 2)) events += 1
   return events
 }
 
-/** A provider may send any value. */
+/** Validates a token count, because a provider may send any value. */
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-/** The longest time before a flush, unless `FLUSH_AT` calls wait. */
+/** The maximum time between flushes; `FLUSH_AT` waiting calls trigger one earlier. */
 const FLUSH_EVERY_MS = 1_000
 const FLUSH_AT = 200
-/** Calls in one transaction. */
+/** The number of calls in one transaction. */
 const BATCH = 1_000
-/** Calls kept while the database cannot be written. Later ones are lost, and their number is logged. */
+/** The number of calls kept while the database is not writable; the number of lost calls is logged. */
 const MOST_WAITING = 100_000
 
-/** Writes calls in batches, outside of requests, within about a second. */
+/** Writes calls in batches within about a second, outside of requests. */
 function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
   const insertCalls = createCallWriter(db)
   let waiting: UsageCallRow[] = []
@@ -266,7 +266,7 @@ function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
         throw error
       }
     }
-    if (lost > 0) log.error({ calls: lost }, 'calls are missing from the record of usage')
+    if (lost > 0) log.error({ calls: lost }, 'usage records lost: too many waiting calls')
     lost = 0
   }
 
@@ -280,7 +280,7 @@ function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
 
   async function flushOrRetry(): Promise<void> {
     await flush().catch((error) => {
-      log.warn({ err: error, waiting: waiting.length }, 'usage could not be written; it is tried again')
+      log.warn({ err: error, waiting: waiting.length }, 'could not write usage; will retry')
       timer ??= startTimer()
     })
   }

@@ -1,4 +1,4 @@
-/** Reads the usage of tenants from the daily sums, and moves it between tenants. */
+/** Reads the usage of tenants from daily sums, and moves usage between tenants. */
 import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -13,14 +13,14 @@ import type { UsageTracker } from './tracker.ts'
 const DEFAULT_DAYS = 30
 const MOST_DAYS = 366
 
-/** Grouping by key is for several tenants. */
+/** `key` groups the usage of several tenants by parent key. */
 export type Grouping = UsageQuery['group_by'] | 'key'
 
 export interface Entry extends UsageEntry {
   readonly key?: string
 }
 
-/** Includes calls that are not written yet. @throws ServiceError `invalid_value` for days in the wrong order, or too many days. */
+/** Reads usage, including calls not yet written. @throws ServiceError `invalid_value` for an invalid or too long range of days. */
 export async function readUsage(
   deps: Pick<Dependencies, 'db' | 'clock'> & { readonly usage: UsageTracker },
   tenantIds: readonly string[],
@@ -37,13 +37,13 @@ export async function readUsage(
       groupFor(groups, row, query.group_by).sum.add(row)
       total.add(row)
     }
-    // Lets other requests run between tenants.
+    // Yields to other requests between tenants.
     if (tenantIds.length > 1) await setImmediate()
   }
   return { object: 'list', from, to, data: listEntries(groups, query.group_by), total: total.render() }
 }
 
-/** The last day (UTC) on which each agent was called; agents that were never called are absent. */
+/** Returns the last day (UTC) on which each agent was called; agents that were never called are absent. */
 export async function readLastDays(
   { db, usage }: Pick<Dependencies, 'db'> & { readonly usage: UsageTracker },
   tenantId: string,
@@ -103,7 +103,7 @@ function listEntries(groups: ReadonlyMap<string, Group>, grouping: Grouping): En
   return entries.sort((a, b) => b.total_tokens - a.total_tokens)
 }
 
-/** A running sum, because there may be too many rows to keep in memory. */
+/** Accumulates rows, because there may be too many to keep in memory. */
 class Sum {
   private requests = 0
   private errors = 0
@@ -144,7 +144,7 @@ function toPercentiles(whole: Histogram): UsageSums['latency_ms'] {
   return { p50, p95, p99 }
 }
 
-/** Moves usage to a tenant, whose budgets then count it. Runs in the caller's transaction, which must begin after `usage.flush()`. */
+/** Moves usage to another tenant's budgets, in the caller's transaction, which must begin after `usage.flush()`. */
 export async function moveUsage(
   trx: Database,
   fromTenantId: string,
@@ -155,7 +155,7 @@ export async function moveUsage(
     .where('parent_key_id', '=', fromTenantId)
     .returningAll()
     .execute()
-  // The order of the recorder, which prevents deadlocks between writers of the same rows.
+  // Uses the recorder's row order, which prevents deadlocks.
   const nameOf = (row: UsageDayRow) => [row.day, row.agent_id, row.model, row.provider].join('\n')
   for (const row of days.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1)))
     await addDay(trx, { ...row, parent_key_id: toTenantId })

@@ -1,4 +1,4 @@
-/** The console under `/console`: its built files, and one document for all of its pages. */
+/** Serves the console under `/console`: its built files and one document for all of its pages. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
@@ -9,7 +9,7 @@ import { commonHeaders, filePolicy, type Page, writePage } from './page.ts'
 
 const FileName = z.string().regex(/^[\w.-]+\.(js|css)$/)
 
-/** What `scripts/build-console.ts` writes. */
+/** The manifest that `scripts/build-console.ts` writes. */
 const Manifest = z.object({
   main: FileName,
   first: FileName,
@@ -17,7 +17,7 @@ const Manifest = z.object({
 })
 
 interface ConsoleFile {
-  /** Contains a digest, so that its content never changes. */
+  /** Contains a content hash, so the file at this path never changes. */
   readonly path: string
   readonly body: Buffer
   readonly brotli: Buffer
@@ -25,7 +25,7 @@ interface ConsoleFile {
 
 export interface ConsoleAssets {
   readonly files: readonly ConsoleFile[]
-  /** The path of the script that chooses light or dark before the first paint. */
+  /** The path of the script that selects light or dark mode before the first paint. */
   readonly firstScript: string
   readonly mainScript: string
   readonly preloads: readonly string[]
@@ -52,7 +52,7 @@ export async function loadConsole(): Promise<ConsoleAssets> {
     }
   } catch (cause) {
     const path = fileURLToPath(builtFolder)
-    throw new StartupError(`The console is not built in ${path}; \`npm run build\` builds it.`, { cause })
+    throw new StartupError(`The console has not been built in ${path}; run \`npm run build\`.`, { cause })
   }
 }
 
@@ -69,7 +69,7 @@ function pathOf(file: string): string {
   return `/console/assets/${file}`
 }
 
-/** The UI library and the editor add style elements, which carry the nonce of the page. */
+/** Allows the style elements that the UI library and the editor add, which carry the nonce of the page. */
 function renderConsolePolicy(nonce: string): string {
   return [
     "default-src 'none'",
@@ -105,7 +105,7 @@ ${styles.join('')}${preloads.join('')}<script type="module" src="${assets.mainSc
 </head>
 <body>
 <div id="root"></div>
-<noscript>The console needs JavaScript. Everything it does can be done over the API, described under <a href="/docs">/docs</a>.</noscript>
+<noscript>The console needs JavaScript. Everything it does is also available through the API; see the <a href="/docs">API reference</a>.</noscript>
 </body>
 </html>
 `

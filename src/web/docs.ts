@@ -1,7 +1,9 @@
-/** The API reference under `/docs`: Swagger UI from its npm package, without requests to other hosts. */
+/** Serves the API reference under `/docs` (Swagger UI, without requests to other hosts), and the documentation as Markdown with `/llms.txt`. */
 
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import swaggerPackage from 'swagger-ui-dist/package.json' with { type: 'json' }
 import { IMMUTABLE, type PageFile } from '../http/response.ts'
 import { commonHeaders, type Headers } from './page.ts'
@@ -10,7 +12,7 @@ const swaggerFolder = dirname(createRequire(import.meta.url).resolve('swagger-ui
 const stylePath = `/docs/swagger-ui-${swaggerPackage.version}.css`
 const scriptPath = `/docs/swagger-ui-${swaggerPackage.version}.js`
 
-/** `data:` is for the icons inside Swagger UI's style sheet. */
+/** Swagger UI's style sheet needs `data:` for its icons. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -37,12 +39,12 @@ const html = `<!doctype html>
 </head>
 <body>
 <main id="reference"></main>
-<noscript>This page needs JavaScript. The description it shows is <a href="/openapi.json">/openapi.json</a>.</noscript>
+<noscript>This page needs JavaScript. The API description is available as <a href="/openapi.json">/openapi.json</a>.</noscript>
 </body>
 </html>
 `
 
-/** Hides the column of links between operations, because the document describes none. */
+/** Hides the column of links between operations, because the API description contains none. */
 const style = `body { margin: 0 }
 .swagger-ui .response-col_links { display: none }
 `
@@ -58,20 +60,69 @@ document.addEventListener('DOMContentLoaded', () => {
 })
 `
 
-/** The files of the reference by path; the page reads `/openapi.json` and keeps keys in its memory only (ADR 0006). */
+/** The files of the reference by path. The page reads `/openapi.json` and keeps keys only in memory (ADR 0006). */
 export const docsPages: ReadonlyMap<string, PageFile> = new Map([
   ['/docs', textFile(html, 'text/html')],
   ['/docs/page.css', textFile(style, 'text/css')],
   ['/docs/page.js', textFile(script, 'text/javascript')],
   [stylePath, packageFile('swagger-ui.css', 'text/css')],
   [scriptPath, packageFile('swagger-ui-bundle.js', 'text/javascript')],
+  // The style sheet refers to it, and developer tools request it.
+  [
+    '/docs/swagger-ui.css.map',
+    {
+      body: { folder: swaggerFolder, name: 'swagger-ui.css.map' },
+      headers: headersOf('application/json', 'no-cache'),
+    },
+  ],
 ])
+
+const pagesFolder = fileURLToPath(new URL('../../docs', import.meta.url))
+
+/** The pages of the documentation as Markdown, and their index for language models (https://llmstxt.org). */
+export const markdownPages: ReadonlyMap<string, PageFile> = new Map([
+  ['/llms.txt', textFile(renderIndex(), 'text/plain')],
+  ...listPages().map((name): [string, PageFile] => [
+    `/docs/${name}`,
+    { body: { folder: pagesFolder, name }, headers: headersOf('text/markdown', 'no-cache') },
+  ]),
+])
+
+/** None if the host has left the folder out. */
+function listPages(): string[] {
+  if (!existsSync(pagesFolder)) return []
+  return readdirSync(pagesFolder)
+    .filter((name) => name.endsWith('.md'))
+    .sort()
+}
+
+function renderIndex(): string {
+  const links = listPages().map((name) => {
+    const text = readFileSync(join(pagesFolder, name), 'utf8')
+    const [, title = name, firstSentence] = /^# ([^\n]+)\n+(?:([A-Z].*?\.)(?=\s))?/s.exec(text) ?? []
+    const description = firstSentence === undefined ? '' : `: ${toPlainText(firstSentence)}`
+    return `- [${title}](/docs/${name})${description}\n`
+  })
+  return `# Parley
+
+> A self-hosted service for conversational agents and resumable uploads.
+
+## Documentation
+
+${links.join('')}- [API reference as OpenAPI](/openapi.json)
+`
+}
+
+/** Joins lines and removes the targets of links, which are relative to the page. */
+function toPlainText(markdown: string): string {
+  return markdown.replaceAll('\n', ' ').replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1')
+}
 
 function textFile(text: string, mediaType: string): PageFile {
   return { body: { text }, headers: headersOf(mediaType, 'no-cache') }
 }
 
-/** Its path contains the package's version, so that its content never changes. */
+/** The path contains the package's version, so the file at this path never changes. */
 function packageFile(name: string, mediaType: string): PageFile {
   return { body: { folder: swaggerFolder, name }, headers: headersOf(mediaType, IMMUTABLE) }
 }

@@ -1,4 +1,4 @@
-/** Writes pages and the files they load. */
+/** Builds the HTTP responses for pages and the files that they load. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ export const commonHeaders: Headers = {
   'Referrer-Policy': 'no-referrer',
 }
 
-/** The policy of a file that is not a document: nothing may run in it. */
+/** The policy of a file that is not a document and therefore must not run anything. */
 export const filePolicy = "default-src 'none'; frame-ancestors 'none'"
 
 export function writePage(

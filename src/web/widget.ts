@@ -1,4 +1,4 @@
-/** The widget under `/embed` and its demo page: the built files, the frame and the documents. */
+/** Serves the widget under `/embed` and its demo page: the built files, the frame and the documents. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +18,7 @@ const Part = z.object({
   integrity: z.string().startsWith('sha384-'),
 })
 
-/** What `scripts/build-widget.ts` writes. */
+/** The manifest that `scripts/build-widget.ts` writes. */
 const Manifest = z.object({
   loader: Part,
   frameScript: Part,
@@ -29,7 +29,7 @@ const Manifest = z.object({
 type PartName = keyof z.infer<typeof Manifest>
 
 interface WidgetPart {
-  /** Contains a digest, so that its content never changes. */
+  /** Contains a content hash, so the file at this path never changes. */
   readonly path: string
   readonly integrity: string
   readonly body: Buffer
@@ -56,11 +56,11 @@ export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAsset
     return Object.fromEntries(await Promise.all(parts)) as WidgetAssets
   } catch (cause) {
     const path = fileURLToPath(folder)
-    throw new StartupError(`The chat widget is not built in ${path}; \`npm run build\` builds it.`, { cause })
+    throw new StartupError(`The chat widget has not been built in ${path}; run \`npm run build\`.`, { cause })
   }
 }
 
-/** The strictest policy under which a page can embed the widget. */
+/** The strictest policy under which a page can still embed the widget. */
 const demoPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -93,7 +93,10 @@ function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): string {
 `
 }
 
-/** The origins for `frame-ancestors`: `*` if the agent names none, and for an unknown key, which the frame itself reports. */
+/**
+ * Returns the origins for `frame-ancestors`. Returns `*` if the agent names none or the key is unknown,
+ * which the frame itself reports.
+ */
 async function listFrameAncestors(deps: Dependencies, publicKey: string): Promise<string> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
@@ -140,7 +143,7 @@ function renderFrame(
 
 const LOADER_AGE_SECONDS = 300
 
-/** Files that pages of any origin load, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
+/** Pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
 const crossOriginHeaders: Headers = {
   ...commonHeaders,
   'Content-Security-Policy': filePolicy,

@@ -1,4 +1,7 @@
-/** What Parley is measured against: the least that a pass-through of `node:http` and undici, and a file under it, can do. */
+/**
+ * Runs the baseline for Parley's figures: a minimal pass-through with `node:http` and undici, and minimal file
+ * storage.
+ */
 import { closeSync, createReadStream, createWriteStream, fdatasync, openSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -8,7 +11,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { type Dispatcher, Pool } from 'undici'
 
-/** Hands the backend's answer on as it comes: status, content type, bytes, back-pressure. */
+/** Passes the provider's answer on as it arrives: status, content type, bytes and back-pressure. */
 class Forward implements Dispatcher.DispatchHandler {
   private readonly response: ServerResponse
   private controller: Dispatcher.DispatchController | undefined
@@ -16,7 +19,7 @@ class Forward implements Dispatcher.DispatchHandler {
   constructor(response: ServerResponse) {
     this.response = response
     response.on('close', () => {
-      if (!response.writableFinished) this.controller?.abort(new Error('The caller left.'))
+      if (!response.writableFinished) this.controller?.abort(new Error('The client disconnected.'))
     })
     response.on('drain', () => this.controller?.resume())
   }
@@ -64,7 +67,7 @@ function forward(pool: Pool, request: IncomingMessage, response: ServerResponse)
   })
 }
 
-/** One file: its bytes are a body as it came, with all that frames the file in it. */
+/** Stores one file with its multipart framing and returns it unchanged. */
 async function keepFile(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method === 'POST') await pipeline(request, createWriteStream(path))
   if (request.method === 'GET') return pipeline(createReadStream(path), response)
@@ -73,7 +76,7 @@ async function keepFile(path: string, request: IncomingMessage, response: Server
 
 let uploads = 0
 
-/** Uploads and their status, without a look at anything. What is written is synced as our service does it. */
+/** Stores uploads without checking them, and reports a fixed status; writes are synced like Parley's. */
 async function keepUpload(folder: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method === 'POST') {
     const location = `/upload/${++uploads}`
@@ -86,7 +89,7 @@ async function keepUpload(folder: string, request: IncomingMessage, response: Se
   response.writeHead(204).end()
 }
 
-/** After so many bytes they are synced, while more come in, and once more at the end. */
+/** The number of bytes after which data is synced while more arrives; it is synced once more at the end. */
 const syncEveryBytes = 8 * 1024 ** 2
 
 async function writeSynced(path: string, request: IncomingMessage): Promise<void> {
@@ -102,7 +105,7 @@ async function writeSynced(path: string, request: IncomingMessage): Promise<void
     })
   })
   try {
-    // As much as our service lets wait: with less, each piece would be a write of its own.
+    // The same buffer size as Parley's; with a smaller one each piece would be a separate write.
     await pipeline(request, createWriteStream(path, { fd, autoClose: false, highWaterMark: 1024 ** 2 }))
     await syncing
     await sync(fd)

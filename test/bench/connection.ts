@@ -1,15 +1,15 @@
-/** One side of a keep-alive HTTP connection, with no more parsing than the bench needs. */
+/** Implements one side of a keep-alive HTTP connection with only the parsing that the benchmark needs. */
 import { connect, type Socket } from 'node:net'
 
-/** Thrown when a server answered wrongly or too late; the row it happened in has failed. */
+/** Reports a wrong or late answer of a server, which fails the row. */
 export class BenchFailure extends Error {
   override readonly name = 'BenchFailure'
 }
 
-/** Takes in the payload of one answer, piece by piece, freed of HTTP framing. */
+/** Receives the payload of one answer piece by piece, without HTTP framing. */
 export interface Sink {
   onPayload(piece: Buffer): void
-  /** Called once the answer is complete; throws BenchFailure when it is not what it should be. */
+  /** Called once the answer is complete; throws BenchFailure if it is wrong. */
   onEnd(status: number): void
 }
 
@@ -18,7 +18,7 @@ const headEnd = Buffer.from('\r\n\r\n')
 const lineEnd = Buffer.from('\r\n')
 const none: Buffer = Buffer.alloc(0)
 
-/** One keep-alive connection that has one request under way at a time. */
+/** A keep-alive connection with at most one open request. */
 export class Connection {
   private readonly socket: Socket
   private state: ParserState = 'head'
@@ -47,7 +47,7 @@ export class Connection {
     })
   }
 
-  /** Sends one request; resolves when its whole answer has gone into the sink. */
+  /** Sends one request; resolves when the sink has received the whole answer. */
   exchange(request: Buffer | Iterable<Buffer>, sink: Sink): Promise<void> {
     return new Promise((resolve, reject) => {
       this.sink = sink
@@ -57,7 +57,7 @@ export class Connection {
     })
   }
 
-  /** Sends as fast as the server takes it. */
+  /** Sends as fast as the server reads. */
   private send(pieces: Iterator<Buffer, void>): void {
     for (let piece = pieces.next(); !piece.done; piece = pieces.next()) {
       if (this.socket.write(piece.value)) continue
@@ -87,7 +87,7 @@ export class Connection {
     this.rest = at < all.length ? all.subarray(at) : none
   }
 
-  /** Reads one element of the answer at `at`; returns the offset behind it, -1 when its bytes are not all there. */
+  /** Reads one element of the answer at `at`; returns the offset after it, or -1 when it is incomplete. */
   private step(all: Buffer, at: number): number {
     switch (this.state) {
       case 'head':

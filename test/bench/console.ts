@@ -1,11 +1,11 @@
-/** How long the console keeps a person waiting who opens it: until its first view is complete, and until a button there answers. */
+/** Measures the time from opening the console until its first view is complete, and until a button responds. */
 import type { Browser } from 'playwright-core'
 import { openApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { createWindow, signIn } from '../support/console-ui.ts'
 import { type Row, toRow } from './report.ts'
 
-/** Issue 7: on loopback. */
+/** The goal on loopback (docs/bench.md). */
 const goalMs = 1_000
 const PATIENCE_MS = 120_000
 
@@ -24,7 +24,7 @@ export async function measureConsole({ slowRounds }: { readonly slowRounds: numb
       toRow('console: first visit, address to a button that answers, ms', nothing, times('answeredMs'), {
         value: goalMs,
       }),
-      toRow('console: processor of its page then, CPU ms', nothing, times('cpuMs'), undefined),
+      toRow('console: page main thread, CPU ms', nothing, times('cpuMs'), undefined),
     ]
   } finally {
     await browser.close()
@@ -38,7 +38,7 @@ interface Visit {
   readonly cpuMs: number
 }
 
-/** A browser that has a session and nothing else: its cache is empty. */
+/** Opens a browser that has a session and an empty cache. */
 async function visit(app: TestApp, browser: Browser): Promise<Visit> {
   const { page, context } = await createWindow(app, browser)
   try {
@@ -47,7 +47,7 @@ async function visit(app: TestApp, browser: Browser): Promise<Visit> {
     const session = await context.newCDPSession(page)
     await session.send('Network.clearBrowserCache')
     await page.goto('about:blank')
-    // Its own time on the processor: on a busy machine the other kind says what others did.
+    // CPU time, because wall time on a busy machine includes other work.
     await session.send('Performance.enable', { timeDomain: 'threadTicks' })
     const startedAt = performance.now()
     await page.goto(`${app.url}/console/agents`, { waitUntil: 'commit' })

@@ -1,9 +1,12 @@
-/** The load of the bench: closed loops over keep-alive sockets, light enough that the server is what is measured. */
+/**
+ * Generates the load of the benchmark: closed loops over keep-alive sockets, light enough not to be the
+ * bottleneck.
+ */
 import { BenchFailure, Connection, type Sink } from './connection.ts'
 
 const none: Buffer = Buffer.alloc(0)
 
-/** Collects JSON answers and checks them: in full when the length is new, by length otherwise. */
+/** Collects JSON answers and checks them: in full when the length is new, otherwise by length. */
 export class JsonSink implements Sink {
   private readonly isRight: (body: unknown) => boolean
   private readonly goodLengths = new Set<number>()
@@ -38,7 +41,7 @@ const wordMark = Buffer.from('"content":" word"')
 const doneMark = Buffer.from('data: [DONE]\n\n')
 const newline = 0x0a
 
-/** Counts the content chunks of one stream and checks that it is whole. */
+/** Counts the content chunks of one stream and checks that it is complete. */
 class StreamSink implements Sink {
   private readonly expectedChunks: number
   private readonly sentMs = performance.now()
@@ -59,7 +62,7 @@ class StreamSink implements Sink {
     for (let at = text.indexOf(wordMark); at >= 0; at = text.indexOf(wordMark, at + wordMark.length)) {
       if (this.chunks++ === 0) this.firstTokenMs = performance.now() - this.sentMs
     }
-    // A piece that ends with a whole event holds no half mark.
+    // A piece that ends with a whole event does not end within a mark.
     this.carry = text.at(-1) === newline ? none : text.subarray(-(wordMark.length - 1))
     this.tail = (piece.length < doneMark.length ? Buffer.concat([this.tail, piece]) : piece).subarray(
       -doneMark.length,
@@ -78,7 +81,8 @@ class StreamSink implements Sink {
 
 async function openConnections(port: number, count: number): Promise<Connection[]> {
   const connections: Connection[] = []
-  // In small groups, so that no listen queue of the usual 511 overflows and costs a second of retry.
+  // Opens connections in small groups, because an overflow of the usual listen queue of 511 costs a one-second
+  // retry.
   while (connections.length < count) {
     const group = Math.min(100, count - connections.length)
     connections.push(...(await Promise.all(Array.from({ length: group }, () => Connection.open(port)))))
@@ -86,13 +90,13 @@ async function openConnections(port: number, count: number): Promise<Connection[
   return connections
 }
 
-/** Runs one loop per connection until all are done or one has failed or time is up; returns the milliseconds it took. */
+/** Runs one loop per connection until all are done, one fails or time is up; returns the elapsed milliseconds. */
 export async function runLoops(
   options: { port: number; connections: number; limitMs: number },
   loop: (connection: Connection, index: number) => Promise<void>,
 ): Promise<number> {
   const connections = await openConnections(options.port, options.connections)
-  const late = new BenchFailure(`Not done after ${options.limitMs} ms.`)
+  const late = new BenchFailure(`The run did not finish within ${options.limitMs} ms.`)
   const timer = setTimeout(() => {
     for (const connection of connections) connection.fail(late)
   }, options.limitMs)
@@ -106,22 +110,22 @@ export async function runLoops(
   }
 }
 
-/** A run of whole answers. */
+/** Parameters of a run of non-streaming answers. */
 export interface RequestRun {
   readonly port: number
-  /** The request, head and body, as it goes over the wire. */
+  /** The raw bytes of the request. */
   readonly request: Buffer
   readonly connections: number
-  /** How many requests all connections together send. */
+  /** The number of requests of all connections together. */
   readonly count: number
-  /** Whether a parsed 200 answer is the right one. */
+  /** Returns whether a parsed 200 answer is the right one. */
   readonly isRight: (body: unknown) => boolean
   readonly limitMs: number
 }
 
 /**
- * Sends `count` requests, each connection the next one as soon as its answer is in; returns the milliseconds it took.
- * @throws BenchFailure on the first wrong answer.
+ * Sends `count` requests, each connection as soon as its previous answer arrived; returns the elapsed
+ * milliseconds. @throws BenchFailure on the first wrong answer.
  */
 export async function runRequests(run: RequestRun): Promise<number> {
   let left = run.count
@@ -131,21 +135,21 @@ export async function runRequests(run: RequestRun): Promise<number> {
   })
 }
 
-/** A run of streamed answers. */
+/** Parameters of a run of streamed answers. */
 export interface StreamRun {
   readonly port: number
   readonly request: Buffer
-  /** How many streams run at the same time. */
+  /** The number of concurrent streams. */
   readonly connections: number
-  /** How many streams each connection runs, one after the other. */
+  /** The number of streams that each connection runs, one after the other. */
   readonly streamsEach: number
-  /** Content chunks each stream must bring before `[DONE]`. */
+  /** The number of content chunks that each stream must contain before `[DONE]`. */
   readonly chunks: number
   readonly limitMs: number
 }
 
 /**
- * Runs streams and checks that every one is whole; returns each one's milliseconds to the first content chunk.
+ * Runs streams and checks that each is complete; returns the milliseconds to the first content chunk of each.
  * @throws BenchFailure on the first broken stream.
  */
 export async function runStreams(run: StreamRun): Promise<number[]> {

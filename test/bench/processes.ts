@@ -1,4 +1,4 @@
-/** The processes of the bench: starts them on their cores, reads what they cost, ends them. */
+/** Starts the processes of the benchmark on their CPU cores, reads their costs, and stops them. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,31 +18,37 @@ const running = new Set<ChildProcess>()
 export interface Server {
   readonly port: number
   readonly child: ChildProcess
-  /** `performance.now()` when the process was spawned. */
+  /** The value of `performance.now()` when the process was spawned. */
   readonly spawnedMs: number
-  /** The first parent key it prints. @throws BenchFailure when it prints none. */
+  /** The first parent key that the server prints. @throws BenchFailure when it prints none. */
   printedKey(): Promise<string>
-  /** The link of its first start, which signs in to the console. @throws BenchFailure when it prints none. */
+  /** The console sign-in link of the first start. @throws BenchFailure when it prints none. */
   printedLink(): Promise<string>
-  /** CPU nanoseconds all its threads have used so far. */
+  /** CPU nanoseconds used by all threads so far. */
   cpuNs(): number
-  /** Nanoseconds that its main thread could have worked and had no core to do it on. */
+  /** Nanoseconds for which the main thread was ready to run but had no core. */
   waitedNs(): number
-  /** Resident memory, in KB. */
+  /** Resident memory in KB. */
   residentKb(): number
-  /** The most memory that was resident since this was last asked, in KB. */
+  /** Peak resident memory since the previous call, in KB. */
   highestKb(): number
-  /** Ends the process and waits for its end. */
+  /** Stops the process and waits until it has ended. */
   stop(): Promise<void>
 }
 
-/** Puts the bench, its load and its upstream on core 1; servers run on core 0. False when cores cannot be chosen. */
+/**
+ * Pins the benchmark, its load and its upstream to core 1, while servers run on core 0; returns false when pinning
+ * is not possible.
+ */
 export function takeCores(): boolean {
   if (availableParallelism() < 2) return false
   return spawnSync('taskset', ['-a', '-c', '-p', '1', String(process.pid)]).status === 0
 }
 
-/** Begins to watch the machine; the function returned says what share of it (0..1) others have used since. */
+/**
+ * Starts to watch the machine; the returned function gives the share (0..1) of it that other programs have used
+ * since.
+ */
 export function watchOthers(): () => number {
   const before = readTicks()
   return () => {
@@ -52,12 +58,12 @@ export function watchOthers(): () => number {
   }
 }
 
-/** Starts the scripted backend, on the bench's own core. */
+/** Starts the scripted upstream on the benchmark's core. */
 export function startUpstream(): Promise<Server> {
   return startProcess(process.execPath, ['test/bench/upstream.ts'], {})
 }
 
-/** Starts the bare pass-through, on the servers' core. */
+/** Starts the bare pass-through on the servers' core. */
 export function startBare(upstreamPort: number, isPinned: boolean, folder: string): Promise<Server> {
   const url = `http://127.0.0.1:${upstreamPort}`
   return startOnServerCore(isPinned, ['test/bench/bare.ts', url, folder], {})
@@ -65,7 +71,7 @@ export function startBare(upstreamPort: number, isPinned: boolean, folder: strin
 
 const unreached = '1000000000'
 
-/** Limits that are on, and too high to be met. */
+/** Limits that are enabled but too high to be reached. */
 export const unreachedLimits = {
   PARLEY_RATE_LIMIT_PARENT: unreached,
   PARLEY_RATE_LIMIT_AGENT: unreached,
@@ -75,7 +81,7 @@ export const unreachedLimits = {
   PARLEY_MAX_STREAMS_ADDRESS: unreached,
 } as const
 
-/** Starts the service as it is, on the servers' core, with limits on but too high to be met. */
+/** Starts the service on the servers' core, with limits that are enabled but too high to be reached. */
 export async function startService(
   upstreamPort: number,
   isPinned: boolean,
@@ -85,7 +91,7 @@ export async function startService(
     PORT: String(await findFreePort()),
     HOST: '127.0.0.1',
     LOG_LEVEL: 'warn',
-    // As `npm start` sets it.
+    // The same setting as in `npm start`.
     NODE_COMPILE_CACHE: 'node_modules/.cache/parley',
     PARLEY_DATA_DIR: dataDir,
     PARLEY_BACKEND: 'gateway',
@@ -95,21 +101,21 @@ export async function startService(
   })
 }
 
-/** Kills, at once, whatever the bench started and has not stopped. */
+/** Kills every process that the benchmark started and has not stopped. */
 export function killAll(): void {
   for (const child of running) child.kill('SIGKILL')
 }
 
 function startOnServerCore(isPinned: boolean, args: string[], env: Record<string, string>): Promise<Server> {
-  // taskset replaces itself by the server, so the child's id is the server's.
+  // taskset replaces itself with the server, so the child's id is the server's.
   return isPinned
     ? startProcess('taskset', ['-c', '0', process.execPath, ...args], env)
     : startProcess(process.execPath, args, env)
 }
 
 /**
- * Starts a program that prints where it listens. Nothing of the caller's environment reaches it but the search path. With a channel it
- * can be sent messages.
+ * Starts a program that prints its address. Of the caller's environment it inherits only PATH. With a channel it
+ * can receive messages.
  */
 export async function startProcess(
   command: string,
@@ -120,7 +126,7 @@ export async function startProcess(
   const spawnedMs = performance.now()
   const child = spawn(command, args, {
     cwd: root,
-    // No setting of theirs may change the figures.
+    // Settings of the caller must not influence the figures.
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe', ...(hasChannel ? (['ipc'] as const) : [])],
   })
@@ -140,7 +146,7 @@ export async function startProcess(
     residentKb: () => readMemoryKb(pid, 'VmRSS'),
     highestKb() {
       const highestKb = readMemoryKb(pid, 'VmHWM')
-      // 5 lets the kernel begin the high-water mark anew (proc(5)).
+      // Writing 5 resets the peak value (proc(5)).
       writeFileSync(`/proc/${pid}/clear_refs`, '5')
       return highestKb
     },
@@ -148,7 +154,7 @@ export async function startProcess(
   }
 }
 
-/** What a process prints, as it prints it. */
+/** Collects the output of a process. */
 class Output {
   private readonly name: string
   private readonly events = new EventEmitter()
@@ -170,10 +176,13 @@ class Output {
       this.events.emit('change')
     }
     child.once('error', (error) => onEnd(error.message))
-    child.once('close', (code) => onEnd(`it ended with ${code}`))
+    child.once('close', (code) => onEnd(`it exited with code ${code}`))
   }
 
-  /** Resolves with the first group of `pattern` as soon as it is printed. @throws BenchFailure when it never is. */
+  /**
+   * Resolves with the first group of `pattern` as soon as it is printed. @throws BenchFailure when it is not
+   * printed in time.
+   */
   find(pattern: RegExp, limitMs: number): Promise<string> {
     return new Promise((resolve, reject) => {
       const settle = (act: () => void) => {
@@ -189,7 +198,7 @@ class Output {
         if (found !== undefined) settle(() => resolve(found))
         else if (end !== undefined) settle(() => fail(end))
       }
-      const timer = setTimeout(() => settle(() => fail(`waited ${limitMs} ms`)), limitMs)
+      const timer = setTimeout(() => settle(() => fail(`no output for ${limitMs} ms`)), limitMs)
       this.events.on('change', look)
       look()
     })
@@ -220,8 +229,9 @@ function findFreePort(): Promise<number> {
 }
 
 function readCpuNs(pid: number): number {
-  if (!existsSync(`/proc/${pid}/task`)) throw new BenchFailure('The server is gone, or this is not Linux.')
-  // schedstat counts nanoseconds run, per thread, where /proc/<pid>/stat counts ticks of 10 ms.
+  if (!existsSync(`/proc/${pid}/task`))
+    throw new BenchFailure('The server process has ended, or this machine does not run Linux.')
+  // schedstat counts nanoseconds per thread, while /proc/<pid>/stat counts ticks of 10 ms.
   return readdirSync(`/proc/${pid}/task`)
     .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
     .reduce((total, text) => total + Number.parseInt(text, 10), 0)
@@ -232,7 +242,7 @@ function readMemoryKb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1])
 }
 
-/** CPU ticks since the machine started: of everybody, of everybody at work, of this process and its ended children. */
+/** Reads the CPU ticks since the machine started: all, busy, and those of this process and its ended children. */
 function readTicks(): { all: number; busy: number; own: number } {
   const [, ...machine] = (readFileSync('/proc/stat', 'utf8').split('\n', 1)[0] ?? '').split(/ +/).map(Number)
   const all = machine.slice(0, 8).reduce((total, ticks) => total + ticks, 0)
@@ -241,7 +251,7 @@ function readTicks(): { all: number; busy: number; own: number } {
     .replace(/^.*\) /, '')
     .split(' ')
     .map(Number)
-  // After the name: utime, stime, cutime, cstime are the 12th to 15th.
+  // Counted after the name, utime, stime, cutime and cstime are fields 12 to 15.
   const own = self.slice(11, 15).reduce((total, ticks) => total + ticks, 0)
   return { all, busy: all - idle - waiting, own }
 }

@@ -1,9 +1,9 @@
-/** What the bench prints: one row per promise of speed, aligned, with its goal. */
+/** Renders the results of the benchmark: one aligned row per measurement, with its goal. */
 import { median } from './rounds.ts'
 
 /**
- * What a row promises: the most its ratio to bare may be, or its value in the row's own unit, or the least either may be; or nothing, for
- * a figure that is only shown.
+ * The goal of a row: a maximum or minimum for its ratio to bare, or for its value in the row's unit; undefined for
+ * a row without a goal.
  */
 export type Goal =
   | { readonly ratio: number }
@@ -12,13 +12,13 @@ export type Goal =
   | { readonly leastValue: number }
   | undefined
 
-/** One measured row. */
+/** A measured row. */
 export interface Row {
-  /** What was measured, and its unit. */
+  /** The measurement and its unit. */
   readonly name: string
   readonly bare: number
   readonly ours: number
-  /** Ours to bare: the median of the rounds' ratios. */
+  /** The median of the rounds' ratios of ours to bare. */
   readonly ratio: number
   /** The smallest and the largest of the rounds' ratios. */
   readonly ratioRange: readonly [number, number]
@@ -27,13 +27,13 @@ export interface Row {
   readonly met: boolean | undefined
 }
 
-/** A group of rows that could not be measured, because a server answered wrongly or not at all. */
+/** A group of rows that failed, because a server answered wrongly or not at all. */
 export interface FailedRow {
   readonly name: string
   readonly failure: string
 }
 
-/** Makes a row of what each round measured, bare and ours in the same order. */
+/** Creates a row from the values of each round; bare and ours are in the same order. */
 export function toRow(name: string, bare: readonly number[], ours: readonly number[], goal: Goal): Row {
   const ratios = ours.map((value, round) => value / (bare[round] ?? Number.NaN))
   const middle = { bare: median(bare), ours: median(ours), ratio: median(ratios) }
@@ -52,7 +52,7 @@ function isMet(goal: NonNullable<Goal>, { ours, ratio }: Pick<Row, 'ours' | 'rat
   return 'value' in goal ? ours <= goal.value : ours >= goal.leastValue
 }
 
-/** Renders the table, and below it why rows failed. */
+/** Renders the table, followed by the reasons of failed rows. */
 export function renderTable(rows: readonly (Row | FailedRow)[]): string {
   const heading = ['row', 'bare', 'ours', 'ratio', 'goal', 'met']
   const cells = [
@@ -94,7 +94,7 @@ function renderGoal({ goal }: Row): string {
   return 'value' in goal ? `ours ≤ ${goal.value}` : `ours ≥ ${goal.leastValue}`
 }
 
-/** Three significant digits, never an exponent; a dash where there is nothing to compare with. */
+/** Renders three significant digits without an exponent, or a dash for a missing value. */
 function renderNumber(value: number): string {
   if (Number.isNaN(value)) return '–'
   if (value >= 100) return value.toFixed(0)

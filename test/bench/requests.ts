@@ -1,4 +1,4 @@
-/** The requests of the bench, as bytes on the wire. */
+/** Builds the raw requests of the benchmark. */
 
 const persona =
   'You help visitors of a small garden shop. Answer in plain words, name the plant first, then what it needs: light, ' +
@@ -16,11 +16,11 @@ const messages = [
   },
   {
     role: 'user',
-    content: 'Shallow ones, about fifteen centimetres. Please tell me how often I should water.',
+    content: 'Shallow ones, about fifteen centimetres. Please explain how often I should water.',
   },
 ]
 
-/** The agent the agent key belongs to. Contract: Agents, POST. */
+/** The definition of the agent whose key is used. */
 export const agentYaml = `name: Garden helper
 model: bench-model
 temperature: 0.4
@@ -31,7 +31,7 @@ behavior:
     - Never recommend a poisonous plant.
 `
 
-/** A chat request of four messages; without `model` when the agent's is meant. */
+/** Builds a chat request of four messages; without `model` the agent's model is used. */
 export function chatRequest(key: string, options: { model?: string; stream: boolean }): Buffer {
   const { model, stream } = options
   const body = JSON.stringify({
@@ -44,13 +44,13 @@ export function chatRequest(key: string, options: { model?: string; stream: bool
   return post('/v1/chat/completions', key, body)
 }
 
-/** A request for 64 vectors. */
+/** Builds a request for 64 vectors. */
 export function embeddingsRequest(key: string, model: string, encoding: 'float' | 'base64'): Buffer {
   const input = Array.from({ length: 64 }, (_, index) => `${index}. ${persona.slice(0, 40)}`)
   return post('/v1/embeddings', key, JSON.stringify({ model, input, encoding_format: encoding }))
 }
 
-/** A request with a JSON body. */
+/** Builds a request with a JSON body. */
 export function post(path: string, key: string, body: string): Buffer {
   const head = [
     `POST ${path} HTTP/1.1`,
@@ -62,12 +62,12 @@ export function post(path: string, key: string, body: string): Buffer {
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** A request for the model list. */
+/** Builds a request for the model list. */
 export function modelsRequest(key: string): Buffer {
   return Buffer.from(`GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${key}\r\n\r\n`)
 }
 
-/** Whether an answer is the whole completion the upstream gives. */
+/** Returns whether an answer is the upstream's complete answer. */
 export function isCompletion(body: unknown): boolean {
   const { object, choices, usage } = body as {
     object?: unknown
@@ -79,14 +79,14 @@ export function isCompletion(body: unknown): boolean {
   return object === 'chat.completion' && isWhole === true && usage?.total_tokens === 328
 }
 
-/** Whether an answer lists at least the upstream's 50 models. */
+/** Returns whether an answer lists at least the upstream's 50 models. */
 export function isModelList(body: unknown): boolean {
   const { object, data } = body as { object?: unknown; data?: { id?: string }[] }
   const ids = new Set(data?.map((model) => model.id))
   return object === 'list' && ids.size >= 50 && ids.has('bench-model') && ids.has('bench-model-50')
 }
 
-/** Whether an answer holds the upstream's 64 vectors of 1,536 numbers, in either encoding. */
+/** Returns whether an answer contains the upstream's 64 vectors of 1,536 numbers, in either encoding. */
 export function isEmbeddingList(body: unknown): boolean {
   const { object, data } = body as { object?: unknown; data?: { index?: number; embedding?: unknown }[] }
   const isWhole = (embedding: unknown) =>

@@ -1,44 +1,47 @@
-/** How two servers are compared: in turns, round after round, each round giving one ratio. */
+/** Compares two servers in alternating turns; each round gives one ratio. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from './processes.ts'
 
-/** One side of a comparison: a server, and what is asked of it. */
+/** One side of a comparison: a server and the request to send. */
 export interface Contestant {
   readonly server: Server
   readonly request: Buffer
 }
 
-/** How long a comparison goes on. Many short rounds: what else runs on the machine then meets both sides alike. */
+/** The extent of a comparison; with many short rounds, other work on the machine affects both sides equally. */
 export interface Effort {
-  /** Uncounted turns of each side first, until its code is compiled. */
+  /** Uncounted turns of each side at the beginning, until its code is compiled. */
   readonly warmUps: number
   readonly rounds: number
-  /** After this many milliseconds no round is begun, once there are three; after a third of them no warm-up. */
+  /** The time in milliseconds after which no round starts, once there are three; warm-ups may use a third of it. */
   readonly limitMs: number
 }
 
-/** What one contestant's turns brought, in the order they were run. */
+/** The results of one side's turns, in order. */
 export interface Outcome<T> {
   /** CPU nanoseconds of the server. */
   readonly cpuNs: readonly number[]
   readonly elapsedMs: readonly number[]
-  /** What each run returned. */
+  /** The value that each run returned. */
   readonly results: readonly T[]
 }
 
 interface Turn<C, T> {
   readonly contestant: C
-  /** The server's CPU when the turn began. */
+  /** The server's CPU nanoseconds at the start of the turn. */
   readonly cpuNs: number
   readonly elapsedMs: number
   readonly result: T
 }
 
 const leastRounds = 3
-/** Work that a server puts off (batched rows, garbage) is waited for after the last round, and counted. */
+/**
+ * The pause after the last round, in which deferred work of a server (batched rows, garbage collection) is
+ * counted.
+ */
 const settleMs = 1_200
 
-/** Lets the contestants run in turns; the outcomes come in the order of the contestants. */
+/** Runs the sides in alternating turns; returns the outcomes in the order of the sides. */
 export async function compare<C extends Pick<Contestant, 'server'>, T>(
   contestants: readonly C[],
   effort: Effort,
@@ -77,7 +80,7 @@ async function takeTurn<C extends Pick<Contestant, 'server'>, T>(
   return { contestant, cpuNs, elapsedMs: performance.now() - startedMs, result }
 }
 
-/** A turn costs what its server uses until that server's next turn: work done after the last answer counts too. */
+/** Returns the CPU that the server uses until its next turn, so that work after the last answer counts too. */
 function cpuNsUntilNext(
   { contestant: { server }, cpuNs }: Turn<Pick<Contestant, 'server'>, unknown>,
   later: readonly Turn<Pick<Contestant, 'server'>, unknown>[],
@@ -86,7 +89,7 @@ function cpuNsUntilNext(
   return (next?.cpuNs ?? server.cpuNs()) - cpuNs
 }
 
-/** The middle value; the mean of the two middle ones of an even count. */
+/** Returns the middle value, or the mean of the two middle values of an even count. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((one, other) => one - other)
   const middle = sorted.length / 2

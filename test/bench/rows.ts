@@ -1,4 +1,4 @@
-/** The rows of the bench: what each one asks of both servers, and its goal. */
+/** Defines the rows of the benchmark: the requests to both servers, and the goals. */
 import { BenchFailure } from './connection.ts'
 import { measureConsole } from './console.ts'
 import { measureCopy } from './copy.ts'
@@ -21,7 +21,7 @@ import { measureFiles } from './transfers.ts'
 import { measureUploads } from './uploads.ts'
 import { measureWidget } from './widget.ts'
 
-/** The groups of rows by the name `--only` takes; the rows of a group are measured together. Design: 7. */
+/** The groups of rows by the name that `--only` takes; the rows of a group are measured together. */
 export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> = {
   chat: measureChat,
   stream: measureStream,
@@ -42,7 +42,7 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
 
 type Key = 'parentKey' | 'agentKey'
 
-/** Lets bare and ours answer chat requests in turns, once per kind of key: bare, ours, bare, ours. */
+/** Compares bare and ours for chat requests, for each kind of key in the order bare, ours, bare, ours. */
 async function compareChat<T>(
   stand: Stand,
   options: { stream: boolean; keys: readonly Key[] },
@@ -50,7 +50,7 @@ async function compareChat<T>(
 ): Promise<T> {
   const { stream, keys } = options
   const withModel = chatRequest(stand.parentKey, { stream, model })
-  // The agent names the model itself.
+  // The agent's definition contains the model.
   const requests = { parentKey: withModel, agentKey: chatRequest(stand.agentKey, { stream }) }
   return withBoth(stand, (bare, ours) =>
     compareServers(
@@ -62,12 +62,12 @@ async function compareChat<T>(
   )
 }
 
-/** CPU microseconds per unit of work, each round. */
+/** Returns CPU microseconds per unit of work for each round. */
 function microsPer(units: number, outcome: Outcome<unknown>): number[] {
   return outcome.cpuNs.map((cpuNs) => cpuNs / 1e3 / units)
 }
 
-/** Units of work per second, each round. */
+/** Returns units of work per second for each round. */
 function perSecond(units: number, outcome: Outcome<unknown>): number[] {
   return outcome.elapsedMs.map((elapsedMs) => (units * 1e3) / elapsedMs)
 }
@@ -82,7 +82,7 @@ async function measureChat(stand: Stand): Promise<Row[]> {
         runRequests({ port, request, connections: 32, count, isRight: isCompletion, limitMs }),
       ),
   )
-  // Microseconds a request are milliseconds a thousand.
+  // Microseconds per request equal milliseconds per 1,000 requests.
   const [bare = [], parent = [], bareAgain = [], agent = []] = outcomes.map((outcome) =>
     microsPer(count, outcome),
   )
@@ -121,7 +121,7 @@ async function measurePaced(stand: Stand): Promise<Row[]> {
   const load = { connections: 200, streamsEach: 1, chunks: 50 }
   const warmUp = { connections: 50, streamsEach: 10, chunks: load.chunks }
   const outcomes = await compareChat(stand, { stream: true, keys: ['parentKey'] }, async (contestants) => {
-    // At its own pace this row would take a minute to get warm.
+    // At its own pace, this row would need a minute to warm up.
     await stand.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
     for (const { server, request } of contestants) {
       await runStreams({ ...warmUp, port: server.port, request, limitMs })
@@ -184,7 +184,7 @@ async function measureEmbeddings(stand: Stand): Promise<Row[]> {
   ]
 }
 
-/** Runs one group; a wrong answer comes back as the text of the failure, anything else is thrown. */
+/** Runs one group; returns the message of a BenchFailure, and throws any other error. */
 export async function measureGroup(name: string, stand: Stand): Promise<Row[] | string> {
   try {
     return (await groups[name]?.(stand)) ?? []

@@ -1,4 +1,4 @@
-/** `npm run bench`: how much Parley costs beside a bare pass-through, measured in the same run. How to read it: docs/bench.md. */
+/** Runs `npm run bench`, which compares Parley's costs with a bare pass-through in the same run (docs/bench.md). */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,13 +13,13 @@ import type { StreamPlan } from './upstream.ts'
 
 const usage = `npm run bench -- [options]
 
-  --quick          fewer and shorter rounds: under 2 minutes, less exact
-  --only <groups>  only these, separated by commas: ${Object.keys(groups).join(', ')}
-  --self-check     bare against bare, without the service: every ratio must be about 1
-  --json           one JSON object instead of the table
+  --quick          run fewer and shorter rounds: under 2 minutes, less exact
+  --only <groups>  run only these groups, separated by commas: ${Object.keys(groups).join(', ')}
+  --self-check     compare bare with bare, without the service: every ratio must be about 1
+  --json           print one JSON object instead of the table
 `
 
-/** With more other work than this the figures are noisy. */
+/** The share of other work above which the figures are noisy. */
 const quietShare = 0.05
 
 type Options = ReturnType<typeof readOptions>
@@ -39,7 +39,7 @@ function readOptions() {
   return { ...values, chosen, isUnderstood: unknown.length === 0 && !values.help }
 }
 
-/** Creates the keys the service is asked with: its first parent key, and the key of an agent. */
+/** Creates the keys for the requests: the service's first parent key, and the key of an agent. */
 async function prepareKeys(upstreamPort: number, isPinned: boolean, dataDir: string) {
   const service = await startService(upstreamPort, isPinned, dataDir)
   try {
@@ -50,7 +50,8 @@ async function prepareKeys(upstreamPort: number, isPinned: boolean, dataDir: str
       body: agentYaml,
     })
     const text = await response.text()
-    if (response.status !== 201) throw new BenchFailure(`No agent, status ${response.status}: ${text}`)
+    if (response.status !== 201)
+      throw new BenchFailure(`The agent was not created, status ${response.status}: ${text}`)
     return { parentKey, agentKey: (JSON.parse(text) as { agent_key: string }).agent_key }
   } finally {
     await service.stop()
@@ -125,7 +126,7 @@ function print(
     return
   }
   const pinning = isPinned ? 'server on core 0, load and upstream on core 1' : 'NOT PINNED to cores'
-  const warning = others > quietShare ? ': NOT QUIET, read the ratios with care' : ''
+  const warning = others > quietShare ? ': NOT QUIET, the ratios are unreliable' : ''
   process.stdout.write(
     `node ${process.version}, ${cpu}; ${pinning}\n` +
       `other work took ${Math.round(others * 100)} % of the machine${warning}\n\n${renderTable(rows)}`,

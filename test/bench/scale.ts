@@ -1,4 +1,7 @@
-/** The rows of a large installation: what is looked up in every call, among 100 agents and among 100,000, on both databases. */
+/**
+ * Measures the lookups of every call in a large installation: among 100 agents and among 100,000, on both
+ * databases.
+ */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
@@ -14,7 +17,7 @@ import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
 import type { Stand } from './stand.ts'
 
-/** An installation: so many parent keys, and their agents, 100 each. */
+/** An installation with parent keys and 100 agents for each. */
 interface Crowd {
   readonly keys: number
   readonly agents: number
@@ -24,7 +27,7 @@ interface Crowd {
 const sizes = { few: { keys: 1, agents: 100 }, many: { keys: 1_000, agents: 100_000 } } as const
 const goal = { ratio: 1.5 }
 
-/** One look-up of the agent of that number; the number of rows it found. */
+/** Looks up the agent with that number; returns the number of rows found. */
 type LookUp = (crowd: Crowd, agent: number) => Promise<number>
 
 const lookUps: Readonly<Record<string, { readonly count: number; readonly run: LookUp }>> = {
@@ -48,7 +51,7 @@ const lookUps: Readonly<Record<string, { readonly count: number; readonly run: L
   },
 }
 
-/** Measures both databases one after the other. */
+/** Measures one database after the other. */
 export async function measureScale(stand: Stand): Promise<Row[]> {
   const onSqlite = await measureOn('SQLite', stand, async () =>
     openDatabase({ dataDir: mkdtempSync(join(stand.folder, 'crowd-')), role: 'server' }),
@@ -92,7 +95,10 @@ async function fill({ db }: OpenedDatabase, size: Omit<Crowd, 'db'>): Promise<Cr
   return { ...size, db }
 }
 
-/** Lets both take turns; what one look-up took in each, in microseconds of wall time: the database is another process. */
+/**
+ * Alternates between both; returns microseconds of wall time per lookup, because the database may be another
+ * process.
+ */
 async function compareCrowds(
   [few, many]: readonly [Crowd, Crowd],
   { count, run }: { readonly count: number; readonly run: LookUp },
@@ -101,9 +107,10 @@ async function compareCrowds(
   const takeTurn = async (crowd: Crowd, turn: number): Promise<number> => {
     const startedMs = performance.now()
     for (let index = 0; index < count; index++) {
-      // Far from each other, and never the same ones.
+      // The agents are far apart and never repeat.
       const agent = ((turn * count + index) * 7_919) % crowd.agents
-      if ((await run(crowd, agent)) !== 1) throw new BenchFailure(`agent ${agent} was not found as it is`)
+      if ((await run(crowd, agent)) !== 1)
+        throw new BenchFailure(`agent ${agent} was not found, or its row is wrong`)
     }
     return ((performance.now() - startedMs) * 1e3) / count
   }

@@ -1,41 +1,41 @@
-/** What the rows of the bench have to work with. */
+/** Provides the shared setup of all benchmark rows: servers, keys and the extent of the measurements. */
 import type { Server } from './processes.ts'
 import type { Effort } from './rounds.ts'
 import type { StreamPlan } from './upstream.ts'
 
-/** Servers to start, keys to ask them with, and how long to go on. */
+/** Servers to start, keys for the requests, and the extent of the measurements. */
 export interface Stand {
-  /** Starts a fresh bare pass-through. */
+  /** Starts a new bare pass-through. */
   startBare(): Promise<Server>
-  /** Starts the service afresh, on the data it has. */
+  /** Starts the service on its existing data. */
   startOurs(): Promise<Server>
-  /** Starts the service on an empty data directory; it prints its key. */
+  /** Starts the service on an empty data directory, so that it prints its key. */
   startOursEmpty(): Promise<Server>
-  /** Tells the upstream how to answer streams from now on. */
+  /** Sets how the upstream answers streams from now on. */
   plan(plan: StreamPlan): Promise<void>
   readonly parentKey: string
   readonly agentKey: string
-  /** How long bare and ours take turns. */
+  /** The extent of a comparison of bare and ours. */
   readonly effort: Effort
-  /** The size of a file that goes in and out. */
+  /** The size in bytes of the file to upload and download. */
   readonly fileBytes: number
-  /** How often the upload of a real client is interrupted; with 0 there is none. */
+  /** The number of interruptions of a real client's upload; 0 skips that row. */
   readonly interruptions: number
-  /** For files of the bench's own; removed with it. */
+  /** A temporary folder, which is removed at the end. */
   readonly folder: string
-  /** How often 2,000 slow streams are run on a fresh server. */
+  /** The number of runs of 2,000 slow streams, each on a new server. */
   readonly slowRounds: number
-  /** How often a server is started. */
+  /** The number of server starts. */
   readonly starts: number
 }
 
-/** The model every request names; the upstream offers it. */
+/** The model of every request, which the upstream offers. */
 export const model = 'bench-model'
 
-/** The most that one turn may take. */
+/** The maximum duration of one turn in milliseconds. */
 export const limitMs = 30_000
 
-/** Starts both sides for that work, and stops them after it. */
+/** Starts both sides for the work, and stops them afterwards. */
 export async function withBoth<T>(
   stand: Stand,
   work: (bare: Server, ours: Server) => Promise<T>,

@@ -1,4 +1,4 @@
-/** The rows on status: how fast it is asked for while uploads come in at the pace of a network. */
+/** Measures the rate of status queries while uploads arrive at network speed. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { BenchFailure } from './connection.ts'
@@ -16,15 +16,15 @@ const seconds = 2
 const sliceMs = 10
 const connections = 16
 
-/** What one turn brought. */
+/** The result of one turn. */
 interface Turn {
   readonly queriesPerSecond: number
   readonly p99Ms: number
-  /** The slowest upload's pace. */
+  /** The rate of the slowest upload. */
   readonly megabytesPerSecond: number
 }
 
-/** Each side is asked as fast as it answers while its uploads come in, in turns. */
+/** Queries each side as fast as it answers while its uploads arrive, in alternating turns. */
 export async function measureStatus(stand: Stand): Promise<Row[]> {
   const effort = { ...stand.effort, warmUps: 1, rounds: 7 }
   return withBoth(stand, async (bare, ours) => {
@@ -36,7 +36,7 @@ export async function measureStatus(stand: Stand): Promise<Row[]> {
   })
 }
 
-/** What one answer costs, with nothing else to do: the figure that other work on the machine does not change. */
+/** Measures the cost of one answer on an idle server, which other work on the machine does not affect. */
 async function measureAlone({ parentKey: key, effort }: Stand, servers: readonly Server[]): Promise<Row> {
   const count = 2_000
   const contestants = await Promise.all(
@@ -47,7 +47,7 @@ async function measureAlone({ parentKey: key, effort }: Stand, servers: readonly
   )
   const [bare = [], ours = []] = (
     await compare(contestants, effort, ({ server: { port }, request }) =>
-      runRequests({ port, request, connections, count, isRight: isUnderWay, limitMs }),
+      runRequests({ port, request, connections, count, isRight: isUploading, limitMs }),
     )
   ).map(({ cpuNs }) => cpuNs.map((ns) => ns / 1e3 / count))
   for (const { server, upload } of contestants) await removeUpload(server, key, upload)
@@ -79,7 +79,7 @@ async function askWhileUploading({ parentKey: key }: Stand, server: Server): Pro
   const requests = begun.map((upload) => toStatusRequest(upload, key))
   const latenciesMs: number[] = []
   const elapsedMs = await runLoops({ port: server.port, connections, limitMs }, async (connection, index) => {
-    const sink = new JsonSink(isUnderWay)
+    const sink = new JsonSink(isUploading)
     for (let turn = index; !isOver; turn++) {
       const sentMs = performance.now()
       await connection.exchange(requests[turn % requests.length] as Buffer, sink)
@@ -100,11 +100,11 @@ function toStatusRequest({ id }: Begun, key: string): Buffer {
   return toHead('GET', `/artifacts/${id}/status`, key)
 }
 
-function isUnderWay(body: unknown): boolean {
+function isUploading(body: unknown): boolean {
   return (body as { state?: unknown }).state === 'uploading'
 }
 
-/** Sends an upload its bytes at an even pace; answers with the milliseconds until all of them were accepted. */
+/** Sends the bytes of an upload at an even pace; returns the milliseconds until the server accepted all of them. */
 async function sendPaced({ port }: Server, key: string, upload: Begun, sizeBytes: number): Promise<number> {
   const socket = connect({ port, host: '127.0.0.1' }).setNoDelay(true)
   await once(socket, 'connect')
@@ -113,7 +113,7 @@ async function sendPaced({ port }: Server, key: string, upload: Begun, sizeBytes
   let sentBytes = 0
   const timer = setInterval(() => {
     const due = Math.min(sizeBytes, ((performance.now() - startedMs) * bytesPerSecond) / 1e3)
-    // One that does not keep up is not given more: what waits would only fill our own memory.
+    // Pauses while the socket is backed up: unsent data would fill this process's memory.
     while (due - sentBytes >= 1 && !socket.writableNeedDrain) {
       const from = sentBytes % block.length
       const piece = block.subarray(from, from + Math.min(block.length - from, Math.floor(due - sentBytes)))

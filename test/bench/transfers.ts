@@ -1,4 +1,4 @@
-/** The rows on files: one large file into the server and out of it again, its bytes checked on the way back. */
+/** Measures one large file: its upload and its download, with every byte compared. */
 import { BenchFailure, type Sink } from './connection.ts'
 import { runLoops } from './load.ts'
 import type { Server } from './processes.ts'
@@ -7,9 +7,9 @@ import { compare, type Outcome } from './rounds.ts'
 import { type Stand, withBoth } from './stand.ts'
 
 export const MIB = 1024 ** 2
-/** The most that one file may take on its way. */
+/** The maximum duration of one transfer in milliseconds. */
 const limitMs = 120_000
-/** What the file is made of, again and again. No two places in it look alike. */
+/** The repeated content of the file; every position in it differs. */
 export const block = Buffer.from(
   Uint32Array.from({ length: MIB / 4 }, (_, place) => 2_654_435_761 * place).buffer,
 )
@@ -22,7 +22,7 @@ const formHead = Buffer.from(
 )
 const formEnd = Buffer.from(`\r\n--${boundary}--\r\n`)
 
-/** Takes in the object that is a file, or was one. */
+/** Receives a file object, or the result of a deletion. */
 class FileSink implements Sink {
   private text = ''
   id = ''
@@ -33,11 +33,12 @@ class FileSink implements Sink {
 
   onEnd(status: number): void {
     this.id = status === 200 ? (JSON.parse(this.text) as { id: string }).id : ''
-    if (this.id === '') throw new BenchFailure(`No file, status ${status}: ${this.text.slice(0, 200)}`)
+    if (this.id === '')
+      throw new BenchFailure(`No file was returned, status ${status}: ${this.text.slice(0, 200)}`)
   }
 }
 
-/** Compares the bytes that come back with those that were sent. What bare keeps in front of them and behind is passed over. */
+/** Compares the downloaded bytes with those sent, skipping the multipart framing that bare stores around them. */
 export class ContentSink implements Sink {
   private readonly sizeBytes: number
   private hasBegun = false
@@ -50,13 +51,13 @@ export class ContentSink implements Sink {
   onPayload(piece: Buffer): void {
     let at = this.hasBegun ? 0 : piece.indexOf(mark)
     this.hasBegun = true
-    if (at < 0) throw new BenchFailure('The file does not begin as it was sent.')
+    if (at < 0) throw new BenchFailure('The file does not begin with the bytes that were sent.')
     const end = Math.min(piece.length, at + this.sizeBytes - this.receivedBytes)
     while (at < end) {
       const from = this.receivedBytes % MIB
       const length = Math.min(end - at, MIB - from)
       if (piece.compare(block, from, from + length, at, at + length) !== 0)
-        throw new BenchFailure(`The file is not what was sent, after ${this.receivedBytes} bytes.`)
+        throw new BenchFailure(`The file differs from what was sent after ${this.receivedBytes} bytes.`)
       at += length
       this.receivedBytes += length
     }
@@ -82,23 +83,23 @@ function* toUpload(key: string, sizeBytes: number): Iterable<Buffer> {
   yield formEnd
 }
 
-/** One side: its server, the memory it had with nothing to do, and the file it holds. */
-interface Keeper {
+/** One side: its server, its idle memory, and the file it stores. */
+interface StoredFile {
   readonly server: Server
   readonly idleKb: number
   readonly fileId: string
 }
 
-/** Both sides take files in, in turns, and then give one out. */
+/** Each side receives files in alternating turns, then sends one. */
 export function measureFiles(stand: Stand): Promise<Row[]> {
   const { fileBytes, parentKey: key } = stand
   return withBoth(stand, async (bare, ours) => {
-    const keepers = [await prepare(bare, key), await prepare(ours, key)]
-    const into = await measureWay(stand, keepers, 'into', async ({ server }) =>
+    const sides = [await prepare(bare, key), await prepare(ours, key)]
+    const into = await measureWay(stand, sides, 'into', async ({ server }) =>
       removeFile(server, key, await putFile(server, key, fileBytes)),
     )
     const filled = await Promise.all(
-      keepers.map(async (keeper) => ({ ...keeper, fileId: await putFile(keeper.server, key, fileBytes) })),
+      sides.map(async (side) => ({ ...side, fileId: await putFile(side.server, key, fileBytes) })),
     )
     const outOf = await measureWay(stand, filled, 'out of', ({ server, fileId }) =>
       readFile(server, key, fileId, fileBytes),
@@ -107,8 +108,8 @@ export function measureFiles(stand: Stand): Promise<Row[]> {
   })
 }
 
-/** Has the server load what it needs for a file. */
-async function prepare(server: Server, key: string): Promise<Keeper> {
+/** Makes the server load its code for files. */
+async function prepare(server: Server, key: string): Promise<StoredFile> {
   const fileId = await putFile(server, key, MIB)
   await readFile(server, key, fileId, MIB)
   await removeFile(server, key, fileId)
@@ -117,14 +118,14 @@ async function prepare(server: Server, key: string): Promise<Keeper> {
 
 async function measureWay(
   { fileBytes, effort }: Stand,
-  keepers: readonly Keeper[],
+  sides: readonly StoredFile[],
   way: string,
-  move: (keeper: Keeper) => Promise<void>,
+  move: (side: StoredFile) => Promise<void>,
 ): Promise<Row[]> {
-  const outcomes = await compare(keepers, { ...effort, warmUps: 0, rounds: 3 }, async (keeper) => {
-    keeper.server.highestKb()
-    await move(keeper)
-    return (keeper.server.highestKb() - keeper.idleKb) / 1_024
+  const outcomes = await compare(sides, { ...effort, warmUps: 0, rounds: 3 }, async (side) => {
+    side.server.highestKb()
+    await move(side)
+    return (side.server.highestKb() - side.idleKb) / 1_024
   })
   const hundreds = fileBytes / (100 * MIB)
   const costs = ({ cpuNs }: Outcome<number>) => cpuNs.map((ns) => ns / 1e6 / hundreds)

@@ -1,4 +1,4 @@
-/** The rows on uploads: one large request into the server, and a real client whose connection breaks. */
+/** Measures uploads: one large request, and a real client whose connection breaks. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -15,10 +15,10 @@ import { compare, type Outcome } from './rounds.ts'
 import { type Stand, withBoth } from './stand.ts'
 import { block, ContentSink, MIB, toHead } from './transfers.ts'
 
-/** The most that one upload may take. */
+/** The maximum duration of one upload in milliseconds. */
 const limitMs = 180_000
 
-/** Wants an answer without a body. */
+/** Expects an answer without a body. */
 export class StatusSink implements Sink {
   private readonly wanted: number
 
@@ -33,13 +33,13 @@ export class StatusSink implements Sink {
   }
 }
 
-/** An upload that was begun. */
+/** A created upload. */
 export interface Begun {
   readonly path: string
   readonly id: string
 }
 
-/** Begins an upload of which these bytes are to come; one more is declared, so that nothing follows on it. */
+/** Creates an upload for `sizeBytes` bytes and declares one more, so that it never completes. */
 export async function beginUpload({ port }: Server, key: string, sizeBytes: number): Promise<Begun> {
   const { status, headers } = await fetch(`http://127.0.0.1:${port}/upload`, {
     method: 'POST',
@@ -50,11 +50,11 @@ export async function beginUpload({ port }: Server, key: string, sizeBytes: numb
       'upload-metadata': `filename ${btoa('bench.mp4')}`,
     },
   })
-  if (status !== 201) throw new BenchFailure(`No upload, status ${status}.`)
+  if (status !== 201) throw new BenchFailure(`The upload was not created, status ${status}.`)
   return { path: headers.get('location') ?? '', id: headers.get('x-artifact-id') ?? '' }
 }
 
-/** The head of a request that brings an upload so many bytes, its first. */
+/** Builds the head of a PATCH with the first `sizeBytes` bytes of an upload. */
 export function toPatchHead({ path }: Begun, key: string, sizeBytes: number): Buffer {
   const type = 'content-type: application/offset+octet-stream\r\n'
   const length = `upload-offset: 0\r\ncontent-length: ${sizeBytes}\r\n`
@@ -73,13 +73,13 @@ function* toPatch(begun: Begun, key: string, sizeBytes: number): Iterable<Buffer
   for (let left = sizeBytes; left > 0; left -= MIB) yield block
 }
 
-/** What one turn brought. */
+/** The result of one turn. */
 interface Turn {
   readonly elapsedMs: number
   readonly highestMb: number
 }
 
-/** Both sides take in one large request each, in turns; then a client of many interruptions sends to ours. */
+/** Sends one large request to each side in alternating turns, then runs an interrupted upload to ours. */
 export async function measureUploads(stand: Stand): Promise<Row[]> {
   const { fileBytes, effort } = stand
   const rounds = { ...effort, warmUps: 1, rounds: 5, limitMs: 2 * effort.limitMs }
@@ -113,7 +113,7 @@ async function sendWhole({ fileBytes, parentKey: key }: Stand, server: Server): 
   return { elapsedMs, highestMb }
 }
 
-/** One upload of tus-js-client's; what comes back is compared with what was sent. */
+/** Runs one interrupted upload with tus-js-client, and compares the stored bytes with those sent. */
 async function measureInterrupted({ fileBytes, parentKey, ...stand }: Stand, server: Server): Promise<Row> {
   const path = join(stand.folder, 'interrupted.bin')
   const checksum = await writeBlocks(path, fileBytes)
@@ -141,13 +141,13 @@ async function measureInterrupted({ fileBytes, parentKey, ...stand }: Stand, ser
   await done.finally(() => proxy.close())
   const seconds = (performance.now() - startedMs) / 1e3
   if (proxy.passedPoints !== stand.interruptions)
-    throw new BenchFailure(`Only ${proxy.passedPoints} interruptions.`)
+    throw new BenchFailure(`Only ${proxy.passedPoints} interruptions took place.`)
   await assertArrived(server, parentKey, id, fileBytes)
   const name = `${fileBytes / MIB} MiB by tus-js-client, ${stand.interruptions} interruptions: s`
   return toRow(name, [Number.NaN], [seconds], undefined)
 }
 
-/** Writes what uploads are made of; answers with its SHA-256. */
+/** Writes the content of an upload; returns its SHA-256. */
 async function writeBlocks(path: string, sizeBytes: number): Promise<string> {
   const hash = createHash('sha256')
   await using file = await open(path, 'w')

@@ -1,13 +1,13 @@
-/** The backend of the bench: a scripted chat API that answers canned bytes, as fast or as evenly paced as it is told. */
+/** Runs the upstream of the benchmark: a scripted chat API with fixed answers, at full speed or evenly paced. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** How streams are answered from now on; set with `POST /plan`. */
+/** The way streams are answered from now on; set with `POST /plan`. */
 export interface StreamPlan {
-  /** Content chunks of every stream. */
+  /** The number of content chunks of every stream. */
   readonly chunks: number
-  /** Content chunks in one write, where the stream is not paced. */
+  /** The number of content chunks in one write, for streams that are not paced. */
   readonly chunksPerWrite: number
   /** Milliseconds between two content chunks of a stream; 0 = as fast as the reader takes them. */
   readonly intervalMs: number
@@ -74,7 +74,7 @@ const embeddings = {
   base64: embeddingList((vector) => Buffer.from(vector.buffer).toString('base64')),
 }
 
-/** Ticks every stream once per interval, the streams spread evenly over it, from one timer. */
+/** Ticks every stream once per interval from one timer, with the streams spread evenly over the interval. */
 class Pacer {
   private readonly slots: Set<() => void>[]
   private readonly timer: NodeJS.Timeout

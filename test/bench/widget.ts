@@ -1,4 +1,7 @@
-/** How long the widget keeps a person waiting: for its first message, and while a long answer is streamed into it. */
+/**
+ * Measures how long the widget keeps a visitor waiting: for its first message, and while a long answer is
+ * streamed.
+ */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, Frame, Page } from 'playwright-core'
@@ -10,9 +13,9 @@ import { openWidgetStand } from '../support/widget-stand.ts'
 import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
 
-/** Issue 6: every frame of a streamed answer of 20,000 tokens stays under it. */
+/** The maximum duration of a main-thread task while a 20,000-token response streams (docs/bench.md). */
 const goalMs = 50
-/** Issue 6: from the click on the button to the first message, on a warm server. */
+/** The maximum time from a click on the launcher to the first message, with a warm server (docs/bench.md). */
 const openingGoalMs = 500
 const rounds = 3
 const answerMs = 120_000
@@ -21,7 +24,7 @@ export async function measureWidget(): Promise<Row[]> {
   return [await measureOpening(), await measureStreaming()]
 }
 
-/** From the click on the button of a page that has just loaded to the greeting on the screen. */
+/** Measures the time from the click on the launcher of a newly loaded page to the visible greeting. */
 async function measureOpening(): Promise<Row> {
   const stand = await openWidgetStand()
   try {
@@ -44,7 +47,7 @@ async function measureOpening(): Promise<Row> {
   }
 }
 
-/** The longest task of the frame's main thread, in milliseconds of its processor: layout and painting included. */
+/** Measures the longest task of the frame's main thread in CPU milliseconds, including layout and paint. */
 async function measureStreaming(): Promise<Row> {
   const { config } = await parseConfig({ PARLEY_DATA_DIR: ':memory:', PORT: '0', LOG_LEVEL: 'silent' })
   const service = await createService({ config })
@@ -115,7 +118,7 @@ interface TraceEvent {
   readonly name: string
   readonly pid: number
   readonly tid: number
-  /** Processor time, in microseconds. */
+  /** CPU time in microseconds. */
   readonly tdur?: number
   readonly args?: { readonly name?: string }
 }
@@ -132,6 +135,6 @@ async function longestTaskOf(browser: Browser, page: Page, act: () => Promise<vo
   const tasks = traceEvents.filter(
     (event) => event.name.endsWith('RunTask') && mainThreads.has(threadOf(event)),
   )
-  if (tasks.length === 0) throw new BenchFailure('The browser told of no task.')
+  if (tasks.length === 0) throw new BenchFailure('The browser trace contains no tasks.')
   return tasks.reduce((longest, { tdur = 0 }) => Math.max(longest, tdur), 0) / 1000
 }

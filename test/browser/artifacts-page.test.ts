@@ -1,4 +1,7 @@
-/** The waiting page in a real browser, under its own content security policy: it follows an artifact, and shows what comes of it. */
+/**
+ * Tests the status page in a real browser, under its own content security policy: it follows an artifact and shows
+ * the result.
+ */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +27,7 @@ import {
   setConverted,
 } from '../support/watch.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 const within = { timeout: 20_000 }
 
@@ -56,15 +59,15 @@ async function untilPlayable(page: Page): Promise<void> {
     .toBeGreaterThan(0)
 }
 
-/** The bytes of a picture that was uploaded too. */
+/** Uploads a picture; returns the row fields that make its bytes a poster. */
 async function uploadPoster(app: TestApp): Promise<Updateable<ArtifactTable>> {
   const { id } = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
   const { served_blob, served_bytes } = await readRow(app, id)
   return { poster_blob: served_blob, poster_bytes: served_bytes }
 }
 
-describe('whoever waits', () => {
-  test('sees the bar move, and then the video', async () => {
+describe('the status page', () => {
+  test('moves the progress bar, then shows the video', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const { artifact_id: artifactId } = reserved
@@ -96,7 +99,7 @@ describe('whoever waits', () => {
     expect(complaints).toEqual([])
   })
 
-  test('sees the poster, and the video plays on when something else changes', async () => {
+  test('shows the poster, and does not interrupt the video when another field changes', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const metadata = { artifactId: reserved.artifact_id, name: 'Landing on the moon' }
@@ -107,12 +110,12 @@ describe('whoever waits', () => {
     await photograph(page, 'video')
     await page.locator('video').evaluate((element) => element.setAttribute('data-mine', 'yes'))
     await setArtifact(app, reserved.artifact_id, { acknowledged: 1 })
-    await page.getByText('has received it').waitFor(within)
+    await page.getByText('has received the upload').waitFor(within)
     expect(await page.locator('video').getAttribute('data-mine')).toBe('yes')
     expect(complaints).toEqual([])
   })
 
-  test('sees a picture, captions, and a link to anything else', async () => {
+  test('shows a picture, captions, and a download link for any other file', async () => {
     const app = await startApp()
     const one = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
     await setConverted(app, one.id, 'image/jpeg')
@@ -151,31 +154,31 @@ describe('whoever waits', () => {
     for (const { complaints } of [first, second, third]) expect(complaints).toEqual([])
   })
 
-  test('sees that it is gone', async () => {
+  test('reports that the artifact was deleted', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const upload = await beginUpload(app, { metadata: { artifactId: reserved.artifact_id } })
     const { page, complaints } = await openPage(browser, app.url + pageOf(reserved))
     await barOf(page).waitFor(within)
     await app.call('DELETE', `/artifacts/${upload.id}`)
-    await page.getByText('It is gone').waitFor(within)
+    await page.getByText('Upload not found').waitFor(within)
     expect(await barOf(page).count()).toBe(0)
     await photograph(page, 'gone')
     expect(complaints).toEqual([])
   })
 
-  test('sees that the address is not valid any more', async () => {
+  test('reports that the URL is no longer valid', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const { page } = await openPage(browser, app.url + pageOf(reserved))
     await page.getByText('Nothing here yet').waitFor(within)
     await revokeParentKey(app.service.deps, serviceActor, app.key.slice(4, 16))
-    await page.getByText('This address is not valid').waitFor(within)
+    await page.getByText('Invalid link').waitFor(within)
     await photograph(page, 'refused')
     expect(await page.locator('main').getAttribute('data-followed')).toBe('no')
   })
 
-  test('sees that the server is away, and goes on when it is back', async () => {
+  test('reports that the server is unreachable, and continues once it is back', async () => {
     const env = { PARLEY_DATA_DIR: await makeFolder() }
     const before = await openApp(env)
     const reserved = await reserve(before)
@@ -192,7 +195,7 @@ describe('whoever waits', () => {
     await expect.poll(() => page.locator('#percent').innerText(), within).toBe('50')
   })
 
-  test('sees it all, only later, where no more streams may be open', async () => {
+  test('shows progress, with a delay, when the limit of open streams is reached', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_ADDRESS: '1' })
     const reserved = await reserve(app)
     const upload = await beginUpload(app, { metadata: { artifactId: reserved.artifact_id } })
@@ -203,7 +206,7 @@ describe('whoever waits', () => {
     for (const page of pages) expect(await page.locator('#away').isVisible()).toBe(false)
   })
 
-  test('has the same without scripts, by asking again', async () => {
+  test('shows the same without JavaScript by reloading', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const metadata = { artifactId: reserved.artifact_id, kind: 'thumbnail' }
@@ -219,7 +222,7 @@ describe('whoever waits', () => {
   })
 })
 
-test('a hostile name fits a phone, and runs nothing', async () => {
+test('a hostile name fits a phone screen and runs no script', async () => {
   const app = await startApp()
   const reserved = await reserve(app)
   const name = `<img src=x onerror=alert(1)>\u202e${'🂡W'.repeat(240)}`
@@ -232,7 +235,7 @@ test('a hostile name fits a phone, and runs nothing', async () => {
   expect(complaints).toEqual([])
 })
 
-test('an upload of unknown length tells how much has come, as it comes', async () => {
+test('an upload of unknown length shows the number of received bytes as it grows', async () => {
   const app = await startApp()
   const reserved = await reserve(app)
   const upload = await beginUpload(app, { size: 'deferred', metadata: { artifactId: reserved.artifact_id } })

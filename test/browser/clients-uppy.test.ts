@@ -1,4 +1,4 @@
-/** Uppy as pages use it: in a browser, at another origin, with a token for the one upload. */
+/** Tests Uppy as pages use it: in a browser, on another origin, with a token for a single upload. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -7,7 +7,7 @@ import { CuttingProxy } from '../support/cutting-proxy.ts'
 import { readArtifact, readStatus, untilState } from '../support/uploads.ts'
 import { serveUppyPage, toPattern, type UppyWindow } from '../support/uppy-page.ts'
 
-// A browser takes its time on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 const MIB = 1024 ** 2
@@ -19,14 +19,14 @@ beforeAll(async () => {
 })
 afterAll(() => browser.close())
 
-/** What the page needs to know of an upload. */
+/** The parameters of an upload that the test passes to the page. */
 interface Plan {
   readonly endpoint: string
   readonly token: string
   readonly artifactId: string
   readonly size: number
   readonly chunkSize: number
-  /** Once so much is sent the page pauses. */
+  /** The number of sent bytes after which the page pauses. */
   readonly pauseAt: number
 }
 
@@ -49,7 +49,7 @@ async function openPage(): Promise<Page> {
   return page
 }
 
-/** Begins the upload in the page; what becomes of it is found there under `uppy`. */
+/** Starts the upload in the page, and stores the Uppy instance in `window.uppy`. */
 async function begin(page: Page, plan: Plan): Promise<void> {
   await page.evaluate((plan) => {
     const { Uppy, Tus, createFile } = window as unknown as UppyWindow
@@ -70,7 +70,7 @@ async function begin(page: Page, plan: Plan): Promise<void> {
   }, plan)
 }
 
-/** What tests look at in the page. */
+/** The globals of the page that tests read. */
 interface Uploading {
   readonly uppy: InstanceType<UppyWindow['Uppy']>
 }
@@ -92,7 +92,7 @@ async function expectArrived(app: TestApp, { artifactId }: Plan): Promise<void> 
   expect((await readArtifact(app, artifactId)).equals(toPattern(SIZE))).toBe(true)
 }
 
-test('an upload is paused and gone on with, and arrives as it was sent', async () => {
+test('an upload that is paused and resumed arrives unchanged', async () => {
   const app = await startApp()
   const [page, plan] = [await openPage(), await reserve(app)]
   await begin(page, { ...plan, pauseAt: 3 * MIB })
@@ -104,7 +104,7 @@ test('an upload is paused and gone on with, and arrives as it was sent', async (
   await page.close()
 })
 
-test('an upload goes on by itself when connections break', async () => {
+test('an upload resumes by itself after broken connections', async () => {
   const app = await startApp()
   const proxy = await CuttingProxy.open(app.url, {
     points: [3, 5, 8, 10].map((mebibytes) => mebibytes * MIB),
@@ -119,7 +119,7 @@ test('an upload goes on by itself when connections break', async () => {
   await page.close()
 })
 
-test('a page that was closed in the middle goes on when it is open again', async () => {
+test('a page that is reloaded mid-upload resumes the upload', async () => {
   const app = await startApp()
   const [page, plan] = [await openPage(), await reserve(app)]
   await begin(page, { ...plan, pauseAt: 3 * MIB })

@@ -1,4 +1,6 @@
-/** The administration in a real browser: users, keys, budgets, usage of all, and the audit log. */
+/**
+ * Tests the administration pages in a real browser: users, keys, budgets, usage of all tenants, and the audit log.
+ */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -8,7 +10,7 @@ import { openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { ask } from '../support/usage.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -20,7 +22,7 @@ afterAll(() => browser?.close())
 const [root, ada] = ['root@example.org', 'ada@example.org']
 const environment = { ...proxied, PARLEY_ADMIN_EMAILS: root }
 
-/** A service that Ada has called twice, and the window of its administrator. */
+/** Starts a service with two calls by Ada, and opens the administrator's window. */
 async function openAdmin(path: string) {
   const app = await startApp(environment)
   await readMe(app, ada)
@@ -32,12 +34,12 @@ async function openAdmin(path: string) {
   return { app, key, id: key.slice(4, 16), ...opened }
 }
 
-test('a key is bounded, its calls are told, it is revoked, and the log says by whom', async () => {
+test('an administrator sets a budget, views usage, revokes a key, and finds the entry in the audit log', async () => {
   const { app, key, id, page, complaints } = await openAdmin('?tab=keys')
   await page.getByRole('button', { name: `Actions for ${ada}` }).click()
-  await page.getByRole('menuitem', { name: 'Budget…' }).click()
-  await page.getByLabel('Tokens a day (UTC)').fill('1')
-  await page.getByLabel('Tokens a month (UTC)').fill('50000')
+  await page.getByRole('menuitem', { name: 'Set budget…' }).click()
+  await page.getByLabel('Tokens per day (UTC)').fill('1')
+  await page.getByLabel('Tokens per month (UTC)').fill('50000')
   await expectView(page, 'admin-budget')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText(/of 50,000 this month/).waitFor()
@@ -45,7 +47,7 @@ test('a key is bounded, its calls are told, it is revoked, and the log says by w
   await expectView(page, 'admin-keys')
 
   await page.getByRole('button', { name: `Actions for ${ada}` }).click()
-  await page.getByRole('menuitem', { name: 'Its usage' }).click()
+  await page.getByRole('menuitem', { name: 'View usage' }).click()
   await page.getByRole('table', { name: 'Usage by day' }).waitFor()
   expect(page.url()).toContain(`key=${id}`)
   await expectView(page, 'admin-usage')
@@ -53,8 +55,8 @@ test('a key is bounded, its calls are told, it is revoked, and the log says by w
   await page.getByRole('tab', { name: 'Keys' }).click()
   await page.getByRole('button', { name: `Actions for ${ada}` }).click()
   await page.getByRole('menuitem', { name: 'Revoke…' }).click()
-  await page.getByRole('textbox', { name: `Type ${ada} to go on` }).fill(ada)
-  await page.getByRole('button', { name: 'Revoke for good' }).click()
+  await page.getByRole('textbox', { name: `Type ${ada} to confirm` }).fill(ada)
+  await page.getByRole('button', { name: 'Revoke key' }).click()
   await page.getByRole('row', { name: new RegExp(`${ada}.*Revoked`) }).waitFor()
   expect((await app.call('GET', '/v1/keys/validate', { key })).status).toBe(401)
 
@@ -69,21 +71,21 @@ test('a key is bounded, its calls are told, it is revoked, and the log says by w
   expect(page.url()).toContain('action=key.revoke')
   await page.reload()
   await expect.poll(() => rows.count()).toBe(1)
-  await page.getByLabel('Of', { exact: true }).fill('nobody')
+  await page.getByLabel('Target', { exact: true }).fill('nobody')
   await page.getByRole('button', { name: 'Filter' }).click()
-  await page.getByText('Nothing was written down').waitFor()
+  await page.getByText('No matching entries').waitFor()
   await page.getByRole('button', { name: 'Clear' }).click()
   await expect.poll(() => rows.count()).toBeGreaterThan(2)
   expect(complaints).toEqual([])
 })
 
-test('users are listed with their keys, and everybody’s calls are summed up by key', async () => {
+test('users are listed with their keys, and the usage of all tenants is summed by key', async () => {
   const { page, complaints } = await openAdmin('')
   await page.getByRole('row', { name: new RegExp(`${root}.*Administrator`) }).waitFor()
   expect(await page.getByRole('row', { name: new RegExp(ada) }).innerText()).toContain('(active)')
   await expectView(page, 'admin-users')
   await page.getByRole('tab', { name: 'Usage' }).click()
-  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Key').click()
+  await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Key').click()
   const table = page.getByRole('table', { name: 'Usage by key' })
   await table.waitFor()
   expect(await table.locator('tbody tr').innerText()).toMatch(new RegExp(`^${ada}\\s+2\\s`))
@@ -91,10 +93,10 @@ test('users are listed with their keys, and everybody’s calls are summed up by
   expect(complaints).toEqual([])
 })
 
-test('nobody else gets in', async () => {
+test('other users are denied access', async () => {
   const app = await startApp(environment)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': ada } })
   await page.goto(`${app.url}/console/admin?tab=keys`)
-  await page.getByText('This is for administrators').waitFor()
+  await page.getByText('Administrators only').waitFor()
   await expectView(page, 'admin-refused')
 })

@@ -1,4 +1,4 @@
-/** Agents in the console: from a template to a saved version, by form and by text, in a real browser. */
+/** Tests creating and editing an agent in the console, with the form and with the text editor, in a real browser. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -6,7 +6,7 @@ import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { keepPicture, openConsole } from '../support/console-ui.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -15,13 +15,13 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-const commented = `# Greets whoever comes.
+const commented = `# Greets visitors.
 name: Greeter   # shown to people
 instructions: |
   Greet people.
 tools:
   - name: weather
-    description: Tells the weather
+    description: Reports the weather
     inputSchema:
       type: object
       properties:
@@ -29,8 +29,8 @@ tools:
           type: string
 `
 
-describe('the list', () => {
-  test('tells model, tools and the last day, and finds by a word', async () => {
+describe('the agent list', () => {
+  test('shows model, tools and last use of each agent, and filters by a search word', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(commented)
     await app.createAgent('name: Analyst\ninstructions: Count.\nmodel: mock\n')
@@ -53,7 +53,7 @@ describe('the list', () => {
 })
 
 describe('the editor', () => {
-  test('makes an agent of a template, and warns before changes are lost', async () => {
+  test('creates an agent from a template, and warns before unsaved changes are lost', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents/new')
     await page.getByRole('heading', { name: 'New agent' }).waitFor()
@@ -65,14 +65,14 @@ describe('the editor', () => {
     await page.getByRole('button', { name: 'Stay' }).click()
     await page.getByRole('button', { name: 'Create' }).click()
     await page.getByRole('heading', { name: 'Helpdesk', level: 1 }).waitFor()
-    await page.getByText('Saved, version 1').waitFor()
+    await page.getByText('Saved as version 1').waitFor()
     const { body } = await app.call('GET', '/v1/agents')
     expect(body.data[0]).toMatchObject({ name: 'Helpdesk' })
     expect(body.data[0].markdown).toContain('# What visitors see in the chat window.')
     expect(complaints).toEqual([])
   })
 
-  test('form and text follow each other, and comments stay', async () => {
+  test('synchronizes form and text, and keeps comments', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -87,20 +87,20 @@ describe('the editor', () => {
     await page.waitForFunction(
       () => document.querySelector('input[inputmode=decimal]')?.getAttribute('value') === '0.25',
     )
-    await page.getByRole('button', { name: 'weather Tells the weather' }).click()
-    await page.getByRole('textbox', { name: 'Description' }).fill('Tells the weather of a city')
-    await text.getByText('description: Tells the weather of a city').waitFor()
+    await page.getByRole('button', { name: 'weather Reports the weather' }).click()
+    await page.getByRole('textbox', { name: 'Description' }).fill('Reports the weather of a city')
+    await text.getByText('description: Reports the weather of a city').waitFor()
     await keepPicture(page, 'editor-light')
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('Saved, version 2').waitFor()
+    await page.getByText('Saved as version 2').waitFor()
     const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
     expect(body.yaml).toBe(
-      `${commented.replace('Greeter', 'Ada').replace('Tells the weather', 'Tells the weather of a city')}behavior:\n  tone: warm\n\ntemperature: 0.25`,
+      `${commented.replace('Greeter', 'Ada').replace('Reports the weather', 'Reports the weather of a city')}behavior:\n  tone: warm\n\ntemperature: 0.25`,
     )
     expect(complaints).toEqual([])
   })
 
-  test('shows a fault at its line and at its field, and does not save it', async () => {
+  test('marks an error at its line and its field, and does not save it', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`, { colorScheme: 'dark' })
@@ -117,7 +117,7 @@ describe('the editor', () => {
     expect(await listAxeFaults(page)).toEqual([])
   })
 
-  test('completes what the schema knows', async () => {
+  test('completes names from the schema', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -131,7 +131,7 @@ describe('the editor', () => {
     await page.getByRole('option', { name: /^greeting/ }).waitFor()
   })
 
-  test('says who was faster, and lets one take either version', async () => {
+  test('reports a conflicting save, and lets the user keep either version', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -141,24 +141,24 @@ describe('the editor', () => {
     const theirs = { body: 'name: Theirs\ninstructions: Wave.\n', headers }
     await app.call('PUT', `/v1/agents/${agent_id}`, theirs)
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByRole('dialog', { name: 'Somebody else saved this agent' }).waitFor()
+    await page.getByRole('dialog', { name: 'This agent has a newer version' }).waitFor()
     expect(await listAxeFaults(page)).toEqual([])
     await keepPicture(page, 'conflict-light')
-    await page.getByRole('button', { name: 'Save mine over it' }).click()
-    await page.getByText('Saved, version 3').waitFor()
+    await page.getByRole('button', { name: 'Save my version' }).click()
+    await page.getByText('Saved as version 3').waitFor()
     expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.definition.name).toBe('Mine')
     await name.fill('Mine again')
     await app.call('PUT', `/v1/agents/${agent_id}`, theirs)
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByRole('button', { name: 'Take theirs' }).click()
-    await page.getByText('Saved, version 4').waitFor()
+    await page.getByRole('button', { name: 'Discard my changes' }).click()
+    await page.getByText('Saved as version 4').waitFor()
     expect(await name.inputValue()).toBe('Theirs')
     expect(complaints.filter((line) => !line.includes('412'))).toEqual([])
   })
 })
 
-describe('history', () => {
-  test('shows what a version changed, and brings an old one back', async () => {
+describe('the history', () => {
+  test('shows what a version changed, and restores an old one', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const headers = { 'Content-Type': 'application/yaml' }
@@ -167,7 +167,7 @@ describe('history', () => {
       headers,
     })
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/history`)
-    await page.getByRole('heading', { name: 'From version 1 to 2' }).waitFor()
+    await page.getByRole('heading', { name: 'Changes from version 1 to 2' }).waitFor()
     await page.locator('.cm-deletedChunk', { hasText: 'Greet people' }).waitFor()
     await keepPicture(page, 'history-light')
     expect(await listAxeFaults(page)).toEqual([])
@@ -180,12 +180,12 @@ describe('history', () => {
   })
 })
 
-test('an agent is deleted once its name was typed', async () => {
+test('an agent is deleted after its name is typed', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
   await page.getByRole('button', { name: 'More' }).click()
-  await page.getByRole('menuitem', { name: 'Delete this agent' }).click()
+  await page.getByRole('menuitem', { name: 'Delete agent' }).click()
   const confirm = page.getByRole('button', { name: 'Delete', exact: true })
   await confirm.waitFor()
   expect(await confirm.isDisabled()).toBe(true)

@@ -1,4 +1,4 @@
-/** Embedding an agent and deciding on its models, in a real browser. */
+/** Tests the embed page and the model policy of an agent in a real browser. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -6,7 +6,7 @@ import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { keepPicture, openConsole } from '../support/console-ui.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -26,7 +26,7 @@ embed:
 
 describe('the embed page', () => {
   test.each(['light', 'dark'] as const)(
-    'has the real key and a widget that talks, in %s',
+    'shows code with the real key and a working widget in the %s theme',
     async (colorScheme) => {
       const app = await startApp()
       const { agent_id, agent_key } = await app.createAgent(embedded)
@@ -43,14 +43,14 @@ describe('the embed page', () => {
       await frame.getByText('You said: Hi').waitFor()
       await keepPicture(page, `embed-${colorScheme}`)
       expect(await listAxeFaults(page)).toEqual([])
-      await page.getByRole('tab', { name: 'Plain API' }).click()
+      await page.getByRole('tab', { name: 'API' }).click()
       await code.getByText(`Bearer ${agent_key}`).waitFor()
       expect(page.url()).toContain('as=api')
       expect(complaints).toEqual([])
     },
   )
 
-  test('lets code and preview follow the controls', async () => {
+  test('updates code and preview with the controls', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
@@ -62,37 +62,37 @@ describe('the embed page', () => {
     await code.getByText('data-title="Our &quot;guide&quot;"').waitFor()
     await code.getByText('data-theme="dark"').waitFor()
     await page.frameLocator('iframe').getByText('Our "guide"').waitFor()
-    await preview.getByRole('switch', { name: 'As a button above the page' }).check({ force: true })
-    await page.getByText('The button is at the bottom of this window').waitFor()
+    await preview.getByRole('switch', { name: 'Show as a floating button' }).check({ force: true })
+    await page.getByText('The chat button is at the bottom of this window').waitFor()
     await page.getByRole('button', { name: 'Open chat' }).click()
     await page.frameLocator('iframe').getByRole('textbox').waitFor()
     await page.getByRole('link', { name: 'History' }).click()
-    await page.getByRole('heading', { name: 'Version 1, the first' }).waitFor()
+    await page.getByRole('heading', { name: 'Version 1 (first)' }).waitFor()
     expect(await page.locator('iframe').count()).toBe(0)
     expect(complaints).toEqual([])
   })
 
-  test('tells what a page on an address would see', async () => {
+  test('reports what visitors see at a given page URL', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
-    const address = page.getByRole('textbox', { name: 'What would a page on this address see?' })
+    const address = page.getByRole('textbox', { name: 'Check a page URL' })
     await address.fill('shop.example.com/cart')
-    await page.getByText('The list has https://*.example.com.').waitFor()
+    await page.getByText('The list includes https://*.example.com.').waitFor()
     await page.getByText('Greeting: Hello there!').waitFor()
     for (const other of ['https://example.com', 'http://shop.example.com', 'https://shop.example.com:8443']) {
       await address.fill(other)
-      await page.getByText('No chat is shown').waitFor()
+      await page.getByText('The chat is not shown').waitFor()
     }
     await address.fill(app.url)
-    await page.getByText('It is this server’s own origin.').waitFor()
+    await page.getByText('The origin of this server is always allowed.').waitFor()
     await address.fill('mailto:somebody')
-    await page.getByText('is no address of a page').waitFor()
+    await page.getByText('Enter a page URL, such as').waitFor()
   })
 })
 
 describe('the model policy', () => {
-  test('is chosen from the live list, saved, and explained', async () => {
+  test('is chosen from the live list, saved and explained', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: mock\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
@@ -105,7 +105,7 @@ describe('the model policy', () => {
     await page.getByRole('option', { name: 'mock/mock', exact: true }).click()
     await page.getByLabel('Daily budget').fill('5000')
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('the policy names it as the default').waitFor()
+    await page.getByText('the policy sets it as the default').waitFor()
     const { body } = await app.call('GET', `/v1/agents/${agent_id}/model-policy`)
     expect([body.default_model, body.budget.day]).toEqual([{ provider: 'mock', model: 'mock' }, 5000])
     await keepPicture(page, 'policy-light')

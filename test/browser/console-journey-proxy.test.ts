@@ -1,4 +1,4 @@
-/** The first sign-in where a proxy in front says who it is, in a real browser: through the proxy, and past it. */
+/** Tests the first sign-in through an authenticating proxy, and attempts to bypass it, in a real browser. */
 import { randomBytes } from 'node:crypto'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -8,7 +8,7 @@ import { type ConsoleOptions, openWindow } from '../support/console-ui.ts'
 import { type IdentityProxy, startIdentityProxy } from '../support/identity-proxy.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -17,14 +17,14 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-/** The proxy has an address of its own, as it would on a network; the browser is at 127.0.0.1. */
+/** The proxy has its own address, as on a network; the browser is at 127.0.0.1. */
 const PROXY = '127.0.0.2'
 const secret = randomBytes(24).toString('base64')
 const ada = { 'X-Email': 'ada@example.org', 'X-User-First-Name': 'Ada', 'X-Proxy-Secret': secret }
 const eve = { 'X-Email': 'eve@example.org', 'X-User-First-Name': 'Eve' }
 const eveWithSecret = { ...eve, 'X-Proxy-Secret': secret }
 
-/** A fresh installation behind a proxy that has signed Ada in, who administrates. */
+/** Starts a new installation behind a proxy that signs in Ada, the administrator. */
 async function startBehindProxy() {
   const proxy = await startIdentityProxy({ headers: ada, from: PROXY })
   const env = {
@@ -39,22 +39,22 @@ async function startBehindProxy() {
   return { proxy, server }
 }
 
-/** Whom the server has ever believed to be there, as Ada reads it. */
+/** Lists, as Ada, every user that the server has ever created. */
 async function listUsers({ url }: IdentityProxy): Promise<string[]> {
   const { data } = await (await fetch(`${url}/v1/manager/admin/users`)).json()
   return data.map(({ email }: { email: string }) => email)
 }
 
 describe('behind a trusted proxy', () => {
-  test('the first visit is signed in, makes an agent, talks to it and counts it', async () => {
+  test('the first visit is signed in, creates an agent, chats with it and finds the call in the usage', async () => {
     const { proxy, server } = await startBehindProxy()
     expect(server.stdout).not.toContain('sign-in')
-    // What the browser says of itself is not what the proxy hands on.
+    // The proxy replaces the identity headers that the browser sends.
     const { page, complaints } = await openWindow(proxy, browser, { headers: eve })
     await page.goto(`${proxy.url}/console`)
     await page.getByText('No agents yet').waitFor()
     await page.getByRole('button', { name: 'ada@example.org' }).click()
-    await page.getByText('Ada works with').waitFor()
+    await page.getByText('Active key of Ada').waitFor()
     expect(await page.getByRole('menuitem', { name: 'Sign out' }).count()).toBe(0)
     await page.keyboard.press('Escape')
     await createOfTemplate(page, 'Helpdesk')
@@ -70,7 +70,7 @@ describe('behind a trusted proxy', () => {
   })
 })
 
-describe('forged headers sign nobody in', () => {
+describe('forged headers sign in no user', () => {
   async function expectSignedOut(url: string, options: ConsoleOptions): Promise<void> {
     const { page } = await openWindow({ url }, browser, options)
     for (const path of ['/console', '/console/agents/new', '/console/admin']) {
@@ -87,14 +87,14 @@ describe('forged headers sign nobody in', () => {
     expect(statuses).toEqual([401, 401])
   }
 
-  test('when the browser itself sends them, even with the secret', async () => {
+  test('when the browser sends them, even with the secret', async () => {
     const { proxy, server } = await startBehindProxy()
     await expectSignedOut(server.url, { headers: eveWithSecret })
     await expectSignedOut(server.url, { headers: { ...eveWithSecret, 'X-Forwarded-For': PROXY } })
     expect(await listUsers(proxy)).toEqual(['ada@example.org'])
   })
 
-  test('when something at the address of the proxy sends them without its secret', async () => {
+  test('when a client at the proxy’s address sends them without its secret', async () => {
     const { proxy, server } = await startBehindProxy()
     const neighbour = await startIdentityProxy({ headers: eve, from: PROXY })
     neighbour.leadTo(server.url)
@@ -108,7 +108,7 @@ describe('forged headers sign nobody in', () => {
     expect(await listUsers(proxy)).toEqual(['ada@example.org'])
   })
 
-  test('when a proxy has them from another address', async () => {
+  test('when a proxy at another address sends them', async () => {
     const { proxy, server } = await startBehindProxy()
     const elsewhere = await startIdentityProxy({ headers: eveWithSecret, from: '127.0.0.3' })
     elsewhere.leadTo(server.url)

@@ -1,4 +1,4 @@
-/** The way of somebody who has just installed the service: from the first link to the usage of it all, in one browser. */
+/** Tests the complete path of a new operator in one browser, from the first sign-in link to the usage report. */
 import { createServer } from 'node:http'
 import type { Browser, BrowserContext, FrameLocator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
@@ -17,7 +17,7 @@ import { makeVideo } from '../support/conversion.ts'
 import { listenElsewhere } from '../support/elsewhere.ts'
 import { callServer, makeFolder, printedLink, type RunningServer, startServer } from '../support/process.ts'
 
-// A browser and a conversion need their processor, which others may have on a busy machine.
+// Browsers and conversions are slow on a busy machine.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-test('a fresh installation is signed in to, and an agent is made, tried, changed, embedded, given a new key, and counted', async () => {
+test('a new operator signs in, creates, tries, changes and embeds an agent, rotates its key, uploads a video, and finds all calls in the usage', async () => {
   const folder = await makeFolder()
   const [server, clip] = await Promise.all([startServer({ folder }), makeClip(`${folder}/launch.mov`)])
   const { page, context, complaints } = await openWindow(server, browser)
@@ -34,7 +34,7 @@ test('a fresh installation is signed in to, and an agent is made, tried, changed
   await createOfTemplate(page, 'Helpdesk')
 
   const facts = await tryOut(page, 'Where is my order?')
-  const [, asked = '', answered = ''] = /mock\/mock · (\d+) \+ (\d+) tokens · .* in all/.exec(facts) ?? []
+  const [, asked = '', answered = ''] = /mock\/mock · (\d+) \+ (\d+) tokens · .* total/.exec(facts) ?? []
   const tried = { requests: 1, prompt_tokens: Number(asked), completion_tokens: Number(answered) }
   expect(await readUsage(server)).toEqual(tried)
 
@@ -52,7 +52,7 @@ test('a fresh installation is signed in to, and an agent is made, tried, changed
 
   const [before, after] = await rotateKey(page, first)
   await say(widget, 'Are you still there?')
-  await widget.locator('article.reply').getByText('its key was refused').waitFor()
+  await widget.locator('article.reply').getByText('its key was rejected').waitFor()
   expect([await validate(server, before), await validate(server, after)]).toEqual([401, 200])
   expect(await readUsage(server)).toEqual(talked)
   await goTo(page, 'Agents')
@@ -68,7 +68,7 @@ test('a fresh installation is signed in to, and an agent is made, tried, changed
   expect(complaints).toEqual([])
 })
 
-/** What a browser does not play, so that it must be converted. */
+/** Encodes a video that browsers cannot play, so that it must be converted. */
 function makeClip(path: string): Promise<string> {
   return makeVideo(path, ['-c:v', 'mpeg4', '-c:a', 'aac'], 'testsrc2=size=640x360:rate=30:duration=2')
 }
@@ -79,9 +79,9 @@ async function signInByPrintedLink(page: Page, server: RunningServer): Promise<v
   await page.getByText('No agents yet').waitFor()
 }
 
-/** By the form, and by the text at its side. */
+/** Changes one field in the form and one in the text, then saves. */
 async function changeAndSave(page: Page): Promise<void> {
-  // Form and text have the room of the trial.
+  // Closes the playground, which covers form and text.
   await page.getByRole('button', { name: 'Try it' }).click()
   const text = page.getByRole('textbox', { name: 'Definition as YAML' })
   await page.getByRole('textbox', { name: 'Tone' }).fill('brisk')
@@ -93,29 +93,29 @@ async function changeAndSave(page: Page): Promise<void> {
     .poll(() => page.getByRole('textbox', { name: 'Greeting' }).inputValue())
     .toBe('Hello! What can I help you with? Be quick.')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Saved, version 2').waitFor()
+  await page.getByText('Saved as version 2').waitFor()
 }
 
 async function restoreFirst(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'History' }).click()
-  await page.getByRole('heading', { name: 'From version 1 to 2' }).waitFor()
+  await page.getByRole('heading', { name: 'Changes from version 1 to 2' }).waitFor()
   await page.locator('.cm-changedLine', { hasText: 'tone: brisk' }).waitFor()
   await page.getByRole('button', { name: /Version 1/ }).click()
   await page.getByRole('button', { name: 'Restore' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()
-  await page.getByRole('button', { name: /Version 3 in force/ }).waitFor()
+  await page.getByRole('button', { name: /Version 3 Current/ }).waitFor()
   await page.getByRole('link', { name: 'Edit' }).click()
-  await page.getByText('Saved, version 3').waitFor()
+  await page.getByText('Saved as version 3').waitFor()
   expect(await page.getByRole('textbox', { name: 'Tone' }).inputValue()).toBe('friendly and calm')
 }
 
-/** The code to be copied into a page. */
+/** Returns the code to copy into a page. */
 async function readSnippet(page: Page): Promise<string> {
   await page.getByRole('link', { name: 'Embed' }).click()
-  return page.getByRole('region', { name: 'Before the end of the page’s body' }).innerText()
+  return page.getByRole('region', { name: 'Script for the end of the page body' }).innerText()
 }
 
-/** A page of another origin, in a tab of the same browser. */
+/** Serves a page on another origin, in a tab of the same browser. */
 async function openSite(context: BrowserContext) {
   let body = ''
   const server = createServer((_request, response) => {
@@ -128,7 +128,7 @@ async function openSite(context: BrowserContext) {
   const origin = await listenElsewhere(server)
   const tab = await context.newPage()
   return {
-    /** Loads the page with that in it; answers the open chat. */
+    /** Loads the page with the snippet in it; returns the opened chat. */
     async show(snippet: string): Promise<FrameLocator> {
       body = snippet
       await tab.goto(origin)
@@ -143,16 +143,16 @@ async function say(widget: FrameLocator, text: string): Promise<void> {
   await widget.getByRole('textbox').press('Enter')
 }
 
-/** The agent's key in the snippet, and the one that takes its place at once. */
+/** Rotates the agent's key; returns the key of the snippet and its replacement. */
 async function rotateKey(page: Page, snippet: string): Promise<[before: string, after: string]> {
   const before = /data-api-key="([^"]+)"/.exec(snippet)?.[1] ?? ''
   await goTo(page, 'Keys')
   await page.getByRole('tab', { name: 'Agent keys' }).click()
-  await page.getByRole('button', { name: 'New key for Helpdesk' }).click()
-  await page.getByLabel('The present secret').selectOption('Stops at once')
-  await page.getByRole('button', { name: 'Make a new secret' }).click()
+  await page.getByRole('button', { name: 'Rotate the key of Helpdesk' }).click()
+  await page.getByLabel('Current key').selectOption('Stops working immediately')
+  await page.getByRole('button', { name: 'Rotate key' }).click()
   const after = await readKey(page)
-  await page.getByText('The key before it has stopped working.').waitFor()
+  await page.getByText('The previous key has stopped working.').waitFor()
   await page.getByRole('button', { name: 'Done' }).click()
   return [before, after]
 }
@@ -165,7 +165,7 @@ interface Noting {
   readonly states: string[]
 }
 
-/** Its states are noted as they are shown; a page that was loaded again would have forgotten them. */
+/** Records each displayed state in the page; a reload would lose the record. */
 async function uploadAndWatch(page: Page, clip: string): Promise<void> {
   await goTo(page, 'Uploads')
   await page.evaluate(() => {
@@ -180,7 +180,7 @@ async function uploadAndWatch(page: Page, clip: string): Promise<void> {
   await page.getByLabel('Files to upload').setInputFiles(clip)
   await rowOf(page, 'launch.mov').getByText('Ready', { exact: true }).waitFor({ timeout: 120_000 })
   const states = await page.evaluate(() => (globalThis as unknown as Noting).states)
-  expect(states[0]).toMatch(/^(Uploading|Preparing)/)
+  expect(states[0]).toMatch(/^(Uploading|Processing)/)
   expect(states.at(-1)).toBe('Ready')
   const poster = page.waitForResponse(/\/poster$/)
   await page.getByRole('button', { name: 'Open launch.mov' }).click()
@@ -192,27 +192,27 @@ async function uploadAndWatch(page: Page, clip: string): Promise<void> {
 
 type Sums = Readonly<Record<'requests' | 'prompt_tokens' | 'completion_tokens', number>>
 
-/** What was used in all, as the server tells it. */
+/** Returns the total usage that the server reports. */
 async function readUsage({ url, key }: RunningServer): Promise<Sums> {
   const { body } = await callServer(url, 'GET', '/v1/usage', key)
   const { requests, prompt_tokens, completion_tokens } = body.total
   return { requests, prompt_tokens, completion_tokens }
 }
 
-/** One call by the trial and two by the widget, all of them the agent's, none of them failed. */
+/** Expects one successful call by the playground and two by the widget, all of them for the agent. */
 async function expectUsage(page: Page, server: RunningServer, tried: Sums): Promise<void> {
-  const told = await readUsage(server)
-  expect(told.requests).toBe(3)
-  expect(told.prompt_tokens).toBeGreaterThan(tried.prompt_tokens)
-  expect(told.completion_tokens).toBeGreaterThan(tried.completion_tokens)
+  const reported = await readUsage(server)
+  expect(reported.requests).toBe(3)
+  expect(reported.prompt_tokens).toBeGreaterThan(tried.prompt_tokens)
+  expect(reported.completion_tokens).toBeGreaterThan(tried.completion_tokens)
   await goTo(page, 'Usage')
-  const figures = ['3', '0', String(told.prompt_tokens), String(told.completion_tokens)]
+  const figures = ['3', '0', String(reported.prompt_tokens), String(reported.completion_tokens)]
   expect((await readTable(page, 'Usage by day'))[0]?.slice(1, 5)).toEqual(figures)
-  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Agent').click()
+  await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Agent').click()
   const byAgent = await readTable(page, 'Usage by agent')
   expect(byAgent.map((cells) => cells.slice(0, 5))).toEqual([['Helpdesk', ...figures]])
-  await page.getByRole('radiogroup', { name: 'Whose calls' }).getByText('All keys').click()
-  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Key').click()
+  await page.getByRole('radiogroup', { name: 'Keys' }).getByText('All keys').click()
+  await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Key').click()
   const byKey = await readTable(page, 'Usage by key')
   expect(byKey.map((cells) => cells.slice(0, 5))).toEqual([['first', ...figures]])
 }

@@ -1,4 +1,4 @@
-/** Keys in a real browser: made, used, given new secrets, ended, claimed. */
+/** Tests keys in a real browser: creating, using, rotating, revoking and claiming them. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -10,7 +10,7 @@ import { expectView } from '../support/console-views.ts'
 import { uploadWhole } from '../support/uploads.ts'
 import { ask } from '../support/usage.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -27,11 +27,11 @@ async function openActions(page: Page, name: string, action: string): Promise<vo
   await page.getByRole('menuitem', { name: action }).click()
 }
 
-describe('parent keys', () => {
-  test('one is made, shown once, used, given a new secret twice, and ended', async () => {
+describe('a parent key', () => {
+  test('is created, shown once, used, rotated twice, and revoked', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys')
-    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByLabel('Name').fill('Web shop')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     const first = await readKey(page)
@@ -42,44 +42,44 @@ describe('parent keys', () => {
     await page.getByRole('cell', { name: 'Web shop', exact: true }).waitFor()
     expect(await page.content()).not.toContain(first)
 
-    await openActions(page, 'Web shop', 'New secret…')
-    await page.getByRole('button', { name: 'Make a new secret' }).click()
+    await openActions(page, 'Web shop', 'Rotate…')
+    await page.getByRole('button', { name: 'Rotate key' }).click()
     const second = await readKey(page)
-    expect(await page.getByText('The key before it works until').isVisible()).toBe(true)
+    expect(await page.getByText('The previous key works until').isVisible()).toBe(true)
     expect([await works(app, first), await works(app, second)]).toEqual([true, true])
     await page.getByRole('button', { name: 'I have copied it' }).click()
 
-    await openActions(page, 'Web shop', 'New secret…')
-    await page.getByLabel('The present secret').selectOption('Stops at once')
+    await openActions(page, 'Web shop', 'Rotate…')
+    await page.getByLabel('Current key').selectOption('Stops working immediately')
     await expectView(page, 'keys-rotate')
-    await page.getByRole('button', { name: 'Make a new secret' }).click()
+    await page.getByRole('button', { name: 'Rotate key' }).click()
     const third = await readKey(page)
-    await page.getByText('The key before it has stopped working.').waitFor()
+    await page.getByText('The previous key has stopped working.').waitFor()
     expect([await works(app, second), await works(app, third)]).toEqual([false, true])
     await page.getByRole('button', { name: 'I have copied it' }).click()
 
     await openActions(page, 'Web shop', 'Revoke…')
-    const revoke = page.getByRole('button', { name: 'Revoke for good' })
-    await page.getByRole('textbox', { name: 'Type Web shop to go on' }).fill('web shop')
+    const revoke = page.getByRole('button', { name: 'Revoke key' })
+    await page.getByRole('textbox', { name: 'Type Web shop to confirm' }).fill('web shop')
     expect(await revoke.isDisabled()).toBe(true)
-    await page.getByRole('textbox', { name: 'Type Web shop to go on' }).fill('Web shop')
+    await page.getByRole('textbox', { name: 'Type Web shop to confirm' }).fill('Web shop')
     await revoke.click()
     await page.getByRole('cell', { name: 'Web shop', exact: true }).waitFor({ state: 'detached' })
     expect(await works(app, third)).toBe(false)
     expect(complaints).toEqual([])
   })
 
-  test('one works with another key, and sees what is its own', async () => {
+  test('that is selected shows its own agents only', async () => {
     const app = await startApp()
     await app.createAgent()
     const { page } = await openConsole(app, browser, '/keys?tab=agent')
     await page.getByRole('cell', { name: 'Greeter', exact: true }).waitFor()
     await page.getByRole('tab', { name: 'Parent keys' }).click()
-    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByLabel('Name').fill('Second')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     await page.getByRole('button', { name: 'I have copied it' }).click()
-    await openActions(page, 'Second', 'Work with it')
+    await openActions(page, 'Second', 'Make active')
     await page.getByRole('row', { name: /Second Active/ }).waitFor()
     await expectView(page, 'keys')
     await page.getByRole('tab', { name: 'Agent keys' }).click()
@@ -87,7 +87,7 @@ describe('parent keys', () => {
     expect(page.url()).toContain('tab=agent')
   })
 
-  test('a known key is claimed after a look at what moves', async () => {
+  test('that already exists is claimed after a preview of what moves', async () => {
     const app = await startApp(proxied)
     const email = 'ada@example.org'
     const { page, complaints } = await openWindow(app, browser, { headers: { 'X-Email': email } })
@@ -103,16 +103,16 @@ describe('parent keys', () => {
       },
       ['/v1/manager/agents', headers, JSON.stringify(body)] as const,
     )
-    await page.getByRole('button', { name: 'Claim a key' }).click()
+    await page.getByRole('button', { name: 'Claim key' }).click()
     await page.getByRole('textbox', { name: 'Parent key' }).fill('svc_nothing')
-    await page.getByRole('button', { name: 'See what moves' }).click()
+    await page.getByRole('button', { name: 'Preview claim' }).click()
     await page.getByRole('alert').waitFor()
     await page.getByRole('textbox', { name: 'Parent key' }).fill(app.key)
-    await page.getByRole('button', { name: 'See what moves' }).click()
+    await page.getByRole('button', { name: 'Preview claim' }).click()
     await page.getByRole('dialog').getByText('1 agent').waitFor()
     await expectView(page, 'keys-claim')
     expect((await readMe(app, email)).keys[0].is_automatic).toBe(true)
-    await page.getByRole('button', { name: 'Claim and move' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Claim key' }).click()
     await page.getByRole('row', { name: /first Active/ }).waitFor()
     const me = await readMe(app, email)
     expect(me).toMatchObject({ agents: 1, keys: [{ name: 'first', is_active: true, is_automatic: false }] })
@@ -120,7 +120,7 @@ describe('parent keys', () => {
   })
 })
 
-test('agent keys are shown when asked for, and a new one ends the old one', async () => {
+test('agent keys are shown on request, and a new one replaces the old one at once', async () => {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent()
   await app.createAgent('name: Other\ninstructions: Help.\n')
@@ -130,9 +130,9 @@ test('agent keys are shown when asked for, and a new one ends the old one', asyn
   await page.getByRole('button', { name: 'Reveal the key of Greeter' }).click()
   await page.getByText(key).waitFor()
   await expectView(page, 'keys-agents')
-  await page.getByRole('button', { name: 'New key for Greeter' }).click()
-  await page.getByLabel('The present secret').selectOption('Stops at once')
-  await page.getByRole('button', { name: 'Make a new secret' }).click()
+  await page.getByRole('button', { name: 'Rotate the key of Greeter' }).click()
+  await page.getByLabel('Current key').selectOption('Stops working immediately')
+  await page.getByRole('button', { name: 'Rotate key' }).click()
   const next = await readKey(page)
   expect([await works(app, key), await works(app, next)]).toEqual([false, true])
   await page.getByRole('button', { name: 'Done' }).click()
@@ -141,28 +141,28 @@ test('agent keys are shown when asked for, and a new one ends the old one', asyn
   await page.getByRole('link', { name: 'Greeter' }).click()
   await page.getByRole('heading', { name: 'Greeter', level: 1 }).waitFor()
   await page.getByRole('button', { name: 'More' }).click()
-  await page.getByRole('menuitem', { name: 'Go to its key' }).click()
-  await page.getByRole('link', { name: 'Show the keys of all agents' }).waitFor()
+  await page.getByRole('menuitem', { name: 'View agent key' }).click()
+  await page.getByRole('link', { name: 'Show all agent keys' }).waitFor()
   expect(await page.getByRole('row').count()).toBe(2)
-  await page.getByRole('link', { name: 'Show the keys of all agents' }).click()
+  await page.getByRole('link', { name: 'Show all agent keys' }).click()
   await page.getByRole('link', { name: 'Other' }).waitFor()
   expect(complaints).toEqual([])
 })
 
-test('what was uploaded and used with the automatic key is counted before it moves', async () => {
+test('uploads and usage of the automatic key are counted before they move', async () => {
   const app = await startApp(proxied)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': 'bob@example.org' } })
   await page.goto(`${app.url}/console/keys`)
-  await openActions(page, 'bob@example.org', 'New secret…')
-  await page.getByRole('button', { name: 'Make a new secret' }).click()
+  await openActions(page, 'bob@example.org', 'Rotate…')
+  await page.getByRole('button', { name: 'Rotate key' }).click()
   const own = await readKey(page)
   await page.getByRole('button', { name: 'I have copied it' }).click()
   await uploadWhole({ ...app, key: own }, Buffer.from('0123456789'))
   await ask(app, 'hi', {}, own)
   await ask(app, 'hi again', {}, own)
-  await page.getByRole('button', { name: 'Claim a key' }).click()
+  await page.getByRole('button', { name: 'Claim key' }).click()
   await page.getByRole('textbox', { name: 'Parent key' }).fill(app.key)
-  await page.getByRole('button', { name: 'See what moves' }).click()
-  await page.getByRole('dialog').getByText('1 upload').waitFor()
-  await page.getByRole('dialog').getByText('2 calls of usage on 1 day').waitFor()
+  await page.getByRole('button', { name: 'Preview claim' }).click()
+  await page.getByRole('dialog').getByText('1 artifact').waitFor()
+  await page.getByRole('dialog').getByText('Usage of 2 calls on 1 day').waitFor()
 })

@@ -1,4 +1,4 @@
-/** The model policy in a real browser: what is chosen from the live list, what follows from it, and what is refused. */
+/** Tests the model policy in a real browser: choices from the live list, their effect, and rejected combinations. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.ts'
@@ -7,7 +7,7 @@ import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { CHAT, createFallbackStand, ONCE, only, SMALL } from '../support/fallbacks.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 const stand = await startChatStand()
@@ -24,12 +24,12 @@ async function choose(page: Page, label: string, option: string): Promise<void> 
   await page.getByRole('option', { name: option, exact: true }).click()
 }
 
-test('default, allowed and fallback models come from the live list, and what is in effect says why', async () => {
+test('default, allowed and fallback models come from the live list, and the page explains the model in effect', async () => {
   const app = await stand.start()
   const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: up-small\n')
   const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
   const effective = page.getByRole('region', { name: 'In effect now' })
-  await effective.getByText('the definition names it, and the policy allows it').waitFor()
+  await effective.getByText('the definition names it and the policy allows it').waitFor()
   const first = effective.getByRole('listitem').first()
   expect(await first.innerText()).toContain('gateway/up-small')
 
@@ -46,7 +46,7 @@ test('default, allowed and fallback models come from the live list, and what is 
   await page.getByRole('option', { name: 'gateway/up-small', exact: true }).click()
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Save' }).click()
-  await effective.getByText('the policy names it as the default').waitFor()
+  await effective.getByText('the policy sets it as the default').waitFor()
   expect(await first.innerText()).toContain('gateway/up-chat')
   expect(await effective.getByRole('listitem').nth(1).innerText()).toMatch(/gateway\/up-small\s+fallback/i)
   await expectView(page, 'policy')
@@ -60,11 +60,11 @@ test('default, allowed and fallback models come from the live list, and what is 
   expect(complaints.filter((line) => !line.includes('400'))).toEqual([])
 })
 
-test('the answer of a fallback is marked as one on trial', async () => {
+test('the playground marks the answer of a fallback model', async () => {
   const { app, id } = await startAgent({}, ONCE)
   const { page } = await openConsole(app, browser, `/agents/${id}?try=true`)
   const message = page.getByRole('textbox', { name: 'Message' })
-  const facts = page.getByRole('group', { name: 'What it took' })
+  const facts = page.getByRole('group', { name: 'Answer details' })
   await message.fill('hello')
   await page.keyboard.press('Enter')
   await facts.first().getByText('gateway/up-chat').waitFor()
@@ -73,7 +73,7 @@ test('the answer of a fallback is marked as one on trial', async () => {
   await message.fill(only('{{up:status 500}}'))
   await page.keyboard.press('Enter')
   await facts.getByText('gateway/up-small').waitFor()
-  expect(await facts.getByText('fallback', { exact: true }).isVisible()).toBe(true)
+  expect(await facts.getByText('Fallback', { exact: true }).isVisible()).toBe(true)
   expect(await facts.innerText()).toContain('2 attempts')
   await expectView(page, 'try-fallback')
 })

@@ -1,4 +1,4 @@
-/** What happens in a real browser when a session ends while somebody is at work, and what keeps unsaved work. */
+/** Tests in a real browser that an expired session loses no work, and that unsaved changes are protected. */
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -7,7 +7,7 @@ import { ownPage, proxied } from '../support/console.ts'
 import { makeSignInUrl, openConsole, openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -19,13 +19,13 @@ afterAll(() => browser?.close())
 const prompt = (page: Page) => page.getByRole('dialog', { name: 'You are signed out' })
 const gone = { state: 'detached' } as const
 
-/** Ends the session of that browser, behind the page's back. */
+/** Signs the browser out without the page's knowledge. */
 async function endSession(app: TestApp, context: BrowserContext): Promise<void> {
   const answer = await context.request.post(`${app.url}/v1/manager/sign-out`, { headers: ownPage, data: {} })
   expect(answer.status()).toBe(200)
 }
 
-/** Signs in again in another tab of that browser. */
+/** Signs in again in another tab of the browser. */
 async function signInElsewhere(app: TestApp, context: BrowserContext): Promise<void> {
   const tab = await context.newPage()
   await tab.goto(await makeSignInUrl(app))
@@ -35,7 +35,7 @@ async function signInElsewhere(app: TestApp, context: BrowserContext): Promise<v
 const unexpected = (complaints: readonly string[]) => complaints.filter((line) => !line.includes('401'))
 
 describe('a session that ends', () => {
-  test('leaves the draft of an agent as it is, and another tab signs in again', async () => {
+  test('keeps the draft of an agent until another tab signs in again', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, context, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -61,14 +61,14 @@ describe('a session that ends', () => {
     await text.getByText('# kept').waitFor()
     await page.getByText('Changed since version 1').waitFor()
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('Saved, version 2').waitFor()
+    await page.getByText('Saved as version 2').waitFor()
     const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
     expect(body.yaml).toContain('name: Ada\n')
     expect(body.yaml).toContain('# kept\n')
     expect(unexpected(complaints)).toEqual([])
   })
 
-  test('leaves the model policy as it is, and a pasted link signs in again', async () => {
+  test('keeps the model policy until a pasted link signs in again', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, context } = await openConsole(app, browser, `/agents/${agent_id}/models`)
@@ -93,10 +93,10 @@ describe('a session that ends', () => {
       .toBe(1234)
   })
 
-  test('leaves the dialog that was open, with what was typed into it', async () => {
+  test('keeps an open dialog with the text typed into it', async () => {
     const app = await startApp()
     const { page, context } = await openConsole(app, browser, '/keys')
-    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByLabel('Name').fill('Web shop')
     await endSession(app, context)
     await page.getByRole('button', { name: 'Create', exact: true }).click()
@@ -113,7 +113,7 @@ describe('a session that ends', () => {
     await page.getByRole('cell', { name: 'Web shop', exact: true }).waitFor()
   })
 
-  test('keeps what was asked on trial', async () => {
+  test('keeps the message typed in the playground', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, context } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -124,17 +124,17 @@ describe('a session that ends', () => {
     expect(await page.getByText('Are you there?').count()).toBe(1)
   })
 
-  test('with the proxy that signs people in is asked for there', async () => {
+  test('behind an authenticating proxy asks the user to sign in there', async () => {
     const app = await startApp(proxied)
     const { page, context } = await openWindow(app, browser, { headers: { 'X-Email': 'ada@example.org' } })
     await page.goto(`${app.url}/console/keys`)
-    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByLabel('Name').fill('Web shop')
-    // A proxy that knows nobody any more answers itself.
+    // A proxy without a session answers requests itself.
     const refuse = { status: 401, contentType: 'text/html', body: '<h1>Sign in</h1>' }
     await context.route('**/trpc/**', (route) => route.fulfill(refuse))
     await page.getByRole('button', { name: 'Create', exact: true }).click()
-    await prompt(page).getByText('Sign in in another tab').waitFor()
+    await prompt(page).getByText('Sign in again in another tab').waitFor()
     expect(await prompt(page).getByRole('textbox').count()).toBe(0)
     await context.unroute('**/trpc/**')
     await prompt(page).getByRole('button', { name: 'Try again' }).click()
@@ -144,7 +144,7 @@ describe('a session that ends', () => {
   })
 })
 
-test('whoever was not signed in comes to the page of the address by signing in in another tab', async () => {
+test('a signed-out visitor reaches the requested page by signing in in another tab', async () => {
   const app = await startApp()
   const { page, context } = await openWindow(app, browser)
   await page.goto(`${app.url}/console/files`)
@@ -154,15 +154,15 @@ test('whoever was not signed in comes to the page of the address by signing in i
   expect(await prompt(page).count()).toBe(0)
 })
 
-describe('unsaved work', () => {
+describe('an unsaved change', () => {
   test.each([
     [
       'an agent',
       '',
       async (page: Page) => page.getByRole('textbox', { name: 'Name', exact: true }).fill('X'),
     ],
-    ['a model policy', '/models', async (page: Page) => page.getByLabel('Longest answer').fill('7')],
-  ])('on %s is asked about before it is left, within the console and by a reload', async (_, path, type) => {
+    ['a model policy', '/models', async (page: Page) => page.getByLabel('Maximum answer length').fill('7')],
+  ])('to %s needs confirmation before navigation or reload', async (_, path, type) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page } = await openConsole(app, browser, `/agents/${agent_id}${path}`)

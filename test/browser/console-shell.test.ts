@@ -1,4 +1,4 @@
-/** The console's shell in a real browser: coming in, the pages, the theme, and what the page may not do. */
+/** Tests the console's shell in a real browser: sign-in, navigation, theme and the restrictions of the page. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -7,7 +7,7 @@ import { launchBrowser } from '../support/browser.ts'
 import { proxied } from '../support/console.ts'
 import { keepPicture, makeSignInUrl, openConsole, openWindow } from '../support/console-ui.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -25,8 +25,8 @@ const pages = [
   ['Administration', '/admin'],
 ] as const
 
-describe('coming in', () => {
-  test('a link signs in once, and is out of the address at once', async () => {
+describe('sign-in', () => {
+  test('works once per link and removes the secret from the URL at once', async () => {
     const app = await startApp()
     const { page, complaints } = await openWindow(app, browser)
     const url = await makeSignInUrl(app)
@@ -42,13 +42,13 @@ describe('coming in', () => {
 
     const second = await openWindow(app, browser)
     await second.page.goto(url)
-    await second.page.getByText('This link did not work').waitFor()
+    await second.page.getByText('Sign-in failed').waitFor()
     expect(await second.page.getByText('was used already').isVisible()).toBe(true)
     await keepPicture(second.page, 'sign-in-refused-light')
   })
 
   test.each(['light', 'dark'] as const)(
-    'whoever is not signed in is told how, in %s',
+    'is explained to a signed-out visitor in the %s theme',
     async (colorScheme) => {
       const app = await startApp()
       const { page } = await openWindow(app, browser, { colorScheme })
@@ -60,7 +60,7 @@ describe('coming in', () => {
     },
   )
 
-  test('a trusted proxy signs in, and headers from anybody else sign in nobody', async () => {
+  test('is automatic behind a trusted proxy, and ignores the same headers from other addresses', async () => {
     const headers = { 'X-Email': 'ada@example.org', 'X-User-First-Name': 'Ada' }
     const trusted = await startApp(proxied)
     const inside = await openWindow(trusted, browser, { headers })
@@ -75,7 +75,7 @@ describe('coming in', () => {
     await outside.page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
   })
 
-  test('signing out ends the session', async () => {
+  test('ends when the user signs out', async () => {
     const app = await startApp()
     const { page } = await openConsole(app, browser)
     await page.getByRole('button', { name: 'first' }).click()
@@ -86,9 +86,9 @@ describe('coming in', () => {
   })
 })
 
-describe('the pages', () => {
+describe('the console pages', () => {
   test.each(['light', 'dark'] as const)(
-    'are reached, titled and free of faults, in %s',
+    'are reachable, titled and accessible in the %s theme',
     async (colorScheme) => {
       const app = await startApp()
       const { page, complaints } = await openConsole(app, browser, '/agents', { colorScheme })
@@ -103,12 +103,12 @@ describe('the pages', () => {
     },
   )
 
-  test('fit a phone, with the pages behind a button', async () => {
+  test('fit a phone, with the navigation behind a button', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys', { width: 390, height: 844 })
     await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
-    await page.getByRole('button', { name: 'Open the menu' }).click()
+    await page.getByRole('button', { name: 'Open menu' }).click()
     await page.getByRole('dialog').getByRole('link', { name: 'Usage' }).waitFor()
     await keepPicture(page, 'menu-phone')
     expect(await listAxeFaults(page)).toEqual([])
@@ -117,18 +117,18 @@ describe('the pages', () => {
     expect(complaints).toEqual([])
   })
 
-  test('an address of nothing says so', async () => {
+  test('report an unknown URL', async () => {
     const app = await startApp()
     const { page } = await openConsole(app, browser, '/nothing/here')
-    await page.getByText('There is nothing at this address').waitFor()
+    await page.getByText('This page does not exist').waitFor()
     expect(await listAxeFaults(page)).toEqual([])
   })
 })
 
-test('the theme that was chosen is there before anything is painted', async () => {
+test('the chosen theme is applied before the first paint', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser)
-  await page.getByRole('button', { name: 'Theme: As the system' }).click()
+  await page.getByRole('button', { name: 'Theme: System' }).click()
   await page.getByRole('menuitem', { name: 'Dark' }).click()
   const scheme = () => page.evaluate(() => document.documentElement.dataset.mantineColorScheme)
   expect(await scheme()).toBe('dark')

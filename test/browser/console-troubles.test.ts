@@ -1,4 +1,4 @@
-/** What the console's lists show while they wait, when they fail, and how one gets around without a mouse. */
+/** Tests loading and error states of the console's lists, and its use by keyboard. */
 import type { Browser, Locator } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -6,7 +6,7 @@ import { launchBrowser } from '../support/browser.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -19,32 +19,35 @@ test.each([
   ['/keys?tab=agent', 'agents.list', "the agents' keys", 'The agents', 'No agent keys'],
   ['/uploads', 'artifacts.list', 'the uploads', 'The uploads', 'No uploads yet'],
   ['/files', 'files.list', 'the files', 'The files', 'No files yet'],
-  ['/usage', 'usage.list', 'the usage', 'The usage', 'No calls on these days'],
+  ['/usage', 'usage.list', 'the usage', 'The usage', 'No calls in this period'],
   ['/admin', 'admin.users', 'the users', 'The users', 'Administrator'],
-  ['/admin?tab=keys', 'admin.keys', 'the keys', 'The keys', 'unbounded'],
+  ['/admin?tab=keys', 'admin.keys', 'the keys', 'The keys', 'No limit'],
   ['/admin?tab=audit', 'admin.audit', 'the audit log', 'The audit log', 'Parent key created'],
-])('%s waits, fails without a server, and tries again', async (path, operation, waited, failed, found) => {
-  const app = await startApp()
-  const { page } = await openConsole(app, browser)
-  const waiting = Promise.withResolvers<void>()
-  await page.route(new RegExp(`/trpc/.*${operation}`), async (route) => {
-    await waiting.promise
-    await route.abort()
-  })
-  await page.goto(`${app.url}/console${path}`)
-  await page.getByRole('status', { name: `Loading ${waited}` }).waitFor()
-  const name = operation.replace('.', '-')
-  await expectView(page, `loading-${name}`)
-  waiting.resolve()
-  await page.getByText(`${failed} could not be loaded`).waitFor()
-  expect(await page.getByText('The server cannot be reached.').isVisible()).toBe(true)
-  await expectView(page, `offline-${name}`)
-  await page.unroute(new RegExp(`/trpc/.*${operation}`))
-  await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByText(found, { exact: true }).filter({ visible: true }).first().waitFor()
-})
+])(
+  '%s shows a loading state, an error without a server, and data after a retry',
+  async (path, operation, waited, failed, found) => {
+    const app = await startApp()
+    const { page } = await openConsole(app, browser)
+    const waiting = Promise.withResolvers<void>()
+    await page.route(new RegExp(`/trpc/.*${operation}`), async (route) => {
+      await waiting.promise
+      await route.abort()
+    })
+    await page.goto(`${app.url}/console${path}`)
+    await page.getByRole('status', { name: `Loading ${waited}` }).waitFor()
+    const name = operation.replace('.', '-')
+    await expectView(page, `loading-${name}`)
+    waiting.resolve()
+    await page.getByText(`${failed} could not be loaded`).waitFor()
+    expect(await page.getByText('The server cannot be reached.').isVisible()).toBe(true)
+    await expectView(page, `offline-${name}`)
+    await page.unroute(new RegExp(`/trpc/.*${operation}`))
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByText(found, { exact: true }).filter({ visible: true }).first().waitFor()
+  },
+)
 
-test('a key is made with the keyboard alone, and Escape goes back to where one was', async () => {
+test('a key is created with the keyboard alone, and Escape returns the focus', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/keys')
   const tab = page.getByRole('tab', { name: 'Parent keys' })
@@ -52,7 +55,7 @@ test('a key is made with the keyboard alone, and Escape goes back to where one w
   await page.keyboard.press('ArrowRight')
   await page.getByText('No agent keys').waitFor()
   await page.keyboard.press('ArrowLeft')
-  const create = page.getByRole('button', { name: 'Create a key' })
+  const create = page.getByRole('button', { name: 'Create key' })
   await create.waitFor()
   await page.keyboard.press('Tab')
   await page.keyboard.press('Tab')
@@ -70,7 +73,7 @@ test('a key is made with the keyboard alone, and Escape goes back to where one w
   await page.getByRole('cell', { name: 'By hand', exact: true }).waitFor()
 })
 
-test('a key that cannot be switched to, and models that cannot be listed, are told of', async () => {
+test('a failed key switch and a failed model list are reported', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page } = await openConsole(app, browser, '/keys')
@@ -84,14 +87,14 @@ test('a key that cannot be switched to, and models that cannot be listed, are to
   await alert.waitFor({ state: 'detached' })
 
   await page.goto(`${app.url}/console/agents/${agent_id}/models`)
-  await page.getByText('The models to choose from could not be loaded').waitFor()
-  expect(await page.getByLabel('Longest answer').isEnabled()).toBe(true)
+  await page.getByText('The list of models could not be loaded').waitFor()
+  expect(await page.getByLabel('Maximum answer length').isEnabled()).toBe(true)
   await page.unroute(/manager\.activeKey|models\.choices/)
   await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByText('The models to choose from could not be loaded').waitFor({ state: 'detached' })
+  await page.getByText('The list of models could not be loaded').waitFor({ state: 'detached' })
 })
 
-test('a file that is dropped is uploaded', async () => {
+test('a dropped file is uploaded', async () => {
   const app = await startApp()
   const { page, complaints } = await openConsole(app, browser, '/uploads')
   await page.getByText('Drop files here').waitFor()
@@ -110,7 +113,7 @@ test('a file that is dropped is uploaded', async () => {
   expect(complaints).toEqual([])
 })
 
-/** What is typed goes there from now on. */
+/** Waits until the element has the keyboard focus. */
 async function untilFocused(locator: Locator): Promise<void> {
   await expect.poll(() => locator.evaluate((one) => one === document.activeElement)).toBe(true)
 }

@@ -1,4 +1,4 @@
-/** Trying an agent out beside its editor, in a real browser: drafts, tools, comparison, fallbacks. */
+/** Tests the playground next to the agent editor in a real browser: drafts, tools, comparison and errors. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -7,7 +7,7 @@ import { launchBrowser } from '../support/browser.ts'
 import { keepPicture, openConsole } from '../support/console-ui.ts'
 import { tool } from '../support/tools.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -18,47 +18,47 @@ afterAll(() => browser?.close())
 
 const withTools = 'name: Guide\ninstructions: Help.\ntools:\n  - weather\n  - book\n'
 
-describe('a trial', () => {
-  test('runs the draft, and shows tools, tokens, times and who answered', async () => {
+describe('the playground', () => {
+  test('runs the draft, and shows tools, tokens, times and the model that answered', async () => {
     const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
     const text = page.getByRole('textbox', { name: 'Name', exact: true })
     await text.fill('Guide of the draft')
-    await page.getByRole('button', { name: 'Add a tool' }).click()
+    await page.getByRole('button', { name: 'Add tool' }).click()
     await page.getByRole('textbox', { name: 'Name' }).nth(1).fill('weather')
     await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:weather {"city":"Oslo"}]]')
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByLabel('Arguments of weather').getByText('Oslo').waitFor()
     await page.getByLabel('Result of weather').getByText('21').waitFor()
-    const facts = page.getByRole('group', { name: 'What it took' })
-    await facts.getByText(/mock\/mock · \d+ \+ \d+ tokens · first token .* · .* in all/).waitFor()
+    const facts = page.getByRole('group', { name: 'Answer details' })
+    await facts.getByText(/mock\/mock · \d+ \+ \d+ tokens · first token .* · .* total/).waitFor()
     await keepPicture(page, 'try-light')
     expect(await listAxeFaults(page)).toEqual([])
     expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.version).toBe(1)
     expect(complaints).toEqual([])
   })
 
-  test('lets one answer for the tools that run at the caller, and goes on', async () => {
+  test('lets the user answer for tools that run at the caller, and continues', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
     await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:book {"day":"Friday"}]]')
     await page.keyboard.press('Enter')
     await page.getByRole('textbox', { name: 'Result of book' }).fill('{"booked":true}')
-    await page.getByRole('button', { name: 'Send the result' }).click()
+    await page.getByRole('button', { name: 'Send result' }).click()
     await page.locator('.playground-text', { hasText: 'booked' }).waitFor()
   })
 
-  test('compares draft and saved version on the same message', async () => {
+  test('compares the draft and the saved version on the same message', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`, {
       width: 1720,
       colorScheme: 'dark',
     })
-    await page.getByRole('button', { name: 'Add a tool' }).click()
-    await page.getByRole('switch', { name: 'Compare with the saved version' }).check({ force: true })
+    await page.getByRole('button', { name: 'Add tool' }).click()
+    await page.getByRole('switch', { name: 'Compare with saved version' }).check({ force: true })
     await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:tool_1 {}]]')
     await page.keyboard.press('Enter')
     await page.getByText('Saved version', { exact: true }).waitFor()
@@ -69,7 +69,7 @@ describe('a trial', () => {
     expect(complaints).toEqual([])
   })
 
-  test('stops when one says so, and tells of a failure', async () => {
+  test('stops on request, and reports a failure', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -83,7 +83,7 @@ describe('a trial', () => {
     await page.getByRole('alert').waitFor()
   })
 
-  test('is a view of its own on a phone', async () => {
+  test('is a separate view on a phone', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, {

@@ -1,4 +1,7 @@
-/** Uploads and files in a real browser: sent in parts across a reload, followed until they are ready, played, and removed. */
+/**
+ * Tests uploads and files in a real browser: sent in parts across a reload, followed until ready, played and
+ * deleted.
+ */
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,10 +16,10 @@ import { ffmpeg, h264, makeVideo } from '../support/conversion.ts'
 import { createMovedClock } from '../support/jobs.ts'
 import { uploadWhole } from '../support/uploads.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
-/** What the console sends in one request. */
+/** The bytes that the console sends in one request. */
 const PART_BYTES = 8 * 1024 * 1024
 
 let browser: Browser
@@ -28,7 +31,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'parley-console-'))
   still = join(folder, 'still.jpg')
   await ffmpeg('-f', 'lavfi', '-i', 'testsrc2=size=640x360', '-frames:v', '1', still)
-  // Larger than one part: noise does not get smaller.
+  // Noise compresses badly, which makes the video larger than one part.
   const noise = 'nullsrc=size=640x360:rate=30:duration=2,geq=random(1)*255:128:128'
   clip = await makeVideo(join(folder, 'launch.mp4'), [...h264, '-qp', '0'], noise)
   expect((await stat(clip)).size).toBeGreaterThan(PART_BYTES * 1.2)
@@ -39,7 +42,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-const sending = (page: Page) => page.getByRole('region', { name: 'Being sent from this browser' })
+const sending = (page: Page) => page.getByRole('region', { name: 'Uploads from this browser' })
 
 describe('an upload', () => {
   test('is paused, survives a reload, becomes ready, and plays', async () => {
@@ -48,7 +51,7 @@ describe('an upload', () => {
     await page.getByText('No uploads yet').waitFor()
     await expectView(page, 'uploads-empty')
     let parts = 0
-    // The second part does not get through.
+    // The second part is held back.
     await page.route('**/upload/*', async (route) => {
       if (route.request().method() === 'PATCH' && ++parts > 1) return
       await route.continue()
@@ -57,7 +60,7 @@ describe('an upload', () => {
     await page.getByLabel('Files to upload').setInputFiles(clip)
     await expect.poll(() => parts, { timeout: 60_000 }).toBe(2)
     await sending(page)
-      .getByText(/^Sending \d+ % of/)
+      .getByText(/^Uploading \d+ % of/)
       .waitFor()
     await page.getByRole('button', { name: 'Pause launch.mp4' }).click()
     await sending(page)
@@ -78,8 +81,10 @@ describe('an upload', () => {
     page.on('request', (request) => {
       if (request.method() === 'PATCH') offsets.push(request.headers()['upload-offset'] ?? '')
     })
-    await page.getByLabel('The file launch.mp4').setInputFiles(clip)
-    await sending(page).getByText(/^Sent/).waitFor({ timeout: 60_000 })
+    await page.getByLabel('Choose launch.mp4').setInputFiles(clip)
+    await sending(page)
+      .getByText(/^Uploaded/)
+      .waitFor({ timeout: 60_000 })
     expect(offsets[0]).toBe(String(PART_BYTES))
     await rowOf(page, 'The launch').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
     await page.getByRole('button', { name: 'Open The launch' }).click()
@@ -89,7 +94,7 @@ describe('an upload', () => {
     expect(complaints).toEqual([])
   })
 
-  test('of a picture or of captions is shown, can be taken along, and is deleted', async () => {
+  test('of a picture or of captions is shown, downloaded and deleted', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/uploads')
     const captions = join(folder, 'speech.vtt')
@@ -119,14 +124,14 @@ describe('an upload', () => {
     expect(complaints).toEqual([])
   })
 
-  test('that somebody else makes appears by itself, and the list has pages', async () => {
+  test('by another client appears by itself, and the list has pages', async () => {
     const clock = createMovedClock()
     const app = await startApp({}, { clock })
     const ids: string[] = []
     for (let count = 1; count <= 27; count++) {
       const metadata = { filename: `clip-${count}.bin`, kind: 'project' }
       ids.push((await uploadWhole(app, Buffer.from('0123456789'), { metadata })).id)
-      // Those of one second stand in any order.
+      // Uploads of the same second have no defined order.
       clock.advance(1)
     }
     const { page } = await openConsole(app, browser, '/uploads')
@@ -145,7 +150,7 @@ describe('an upload', () => {
     await dialog.getByText('Project', { exact: true }).waitFor()
     await dialog.getByRole('link', { name: 'Download' }).waitFor()
     await page.goto(`${app.url}/console/uploads?artifact=00000000-0000-4000-8000-000000000000`)
-    await page.getByText('There is no such upload').waitFor()
+    await page.getByText('Artifact not found').waitFor()
   })
 })
 
@@ -158,7 +163,7 @@ async function createFile(app: TestApp, filename: string, content: string): Prom
   expect(status).toBe(200)
 }
 
-test('files are listed, taken along, and deleted', async () => {
+test('files are listed, downloaded and deleted', async () => {
   const app = await startApp()
   const { page, complaints } = await openConsole(app, browser, '/files')
   await page.getByText('No files yet').waitFor()

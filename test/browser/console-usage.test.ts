@@ -1,4 +1,4 @@
-/** Usage in a real browser: figures, charts and tables of what was called, and the file for spreadsheets. */
+/** Tests usage in a real browser: figures, charts, tables and the CSV file. */
 import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -11,7 +11,7 @@ import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { ask } from '../support/usage.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -22,7 +22,7 @@ afterAll(() => browser?.close())
 
 const today = dayOf(Date.now())
 
-/** Books that a month of use would leave. */
+/** Inserts the usage records of a month. */
 async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void> {
   const parts = ['mock', 'mock-large'].flatMap((model) => agents.map((agent_id) => ({ model, agent_id })))
   const rows = Array.from({ length: 28 }, (_, age) => age)
@@ -60,38 +60,38 @@ async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void
   await app.service.deps.db.insertInto('usage_days').values(rows).execute()
 }
 
-test('what was asked stands in the figures, in both kinds of tables, and in the CSV', async () => {
+test('calls appear in the figures, in both kinds of tables and in the CSV file', async () => {
   const app = await startApp()
   const { agent_id: id, agent_key: key } = await app.createAgent()
   await ask(app, 'one two three')
   await ask(app, 'hi', {}, key)
   await app.stream({ messages: [{ role: 'user', content: 'hi' }] }, key)
   await ask(app, 'hi', { model: 'nobody' })
-  const { body: told } = await app.call('GET', '/v1/usage')
+  const { body: reported } = await app.call('GET', '/v1/usage')
   const { page, complaints } = await openConsole(app, browser, '/usage?range=7')
   const [newest, ...rest] = await readTable(page, 'Usage by day')
   expect(newest?.slice(1, 5)).toEqual([
-    String(told.total.requests),
-    String(told.total.errors),
-    String(told.total.prompt_tokens),
-    String(told.total.completion_tokens),
+    String(reported.total.requests),
+    String(reported.total.errors),
+    String(reported.total.prompt_tokens),
+    String(reported.total.completion_tokens),
   ])
   expect(rest.map((cells) => cells[1])).toEqual(['0', '0', '0', '0', '0', '0'])
-  await page.getByRole('region', { name: 'Requests', exact: true }).getByText('Figures').click()
-  expect(await readTable(page, 'Figures of requests')).toHaveLength(7)
+  await page.getByRole('region', { name: 'Requests', exact: true }).getByText('Show data').click()
+  expect(await readTable(page, 'Data for requests')).toHaveLength(7)
 
-  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Agent').click()
+  await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Agent').click()
   await page.getByRole('table', { name: 'Usage by agent' }).waitFor()
   expect(page.url()).toContain('by=agent')
   const byAgent = await readTable(page, 'Usage by agent')
   expect(byAgent.map((cells) => cells.slice(0, 2))).toEqual(
     expect.arrayContaining([
       ['Greeter', '2'],
-      ['Without an agent', expect.any(String)],
+      ['No agent', expect.any(String)],
     ]),
   )
   const downloading = page.waitForEvent('download')
-  await page.getByRole('button', { name: 'Save as CSV' }).click()
+  await page.getByRole('button', { name: 'Download CSV' }).click()
   const download = await downloading
   expect(download.suggestedFilename()).toBe(`usage-by-agent-${addDays(today, -6)}-${today}.csv`)
   const lines = (await readFile(await download.path(), 'utf8')).trim().split('\r\n')
@@ -101,7 +101,7 @@ test('what was asked stands in the figures, in both kinds of tables, and in the 
   expect(complaints).toEqual([])
 })
 
-test('a month is shown by day, agent, model and key, whatever the theme and the width', async () => {
+test('a month of usage is shown by day, agent, model and key, and saved as CSV', async () => {
   const app = await startApp()
   const one = await app.createAgent()
   const two = await app.createAgent('name: =Support, "north"\ninstructions: Help.\n')
@@ -116,13 +116,13 @@ test('a month is shown by day, agent, model and key, whatever the theme and the 
     ['agent', 'Agent'],
     ['model', 'Model'],
   ] as const) {
-    await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText(label).click()
+    await page.getByRole('radiogroup', { name: 'Group by' }).getByText(label).click()
     await page.getByRole('table', { name: `Usage by ${by}` }).waitFor()
     expect(await readTable(page, `Usage by ${by}`)).toHaveLength(2)
     await expectView(page, `usage-${by}`)
   }
-  await page.getByRole('radiogroup', { name: 'Whose calls' }).getByText('All keys').click()
-  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Key').click()
+  await page.getByRole('radiogroup', { name: 'Keys' }).getByText('All keys').click()
+  await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Key').click()
   await page.getByRole('table', { name: 'Usage by key' }).waitFor()
   expect((await readTable(page, 'Usage by key')).map(([name]) => name)).toEqual(['first'])
   await page.reload()
@@ -130,22 +130,22 @@ test('a month is shown by day, agent, model and key, whatever the theme and the 
   await page.goto(`${app.url}/console/usage?by=agent&from=${addDays(today, -1)}&to=${today}`)
   await page.getByRole('table', { name: 'Usage by agent' }).waitFor()
   const downloading = page.waitForEvent('download')
-  await page.getByRole('button', { name: 'Save as CSV' }).click()
+  await page.getByRole('button', { name: 'Download CSV' }).click()
   const text = await readFile(await (await downloading).path(), 'utf8')
   expect(text).toContain(`"'=Support, ""north"""`)
   expect(complaints).toEqual([])
 })
 
-test('days without calls say so, and a server that fails can be asked again', async () => {
+test('an empty date range is reported, and a failed request can be repeated', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/usage')
-  await page.getByText('No calls on these days').waitFor()
+  await page.getByText('No calls in this period').waitFor()
   await expectView(page, 'usage-empty')
   await page.route('**/trpc/usage.list*', (route) => route.fulfill({ status: 404, body: '{}' }))
-  await page.getByRole('radiogroup', { name: 'Days' }).getByText('7 days').click()
+  await page.getByRole('radiogroup', { name: 'Period' }).getByText('7 days').click()
   await page.getByText('The usage could not be loaded').waitFor()
   await expectView(page, 'usage-failed')
   await page.unroute('**/trpc/usage.list*')
   await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByText('No calls on these days').waitFor()
+  await page.getByText('No calls in this period').waitFor()
 })

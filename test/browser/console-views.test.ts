@@ -1,4 +1,7 @@
-/** Every view of the console in both themes and on a phone: clean to axe, within the window, still while it loads; kept as pictures. */
+/**
+ * Tests every console view in both themes and on a phone: accessible, within the window, and without layout
+ * shifts.
+ */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -8,7 +11,7 @@ import { type Installation, openInstallation } from '../support/console-installa
 import { listViews, openView } from '../support/console-tour.ts'
 import { keepPicture, openConsole, setTheme } from '../support/console-ui.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 })
 
 let browser: Browser
@@ -24,11 +27,11 @@ afterAll(async () => {
 
 interface Moved {
   readonly score: number
-  /** What moved, from where to where. */
+  /** The elements that moved, with their boxes before and after. */
   readonly parts: string
 }
 
-/** Notes from the first paint on what moves without being asked to. */
+/** Records every layout shift from the first paint on. */
 function noteMoves(): void {
   const moved: Moved[] = []
   Object.assign(window, { moved })
@@ -53,14 +56,14 @@ interface LayoutShift extends PerformanceEntry {
   }[]
 }
 
-/** What moved; nothing where nobody could see it: up to 0.1 is called good, and this is a twentieth of it. */
+/** Lists the layout shifts; their total counts from 0.005, a twentieth of the 0.1 that Web Vitals calls good. */
 async function listMoves(page: Page): Promise<string[]> {
   const moves = await page.evaluate(() => (window as unknown as { moved: Moved[] }).moved)
   const total = moves.reduce((sum, { score }) => sum + score, 0)
   return total < 0.005 ? [] : moves.map(({ score, parts }) => `moved ${score.toFixed(4)}: ${parts}`)
 }
 
-/** What is wrong with the view as it stands, in the theme that is set. */
+/** Lists the accessibility and overflow faults of the current view and theme. */
 async function listFaults(page: Page): Promise<string[]> {
   const faults = await listAxeFaults(page)
   const width = await page.evaluate(() => document.documentElement.scrollWidth)
@@ -71,7 +74,7 @@ test.each([
   ['window', ['light', 'dark'], {}],
   ['phone', ['phone'], { width: 390, height: 844 }],
 ] as const)(
-  'every view is in order and does not move while it loads, in a %s',
+  'every view is accessible and does not shift while it loads in a %s',
   async (_kind, looks, options) => {
     const { app } = installation
     const { page, complaints } = await openConsole(app, browser, '/agents', options)
@@ -92,7 +95,7 @@ test.each([
   },
 )
 
-test('a server that cannot be reached is told, and asked again', async () => {
+test('an unreachable server is reported, and the request can be repeated', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page, context } = await openConsole(app, browser)
@@ -101,7 +104,7 @@ test('a server that cannot be reached is told, and asked again', async () => {
   await page.getByRole('alert').getByText('The server cannot be reached.').waitFor()
   await page.unroute('**/trpc/agents.versions*')
   await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByText('Version 1, the first').waitFor()
+  await page.getByText('Version 1 (first)').waitFor()
   await context.setOffline(true)
   await page.getByText('You are offline.').waitFor()
   expect(await listAxeFaults(page)).toEqual([])

@@ -1,4 +1,4 @@
-/** The API reference under `/docs`, in a real browser and under its own content security policy. */
+/** Tests the API reference under `/docs` in a real browser and under its own content security policy. */
 import { createReadStream } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -60,11 +60,11 @@ const document = {
   },
 }
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const server = createServer(answer)
-/** The requests the page made to the API. */
+/** The requests that the page sent to the API. */
 const apiRequests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
 let browser: Browser
 let origin: string
@@ -95,7 +95,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   }
 }
 
-/** Everything the page did that it must not do. */
+/** A page, with its console output, errors, failed responses and foreign requests. */
 interface OpenedPage {
   readonly page: Page
   readonly complaints: string[]
@@ -123,12 +123,12 @@ async function openReference(
   return { page, complaints }
 }
 
-/** Keeps a picture for whoever wants to look at the page; the folder is not committed. */
+/** Saves a screenshot for review; the folder is not committed. */
 async function photograph(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: `screenshots/docs-${name}.png`, fullPage: true })
 }
 
-/** Whether the title is written in a light colour, as it is on a dark page. */
+/** Reports whether the title has a light colour, as on a dark page. */
 async function isDark(page: Page): Promise<boolean> {
   const color = await page
     .locator('h1, h2')
@@ -150,7 +150,7 @@ describe('the API reference', () => {
     expect(complaints).toEqual([])
   })
 
-  test('follows the theme of the system', async () => {
+  test('follows the system theme', async () => {
     const { page, complaints } = await openReference({ colorScheme: 'dark' })
     await expect.poll(() => isDark(page), { timeout: 10_000 }).toBe(true)
     await photograph(page, 'dark')
@@ -170,7 +170,7 @@ describe('the API reference', () => {
     expect(complaints).toEqual([])
   })
 
-  test('sends a call with the key typed into it', async () => {
+  test('sends a call with the entered key', async () => {
     const { page, complaints } = await openReference()
     await page.getByRole('button', { name: 'Authorize' }).click()
     await page.locator('.auth-container input').fill('svc_example')
@@ -189,7 +189,7 @@ describe('the API reference', () => {
 })
 
 describe('the files of the reference', () => {
-  test('forbid inline and foreign code', () => {
+  test('forbid inline and third-party code', () => {
     for (const { headers } of docsPages.values()) {
       expect(headers['Content-Security-Policy']).toContain("default-src 'none'")
       expect(headers['Content-Security-Policy']).not.toMatch(/unsafe|https?:|\*/)

@@ -1,4 +1,4 @@
-/** The page at /demo, and the examples, as a visitor has them. */
+/** Tests the page at /demo and the examples as a visitor sees them. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -6,7 +6,7 @@ import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openWidgetStand, type WidgetStand } from '../support/widget-stand.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const repository = join(import.meta.dirname, '../..')
@@ -34,7 +34,7 @@ const say = async (page: Page, text: string) => {
 }
 
 describe('/demo', () => {
-  test('takes a key from its address, keeps it for the tab and shows the widget', async () => {
+  test('takes a key from its URL, keeps it for the tab and shows the widget', async () => {
     const { page, complaints } = await openPage()
     await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
     await page.locator('parley-chat .launcher').waitFor()
@@ -45,19 +45,19 @@ describe('/demo', () => {
     expect(complaints).toEqual([])
   })
 
-  test('asks for an agent key, and takes no other', async () => {
+  test('asks for an agent key and rejects a parent key', async () => {
     const { page } = await openPage()
     await page.goto(`${stand.app.url}/demo`)
     await page.getByLabel('Agent key').fill(stand.app.key)
     await page.getByRole('button', { name: 'Start' }).click()
-    await page.getByRole('alert').getByText('belongs on servers only').waitFor()
+    await page.getByRole('alert').getByText('Keep parent keys (svc_…) on your server').waitFor()
     expect(await page.locator('parley-chat').count()).toBe(0)
     await page.getByLabel('Agent key').fill(stand.agent.agent_key)
     await page.getByRole('button', { name: 'Start' }).click()
     await page.locator('parley-chat .launcher').waitFor()
   })
 
-  test('follows its form, has tools, and takes what is inserted and shared', async () => {
+  test('follows its form, runs tools, and receives inserted and shared text', async () => {
     const { page, complaints } = await openPage()
     await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
     await page.locator('parley-chat .launcher').click()
@@ -83,11 +83,11 @@ describe('/demo', () => {
   })
 })
 
-/** An example with this server's address in place of the one in its text. */
+/** Reads an example, with the address of this server in place of its placeholder. */
 const read = async (path: string) =>
   (await readFile(join(repository, path), 'utf8')).replaceAll('http://127.0.0.1:3000', stand.app.url)
 
-/** What the examples have in common. */
+/** Runs the steps that both examples support. */
 async function tryExample(html: string): Promise<void> {
   const { page, launcher, complaints } = await stand.open({ html, query: `?key=${stand.agent.agent_key}` })
   onTestFinished(() => page.close())

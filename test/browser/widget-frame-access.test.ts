@@ -1,4 +1,4 @@
-/** The widget's frame for everybody: axe finds nothing in any state, in both themes, and right to left is right to left. */
+/** Tests that the widget frame passes axe in every state and both themes, and supports right-to-left languages. */
 import { createRequire } from 'node:module'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FrameStand, type OpenFrame, type OpenOptions, openFrameStand } from '../support/widget-frame.ts'
@@ -35,7 +35,7 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
     },
   ],
   [
-    'a reply on its way',
+    'a reply in progress',
     {},
     async (opened) => {
       await opened.say('[[delay:500]] one two three four five six seven eight nine ten eleven twelve')
@@ -50,7 +50,7 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
       await opened.frame.locator('.failure').waitFor()
     },
   ],
-  ['a refused key', { key: null }, ({ frame }) => frame.locator('.failure').waitFor()],
+  ['a rejected key', { key: null }, ({ frame }) => frame.locator('.failure').waitFor()],
   [
     'an approval',
     { tools },
@@ -60,7 +60,7 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
     },
   ],
   [
-    'a used tool, opened',
+    'an expanded tool call',
     { tools },
     async (opened) => {
       await opened.say('[[tool:postMessage_look {}]]')
@@ -88,12 +88,12 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
       await opened.frame.getByRole('dialog').waitFor()
     },
   ],
-  ['too long a text', {}, ({ frame }) => frame.locator('textarea').fill('x'.repeat(33_000))],
+  ['text that is too long', {}, ({ frame }) => frame.locator('textarea').fill('x'.repeat(33_000))],
 ]
 
-/** What axe finds, by rule. */
+/** Lists the violations that axe finds, by rule. */
 async function violations(opened: OpenFrame): Promise<string[]> {
-  // The frame's policy lets nobody add a script to it; a debugger may evaluate one.
+  // The frame's policy blocks added scripts, but a debugger may evaluate one.
   const source = (await import('node:fs')).readFileSync(axePath, 'utf8')
   await opened.frame.evaluate(source)
   return opened.frame.evaluate(async () => {
@@ -107,7 +107,7 @@ async function violations(opened: OpenFrame): Promise<string[]> {
   })
 }
 
-describe.each(['light', 'dark'] as const)('axe finds nothing in the %s theme', (theme) => {
+describe.each(['light', 'dark'] as const)('axe finds no violation in the %s theme', (theme) => {
   test.each(states)('%s', async (name, options, act) => {
     const opened = await stand.open({
       ...options,
@@ -127,7 +127,7 @@ describe('right to left', () => {
   test.each([
     ['ar', 'إرسال', 'اكتب رسالة…'],
     ['he', 'שליחה', 'כתיבת הודעה…'],
-  ])('%s mirrors the window and speaks its language', async (language, send, placeholder) => {
+  ])('%s mirrors the window and uses its language', async (language, send, placeholder) => {
     const opened = await stand.open({ options: { language } })
     await opened.frame.getByRole('button', { name: send }).waitFor()
     const { lang, dir } = await opened.frame.evaluate(() => {
@@ -149,7 +149,7 @@ describe('right to left', () => {
   })
 })
 
-test('sentences are announced whole, and the end of the answer too', async () => {
+test('a screen reader is sent whole sentences, and the end of the answer', async () => {
   const opened = await stand.open()
   await opened.frame.evaluate(() => {
     const said: string[] = []
@@ -172,14 +172,14 @@ test('sentences are announced whole, and the end of the answer too', async () =>
   const announced = await opened.frame.evaluate(
     () => (globalThis as unknown as { announced: string[] }).announced,
   )
-  const told = announced.filter((words) => words !== '')
-  expect(told.join(' ')).toBe(
+  const spoken = announced.filter((words) => words !== '')
+  expect(spoken.join(' ')).toBe(
     'You said: The first sentence is here. The second one follows it now. And the third is the last one The answer is complete.',
   )
-  for (const words of told) expect(words).toMatch(/[.]$/)
+  for (const words of spoken) expect(words).toMatch(/[.]$/)
 })
 
-test('at 200 % and on a narrow screen nothing is cut off', async () => {
+test('nothing is cut off at 200 % text size on a narrow screen', async () => {
   const opened = await stand.open({ browser: { viewport: { width: 320, height: 360 } } })
   await opened.say(markdown)
   await opened.settle()

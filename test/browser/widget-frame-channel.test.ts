@@ -1,4 +1,4 @@
-/** The channel between page and frame: what is forged, malformed or said twice changes nothing. Security: 2.11. */
+/** Tests that forged, malformed and repeated messages on the channel between page and frame have no effect. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => stand?.close())
 
-/** A message that has an effect when it is taken, told over the port after all others: by then they have been dropped. */
+/** Posts a message with a visible effect last; once it has arrived, all earlier messages were handled. */
 async function passMarker(opened: OpenFrame): Promise<void> {
   const apiKey = stand.agent.agent_key
   await opened.post({
@@ -30,8 +30,8 @@ async function passMarker(opened: OpenFrame): Promise<void> {
   await opened.frame.getByRole('heading', { name: 'Marker' }).waitFor()
 }
 
-describe('messages on the window', () => {
-  test('of the page itself open no second channel', async () => {
+describe('window messages', () => {
+  test('from the page itself open no second channel', async () => {
     const opened = await stand.open()
     const answers = await opened.page.evaluate((origin) => {
       const here = globalThis as unknown as HostPage
@@ -55,7 +55,7 @@ describe('messages on the window', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('of three other origins reach nothing', async () => {
+  test('from three other origins have no effect', async () => {
     const opened = await stand.open()
     const attackers = await Promise.all([1, 2, 3].map(() => startAttacker(stand.app.url)))
     await opened.page.evaluate(
@@ -79,7 +79,7 @@ describe('messages on the window', () => {
     for (const { close } of attackers) close()
   })
 
-  test('of a page without an origin get no answer', async () => {
+  test('from a page with an opaque origin get no answer', async () => {
     const page = await (await stand.browser.newContext()).newPage()
     await page.goto(stand.hostUrl)
     const heard = await page.evaluate(
@@ -108,8 +108,8 @@ describe('messages on the window', () => {
   })
 })
 
-describe('messages on the port', () => {
-  test('that have another form change nothing', async () => {
+describe('port messages', () => {
+  test('of an invalid form have no effect', async () => {
     const opened = await stand.open()
     await opened.say('before')
     await opened.settle()
@@ -148,7 +148,7 @@ describe('messages on the port', () => {
       round.self = round
       port.postMessage(round)
     }, forged)
-    // The port keeps the order: once this has been taken, all of those have been dropped.
+    // The port keeps the order: once this message has an effect, all earlier ones were dropped.
     await opened.post({ type: 'focus' })
     await opened.frame.locator('textarea:focus').waitFor()
     expect(await html()).toBe(before)
@@ -157,7 +157,7 @@ describe('messages on the port', () => {
   })
 })
 
-/** A page of another origin that tries to speak to every frame around it. */
+/** Starts a page on another origin that posts messages to every frame around it. */
 async function startAttacker(target: string): Promise<{ url: string; close: () => void }> {
   const script = `
     window.heard = []

@@ -1,8 +1,8 @@
-/** A conversation in the widget's frame, in a real browser against the real service. */
+/** Tests a conversation in the widget frame, in a real browser with the real service. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { expectOnly, type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 let stand: FrameStand
@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => stand?.close())
 
 describe('an empty chat', () => {
-  test('shows title, welcome, greeting and starters, and the model sees none of them', async () => {
+  test('shows title, welcome, greeting and starters, and sends none of them to the model', async () => {
     const opened = await stand.open({ options: { welcomeMessage: 'Welcome!' } })
     const { frame } = opened
     await frame.getByRole('heading', { name: 'Helping hand' }).waitFor()
@@ -33,7 +33,7 @@ describe('an empty chat', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('takes title, greeting, placeholder and language of the page, also while it runs', async () => {
+  test('applies title, greeting, placeholder and language from the page, also at run time', async () => {
     const opened = await stand.open({ options: { title: 'Mine', greeting: 'Hi', placeholder: 'Go on' } })
     await opened.frame.getByRole('heading', { name: 'Mine' }).waitFor()
     await opened.say('keep this')
@@ -57,7 +57,7 @@ describe('an empty chat', () => {
 })
 
 describe('a reply', () => {
-  test('is stopped, and what came is kept', async () => {
+  test('keeps the received text when it is stopped', async () => {
     const opened = await stand.open()
     await opened.say('[[delay:80]] one two three four five six seven eight nine ten eleven twelve thirteen')
     await opened.frame.locator('article.reply', { hasText: 'You said: one' }).waitFor()
@@ -70,7 +70,7 @@ describe('a reply', () => {
     await shown(opened.frame, 'You said: next').waitFor()
   })
 
-  test('that failed is tried again, and one that did not is answered anew', async () => {
+  test('is retried after a failure, and replaced on “Answer again”', async () => {
     const opened = await stand.open()
     let failures = 1
     await opened.page.route('**/trpc/chat.stream*', (route) =>
@@ -87,7 +87,7 @@ describe('a reply', () => {
     expect((await opened.replies()).filter((text) => text.includes('You said: hello'))).toHaveLength(1)
   })
 
-  test('goes to the page only when the person says so', async () => {
+  test('reaches the page only when the user shares or inserts it', async () => {
     const opened = await stand.open()
     await opened.say('a secret thought')
     await opened.settle()
@@ -122,7 +122,7 @@ describe('a reply', () => {
       .toContain('You said: look:\n\n```js')
   })
 
-  test('that ends while nobody looks is unread', async () => {
+  test('counts as unread when it ends while the window is closed', async () => {
     const opened = await stand.open()
     await opened.post({ type: 'visibility', isOpen: false })
     await opened.say('hello')
@@ -133,7 +133,7 @@ describe('a reply', () => {
 })
 
 describe('the input', () => {
-  test('sends with Enter, breaks with Shift and Enter, and leaves composed words alone', async () => {
+  test('sends on Enter, breaks the line on Shift+Enter, and ignores Enter during composition', async () => {
     const opened = await stand.open()
     const input = opened.frame.locator('textarea')
     await opened.post({ type: 'focus' })
@@ -149,7 +149,7 @@ describe('the input', () => {
     await opened.frame.locator('article.user', { hasText: 'one\ntwo' }).waitFor()
   })
 
-  test('grows up to six lines and tells how much is left', async () => {
+  test('grows up to six lines and reports text that is too long', async () => {
     const opened = await stand.open()
     const input = opened.frame.locator('textarea')
     const heightOf = async () => (await input.boundingBox())?.height ?? 0
@@ -158,12 +158,12 @@ describe('the input', () => {
     expect(await heightOf()).toBeGreaterThan(low * 3)
     expect(await heightOf()).toBeLessThan(low * 6)
     await input.fill('x'.repeat(32_001))
-    await shown(opened.frame, '32,001 of at most 32,000').waitFor()
+    await shown(opened.frame, '32,001 characters (limit: 32,000)').waitFor()
     await input.press('Enter')
     expect(await opened.frame.locator('article.user').count()).toBe(0)
   })
 
-  test('starts a new conversation, and asks before', async () => {
+  test('starts a new conversation after a confirmation', async () => {
     const opened = await stand.open()
     await opened.say('to be lost')
     await opened.settle()

@@ -1,4 +1,4 @@
-/** The widget's frame with the chat API of another server, which the operator has allowed. Decision: 11 (endpoint). */
+/** Tests the widget frame with the chat API of another server, which the operator has allowed. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openApp, type TestApp } from '../support/app.ts'
 import { type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
@@ -19,7 +19,7 @@ afterAll(async () => {
   await other?.close()
 })
 
-test('a conversation goes there, with the headers and the key of the page', async () => {
+test('a conversation uses the other server, with the headers and the key of the page', async () => {
   const options = {
     endpoint: `${other.url}/v1/chat/completions`,
     providerApiKey: other.key,
@@ -37,15 +37,15 @@ test('a conversation goes there, with the headers and the key of the page', asyn
     'x-request-id': 'from-the-page',
   })
   await opened.say('[[break:4]] one two three four five six')
-  await shown(opened.frame, 'broke off in the middle').waitFor()
+  await shown(opened.frame, 'was lost in the middle').waitFor()
   expect(opened.requests.filter((url) => url.includes('/trpc/'))).toEqual([])
 })
 
-test('a refusal there is told as one', async () => {
+test('a rejected key at the other server is reported', async () => {
   const options = { endpoint: `${other.url}/v1/chat/completions`, providerApiKey: 'sk-wrong' }
   const opened = await stand.open({ key: null, options })
   await opened.say('hello')
-  await opened.frame.getByText('its key was refused').first().waitFor()
+  await opened.frame.getByText('its key was rejected').first().waitFor()
   await expect
     .poll(opened.said)
     .toContainEqual(expect.objectContaining({ type: 'error', code: 'invalid_api_key' }))

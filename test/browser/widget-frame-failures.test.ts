@@ -1,4 +1,4 @@
-/** What the widget's frame tells a person when something goes wrong, and what it tells the page. */
+/** Tests which errors the widget frame reports to the user and to the page. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
 
@@ -10,10 +10,10 @@ beforeAll(async () => {
 })
 afterAll(() => stand?.close())
 
-describe('a chat that cannot be used says why', () => {
+describe('an unusable chat reports the reason', () => {
   test.each([
-    ['without a key', { key: null }, 'gives no agent key', 'missing_api_key'],
-    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key was refused', 'invalid_api_key'],
+    ['without a key', { key: null }, 'does not provide an agent key', 'missing_api_key'],
+    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key was rejected', 'invalid_api_key'],
     [
       'with the key of another agent',
       { options: { agentId: 'agent-other' } },
@@ -21,13 +21,13 @@ describe('a chat that cannot be used says why', () => {
       'agent_mismatch',
     ],
     [
-      'with a foreign endpoint',
+      'with an endpoint that is not allowed',
       { options: { endpoint: 'https://example.com/v1/chat/completions' } },
-      'may not speak to the server',
+      'is not allowed to connect to the server',
       'endpoint_not_allowed',
     ],
     [
-      "with a provider's key",
+      'with a provider key that is not allowed',
       { options: { providerApiKey: 'sk-secret' } },
       'does not allow a provider key',
       'provider_key_not_allowed',
@@ -45,7 +45,7 @@ describe('a chat that cannot be used says why', () => {
 
   test('until the page opens the frame with another key', async () => {
     const opened = await stand.open({ key: null })
-    await shown(opened.frame, 'gives no agent key').waitFor()
+    await shown(opened.frame, 'does not provide an agent key').waitFor()
     const options = { theme: 'light', primaryColor: '#000', debug: false, history: true, isInline: false }
     const reloaded = opened.page.waitForRequest((one) => one.url().includes('/embed/frame?key=agnt_key-'))
     await opened.post({ type: 'configure', options: { ...options, apiKey: stand.agent.agent_key } })
@@ -53,12 +53,12 @@ describe('a chat that cannot be used says why', () => {
   })
 })
 
-describe('a reply that fails', () => {
+describe('a failed reply reports the reason', () => {
   test.each([
-    ['[[error:500]]', 'not available just now', 'chat_failed'],
+    ['[[error:500]]', 'not available right now', 'chat_failed'],
     ['[[error:400]]', 'could not be processed', 'chat_failed'],
     ['[[error:429]]', 'too many messages', 'rate_limited'],
-    ['[[break:4]] one two three four five six', 'broke off in the middle', 'chat_failed'],
+    ['[[break:4]] one two three four five six', 'was lost in the middle', 'chat_failed'],
   ])('%s', async (text, words, code) => {
     const opened = await stand.open()
     await opened.say(text)
@@ -68,7 +68,7 @@ describe('a reply that fails', () => {
     if (text.includes('break')) expect((await opened.replies()).at(-1)).toContain('You said: one')
   })
 
-  test('while the connection is away goes on when it is back', async () => {
+  test('while offline, and is requested again once the connection is back', async () => {
     const opened = await stand.open()
     await shown(opened.frame, 'Hello! I am').waitFor()
     await opened.page.context().setOffline(true)
@@ -81,7 +81,7 @@ describe('a reply that fails', () => {
     expect(await opened.frame.locator('.failure').count()).toBe(0)
   })
 
-  test('for more context than can be sent is not sent at all', async () => {
+  test('before sending when the page context is too large', async () => {
     const opened = await stand.open({
       context: { page: 'x'.repeat(65_000) },
       options: { system: 'y'.repeat(1000) },
@@ -104,7 +104,7 @@ describe('a reply that fails', () => {
   })
 })
 
-test('a limit counts down, and what waits as long as it is told is answered', async () => {
+test('a rate limit counts down before the message can be sent again', async () => {
   const limited = await openFrameStand({ PARLEY_RATE_LIMIT_AGENT: '2' })
   try {
     const opened = await limited.open()

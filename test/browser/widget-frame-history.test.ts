@@ -1,4 +1,4 @@
-/** The conversation that outlives a reload of the page, in the frame's own storage. Decision: 11. */
+/** Tests that a conversation survives a page reload, in the frame's own storage. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type FrameStand,
@@ -18,14 +18,14 @@ afterAll(() => stand?.close())
 
 const stored = ({ frame }: OpenFrame) => frame.evaluate(() => ({ ...localStorage }))
 
-/** The same page again, after it was left. */
+/** Leaves the page and opens it again. */
 async function again(opened: OpenFrame, more: Parameters<FrameStand['open']>[0] = {}): Promise<OpenFrame> {
   await opened.page.goto('about:blank')
   return stand.open({ beside: opened, isSameSite: true, ...more })
 }
 
 describe('a conversation', () => {
-  test('is there again after a reload, without the key, and belongs to its agent', async () => {
+  test('survives a reload, is stored without the key, and belongs to its agent', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say('remember this')
     await shown(opened.frame, 'You said: remember this').waitFor()
@@ -41,20 +41,20 @@ describe('a conversation', () => {
     expect(await elsewhere.frame.locator('article.user').count()).toBe(0)
   })
 
-  test('keeps what came of a reply that the reload broke off', async () => {
+  test('keeps the received part of a reply that a reload interrupted', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say(
       '[[delay:100]] one two three four five six seven eight nine ten eleven twelve thirteen fourteen',
     )
     await opened.frame.locator('article.reply', { hasText: 'You said: one two' }).waitFor()
     const reloaded = await again(opened)
-    await shown(reloaded.frame, 'broke off when the page was reloaded').waitFor()
+    await shown(reloaded.frame, 'was interrupted when the page was reloaded').waitFor()
     await shown(reloaded.frame, 'You said: one two').waitFor()
     await reloaded.frame.getByRole('button', { name: 'Try again' }).click()
     await reloaded.frame.getByText('ten eleven twelve').nth(1).waitFor()
   })
 
-  test('is deleted, and not kept, where the page says so', async () => {
+  test('is deleted and no longer stored when the page disables history', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say('forget this')
     await opened.settle()
@@ -68,7 +68,7 @@ describe('a conversation', () => {
     expect(await stored(last)).toEqual({})
   })
 
-  test('goes on in memory where the browser forbids storage', async () => {
+  test('continues in memory when the browser forbids storage', async () => {
     const opened = await stand.open()
     await opened.say('in memory')
     await shown(opened.frame, 'You said: in memory').waitFor()
@@ -78,7 +78,7 @@ describe('a conversation', () => {
     expect(reloaded.complaints).toEqual([])
   })
 
-  test('goes on in memory where storage is full or holds something else', async () => {
+  test('continues in memory when storage is full or holds other data', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.frame.evaluate(
       (name) => {

@@ -1,4 +1,6 @@
-/** What a hostile model could write: it asks for nothing elsewhere, freezes nothing, breaks out of nothing. Security: 2.11, R19. */
+/**
+ * Tests that hostile model output requests nothing from other servers, freezes nothing and stays inside the reply.
+ */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FrameStand, type OpenFrame, openFrameStand } from '../support/widget-frame.ts'
 
@@ -12,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => stand?.close())
 
-/** Has the model write that text, and shows the reply once it stands there. */
+/** Has the mock model echo the text; returns the reply once it is shown. */
 async function write(text: string) {
   await opened.frame.locator('textarea').fill(text)
   await opened.frame.locator('textarea').press('Enter')
@@ -22,7 +24,7 @@ async function write(text: string) {
   return reply
 }
 
-/** Everything that was asked for, but for the page and its own server. */
+/** Lists the requests to servers other than the page's and Parley's. */
 function requestsElsewhere(): readonly string[] {
   const own = [new URL(stand.hostUrl).origin, stand.app.url]
   return opened.requests.filter((url) => !own.includes(new URL(url).origin))
@@ -40,7 +42,7 @@ describe('a reply', () => {
     expect(requestsElsewhere()).toEqual([])
   })
 
-  test('has no links but those of the web and of mail', async () => {
+  test('contains only web and mail links', async () => {
     const reply = await write(
       [
         '[one](javascript:alert(1))',
@@ -79,7 +81,7 @@ describe('a reply', () => {
     expect(requestsElsewhere()).toEqual([])
   })
 
-  test('cannot turn a link or code around', async () => {
+  test('cannot reverse the text of a link or code', async () => {
     const reply = await write(
       '[\u202emoc.elgoog\u202c](https://evil.example/) and `\u2066rm\u2069` and \u202ebackwards',
     )
@@ -92,7 +94,7 @@ describe('a reply', () => {
   })
 })
 
-/** Longer ones than a person may type; the model is a page between the frame and the server here. */
+/** Longer than the input allows, so the test itself answers in the server's place. */
 const bombs: readonly [string, string][] = [
   ['60 KB of *a_', '*a_'.repeat(20_000)],
   ['quotes, 100,000 deep', '>'.repeat(100_000)],
@@ -111,7 +113,7 @@ const bombs: readonly [string, string][] = [
   ['empty lines', '\n'.repeat(50_000)],
 ]
 
-describe('a text that was made to be slow', () => {
+describe('a reply that is slow to parse does not freeze the frame', () => {
   test.each(bombs)('%s', async (_what, text) => {
     await opened.page.route('**/trpc/chat.stream*', (route) =>
       route.fulfill(answerOf(`before\n\n${text}\n\nafter`)),
@@ -122,7 +124,7 @@ describe('a text that was made to be slow', () => {
       .getByText(/after\s*$/)
       .first()
       .waitFor()
-    // The window answers to a person meanwhile.
+    // The frame must still react to the user.
     await opened.frame.getByRole('button', { name: 'More actions' }).click({ timeout: 10_000 })
     await opened.page.keyboard.press('Escape')
     await opened.page.unroute('**/trpc/chat.stream*')
@@ -131,7 +133,7 @@ describe('a text that was made to be slow', () => {
   })
 })
 
-/** A whole answer as the typed door streams it. Protocol: tRPC JSONL stream. */
+/** Renders a complete answer as a tRPC JSONL stream. */
 function answerOf(content: string): { status: number; contentType: string; body: string } {
   const chunk = { choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }
   const lines = [

@@ -1,4 +1,4 @@
-/** Tools of the page, called by the model through the widget's frame. Decision: 11 (Page tools). */
+/** Tests page tools that the model calls through the widget frame. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type FrameStand,
@@ -31,7 +31,7 @@ const tools = [
 
 const calledIn = ({ page }: OpenFrame) => page.evaluate(() => (globalThis as unknown as HostPage).called)
 
-/** What the model was told of the calls in the request after them. */
+/** Returns the tool results that the model receives in the request after the calls. */
 async function resultsIn(opened: OpenFrame, act: () => Promise<void>): Promise<unknown[]> {
   const second = opened.page.waitForRequest((request) => (request.postData() ?? '').includes('"role":"tool"'))
   await act()
@@ -41,23 +41,23 @@ async function resultsIn(opened: OpenFrame, act: () => Promise<void>): Promise<u
     .map(({ content }: { content: string }) => content)
 }
 
-describe('a call', () => {
-  test('reaches the page with its arguments, and the answer the model', async () => {
+describe('a tool call', () => {
+  test('reaches the page with its arguments, and its answer reaches the model', async () => {
     const opened = await stand.open({ tools })
     await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
     await opened.frame.getByText(/^Used “.Look around.”$/).click()
-    await opened.frame.getByRole('region', { name: 'Sent to it' }).getByText('"garden"').waitFor()
+    await opened.frame.getByRole('region', { name: 'Input' }).getByText('"garden"').waitFor()
     await shown(opened.frame, 'The tool answered:').waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: { where: 'garden' } }])
     expect(opened.complaints).toEqual([])
   })
 
-  test('runs beside another, and both are answered together, failure or not', async () => {
+  test('runs concurrently with another, and both results are sent together, even if one fails', async () => {
     const opened = await stand.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage
       const waiting: (() => void)[] = []
-      // Nobody is answered before both were asked.
+      // Answers only after both calls have arrived.
       here.answerTool = (_name, args) =>
         new Promise((resolve) => {
           const isError = (args as { where?: string }).where === 'b'
@@ -74,7 +74,7 @@ describe('a call', () => {
     await shown(opened.frame, /^“.Look around.” failed$/).waitFor()
   })
 
-  test('of a tool that the page no longer has is an error the model sees', async () => {
+  test('fails for the model when the page has removed the tool', async () => {
     const opened = await stand.open({ tools })
     await opened.page.route('**/trpc/chat.stream*', async (route) => {
       await opened.page.evaluate(() => {
@@ -85,11 +85,11 @@ describe('a call', () => {
       await route.continue()
     })
     const results = await resultsIn(opened, () => opened.say('[[tool:postMessage_look {}]]'))
-    expect(results).toEqual(['Error: There is no tool of this name on this page.'])
+    expect(results).toEqual(['Error: This page has no tool with this name.'])
     expect(await calledIn(opened)).toEqual([])
   })
 
-  test('whose result is too large is an error', async () => {
+  test('fails when its result exceeds 64 KiB', async () => {
     const opened = await stand.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage
@@ -99,7 +99,7 @@ describe('a call', () => {
     expect(results).toEqual(['Error: The result of the tool is larger than 64 KiB.'])
   })
 
-  test('is answered once: what comes later, or from nobody asked, is dropped', async () => {
+  test('is answered once, and later or unexpected answers are ignored', async () => {
     const opened = await stand.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage
@@ -119,7 +119,7 @@ describe('a call', () => {
     expect(await opened.frame.getByText('forged').count()).toBe(0)
   })
 
-  test('that nobody answers ends when the person stops', async () => {
+  test('without an answer ends when the user stops', async () => {
     const opened = await stand.open({ tools })
     await opened.page.evaluate(() => {
       ;(globalThis as unknown as HostPage).answerTool = () => undefined
@@ -137,7 +137,7 @@ describe('a call', () => {
   })
 })
 
-describe('a call that needs approval', () => {
+describe('a tool call that needs approval', () => {
   const danger = '[[tool:postMessage_remove {"where":"<b>*all*</b> \\u202egpj"}]]'
 
   test('shows exactly what will be sent, and waits', async () => {
@@ -155,21 +155,21 @@ describe('a call that needs approval', () => {
     ])
   })
 
-  test('is not made when the person says no, and the model hears of it', async () => {
+  test('is not made when the user declines, and the model receives an error', async () => {
     const opened = await stand.open({ tools })
     const results = await resultsIn(opened, async () => {
       await opened.say('[[tool:postMessage_ask {}]] [[tool:postMessage_look {}]]')
       await opened.frame.getByRole('button', { name: 'Don’t allow' }).click()
     })
     expect(results).toEqual([
-      'Error: The person did not allow this call.',
+      'Error: The visitor did not allow this call.',
       expect.stringContaining('postMessage_look'),
     ])
     await shown(opened.frame, /^“.ask.” was not allowed$/).waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: {} }])
   })
 
-  test('is forgotten when the person stops', async () => {
+  test('is discarded when the user stops', async () => {
     const opened = await stand.open({ tools })
     await opened.say(danger)
     await opened.frame.locator('.approval').waitFor()

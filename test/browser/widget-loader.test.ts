@@ -1,8 +1,8 @@
-/** The script on other people's pages: every way of loading it, what a page can set, do and hear. */
+/** Tests the loader script: every way to load it, and the options, methods and events of its API. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 let stand: WidgetStand
@@ -14,7 +14,7 @@ afterAll(() => stand?.close())
 const config = (options: object = {}) =>
   `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: stand.agent.agent_key, ...options })}</script>`
 
-/** What a page does with its `ParleyChat`. */
+/** Evaluates code in the page. */
 const run = (opened: WidgetPage, code: string): Promise<unknown> => opened.page.evaluate(code)
 
 const open = (options: object = {}, document: { head?: string; body?: string } = {}) =>
@@ -38,7 +38,7 @@ describe('the script', () => {
     await opened.page.close()
   })
 
-  test('works when it is inserted late, and with its digest', async () => {
+  test('works when it is inserted late and with an integrity digest', async () => {
     const opened = await stand.open({ head: config() })
     const { loader } = JSON.parse(
       await (await import('node:fs/promises')).readFile('dist/widget/manifest.json', 'utf8'),
@@ -55,7 +55,7 @@ describe('the script', () => {
     await opened.page.close()
   })
 
-  test('twice on a page is as good as once', async () => {
+  test('creates one widget when it is loaded twice', async () => {
     const opened = await stand.open({ head: config() + stand.script(), body: stand.script('async') })
     await opened.event('ready')
     expect(await opened.page.locator('parley-chat').count()).toBe(1)
@@ -63,7 +63,7 @@ describe('the script', () => {
     await opened.page.close()
   })
 
-  test('takes its options from attributes of its tag, and ParleyChatConfig over them', async () => {
+  test('takes options from its attributes, and ParleyChatConfig overrides them', async () => {
     const attributes = `data-api-key="${stand.agent.agent_key}" data-title="By attribute" data-position="bottom-left" data-auto-open data-width="300"`
     const opened = await stand.open({
       head: '<script>ParleyChatConfig = { width: 320 }</script>',
@@ -76,7 +76,7 @@ describe('the script', () => {
     await opened.page.close()
   })
 
-  test('mounts nothing when it is told not to, until it is told to', async () => {
+  test('mounts nothing with autoMount: false until mount is called', async () => {
     const opened = await open({ autoMount: false })
     await opened.page.waitForLoadState('networkidle')
     expect(await opened.page.locator('parley-chat').count()).toBe(0)
@@ -85,7 +85,7 @@ describe('the script', () => {
     await opened.page.close()
   })
 
-  test('does what was asked for before it came', async () => {
+  test('runs the calls that were queued before it loaded', async () => {
     const head = `<script>
       ParleyChat = { q: [['ready', () => document.body.dataset.ready = 'yes'], ['configure', { title: 'Queued' }], ['open'], ['setContext', { page: 1 }]] }
     </script>`
@@ -99,7 +99,7 @@ describe('the script', () => {
 })
 
 describe('ParleyChat', () => {
-  test('opens, closes and toggles, and tells the callbacks and the document', async () => {
+  test('opens, closes and toggles, and notifies callbacks and document listeners', async () => {
     const head = `<script>
       heard = []
       for (const name of ['onReady', 'onOpen', 'onClose']) ParleyChatConfig[name] = () => heard.push(name)
@@ -118,7 +118,7 @@ describe('ParleyChat', () => {
     await opened.page.close()
   })
 
-  test('changes what is passed at run time, and takes it back', async () => {
+  test('changes options at run time, and resets them', async () => {
     const opened = await open({ autoOpen: true, title: 'First' })
     await opened.event('opened')
     await run(opened, "ParleyChat.configure({ title: 'Second', position: 'bottom-left', defaultUI: false })")
@@ -131,7 +131,7 @@ describe('ParleyChat', () => {
     await opened.page.close()
   })
 
-  test('is gone after destroy, and there again after mount', async () => {
+  test('removes the widget on destroy and restores it on mount', async () => {
     const opened = await open()
     await opened.event('ready')
     await run(opened, 'ParleyChat.destroy(); ParleyChat.destroy()')
@@ -144,7 +144,7 @@ describe('ParleyChat', () => {
     await opened.page.close()
   })
 
-  test('refuses a second widget on the page', async () => {
+  test('rejects a second widget on the page', async () => {
     const opened = await open()
     await opened.event('ready')
     await run(opened, 'ParleyChat.mount({ onError: (error) => { code = error.code } })')
@@ -155,7 +155,7 @@ describe('ParleyChat', () => {
   })
 })
 
-test('options that cannot be used are named, never shown, and left out', async () => {
+test('the loader reports invalid options by name, without their values, and ignores them', async () => {
   const wrong = {
     theme: 'secret-1',
     position: 'secret-2',
@@ -186,7 +186,7 @@ test('options that cannot be used are named, never shown, and left out', async (
   await opened.page.close()
 })
 
-test('debug names events, and holds no key, context or text', async () => {
+test('debug mode logs event names, but no key, context or text', async () => {
   const opened = await open({
     debug: true,
     autoOpen: true,

@@ -1,8 +1,8 @@
-/** Tools of the page, from the model's call to the page and back. */
+/** Tests page tools, from the model's call to the page and back. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 let stand: WidgetStand
@@ -22,7 +22,7 @@ const tool = (name: string, annotations: object = {}) => ({
   },
 })
 
-/** Runs `code` with the configuration `c` before the script comes. */
+/** Opens a page that runs `code`, with the configuration as `c`, before the script loads, and `after` afterwards. */
 async function open(tools: readonly object[], code = '', after = ''): Promise<WidgetPage> {
   const config = { apiKey: stand.agent.agent_key, autoOpen: true, tools }
   const head = `<script>called = []; const c = ParleyChatConfig = ${JSON.stringify(config)}; ${code}</script>`
@@ -41,8 +41,8 @@ const called = ({ page }: WidgetPage) => page.evaluate('called')
 
 const answering = `c.onToolCall = (tool, args, sendResult) => { called.push([tool, args]); sendResult({ tool, done: true }) }`
 
-describe('a call', () => {
-  test('is answered by the callback, and the model goes on from there', async () => {
+describe('a tool call', () => {
+  test('is answered by the callback, and the model continues with the result', async () => {
     const opened = await open([tool('find')], answering)
     await say(opened, '[[tool:postMessage_find {"q":"tea"}]]')
     await opened.frame.locator('article.reply').getByText('"done":true').waitFor()
@@ -57,7 +57,7 @@ describe('a call', () => {
     await opened.frame.getByText('The tool answered: heard find').waitFor()
   })
 
-  test('of a callback that fails is told to the model', async () => {
+  test('reports a failing callback to the model', async () => {
     const opened = await open(
       [tool('find')],
       `c.onToolCall = async () => { throw new Error('the shop is shut') }`,
@@ -67,7 +67,7 @@ describe('a call', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('beside another is answered together with it', async () => {
+  test('is answered together with a second one', async () => {
     const opened = await open([tool('one'), tool('two')], answering)
     await say(opened, '[[tool:postMessage_one {}]] [[tool:postMessage_two {}]]')
     await opened.frame.locator('article.reply').getByText('"tool":"two"').waitFor()
@@ -77,7 +77,7 @@ describe('a call', () => {
     ])
   })
 
-  test('that the agent does not accept never reaches the page', async () => {
+  test('for a tool that the agent blocks never reaches the page', async () => {
     const opened = await open([tool('forbidden'), tool('find')], answering)
     await say(opened, '[[tool:postMessage_forbidden {}]]')
     await opened.frame.locator('article.reply').last().waitFor()
@@ -86,7 +86,7 @@ describe('a call', () => {
     expect(await called(opened)).toEqual([['find', {}]])
   })
 
-  test('of a tool that destroys waits for the person', async () => {
+  test("for a destructive tool waits for the user's approval", async () => {
     const opened = await open([tool('remove', { destructiveHint: true })], answering)
     await say(opened, '[[tool:postMessage_remove {"id":7}]]')
     await opened.frame.locator('article.reply').getByText('"id": 7').waitFor()
@@ -97,7 +97,7 @@ describe('a call', () => {
   })
 })
 
-test('tools that change are the new ones from the next message on', async () => {
+test('tools that are set at run time are used from the next message on', async () => {
   const opened = await open([], answering)
   const tools = JSON.stringify([tool('late')])
   await opened.page.evaluate(`ParleyChat.configure({ tools: ${tools} })`)
@@ -105,18 +105,18 @@ test('tools that change are the new ones from the next message on', async () => 
   await opened.frame.locator('article.reply').getByText('"tool":"late"').waitFor()
 })
 
-describe('tools of WebMCP', () => {
+describe('WebMCP tools', () => {
   const register = (place: string, name: string, options = '{}') =>
     `${place}.modelContext.registerTool({ name: '${name}', description: 'x', inputSchema: { type: 'object' }, execute: (args) => ({ by: '${name}', args }) }, ${options});`
 
-  test.each(['navigator', 'document'])('registered at %s are offered and run', async (place) => {
+  test.each(['navigator', 'document'])('registered on %s are offered and run', async (place) => {
     const opened = await open([], answering, register(place, 'weather'))
     await say(opened, '[[tool:postMessage_weather {"day":1}]]')
     await opened.frame.locator('article.reply').getByText('"by":"weather"').waitFor()
     expect(await called(opened)).toEqual([])
   })
 
-  test('are gone when the page takes them back', async () => {
+  test('disappear when the page unregisters them', async () => {
     const code = `stop = new AbortController(); ${register('document', 'first', 'stop')} ${register('document', 'second')} ${register('document', 'third')}`
     const opened = await open([], answering, code)
     const offered = () =>
@@ -134,7 +134,7 @@ describe('tools of WebMCP', () => {
     expect(await offered()).toEqual([])
   })
 
-  test('that the browser has itself stay its own, and are offered too', async () => {
+  test("are passed on to the browser's own registry, and are offered too", async () => {
     const native = `
       native = { names: [], registerTool({ name }) { if (name === 'bad') throw new Error('bad tool'); this.names.push(name) }, unregisterTool() {} }
       Object.defineProperty(document, 'modelContext', { value: native, configurable: true })`

@@ -1,10 +1,10 @@
-/** The widget within a page: its launcher, its window, strict pages, pages it is not for, and pages that lie. */
+/** Tests the widget in a page: its launcher, its window, strict policies, origin limits and forged messages. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 let stand: WidgetStand
@@ -29,7 +29,7 @@ const focused = ({ page }: WidgetPage) =>
   })
 
 describe('the launcher', () => {
-  test('is a button that says what it does, and whether it has', async () => {
+  test('is a button that states its action and its state', async () => {
     const opened = await open()
     const button = opened.page.getByRole('button', { name: 'Open chat' })
     await button.waitFor()
@@ -40,14 +40,14 @@ describe('the launcher', () => {
     expect(await opened.page.locator('parley-chat iframe').getAttribute('title')).not.toBe('')
   })
 
-  test('speaks the language of the person', async () => {
+  test('uses the language of the visitor', async () => {
     const opened = await open({}, '', { locale: 'de-DE' })
     await opened.launcher.waitFor()
     expect(await opened.launcher.getAttribute('aria-label')).toMatch(/Chat öffnen|Chat/)
     expect(await opened.launcher.getAttribute('aria-label')).not.toBe('Open chat')
   })
 
-  test('has the focus again when Escape closes the window from inside', async () => {
+  test('gets the focus back when Escape closes the window', async () => {
     const opened = await open()
     await opened.launcher.click()
     await opened.frame.getByRole('textbox').press('Escape')
@@ -60,7 +60,7 @@ describe('the launcher', () => {
     await expect.poll(() => opened.launcher.getAttribute('aria-expanded')).toBe('false')
   })
 
-  test('gives way to a button of the page, which gets the focus back', async () => {
+  test('can be replaced by a button of the page, which gets the focus back', async () => {
     const opened = await open(
       { defaultUI: false },
       '<button class="own" onclick="ParleyChat.open()">Help</button>',
@@ -73,7 +73,7 @@ describe('the launcher', () => {
     expect(await focused(opened)).toBe('own')
   })
 
-  test('counts what came while the window was closed', async () => {
+  test('counts messages that arrive while the window is closed', async () => {
     const opened = await open()
     await opened.launcher.click()
     await opened.frame.getByRole('textbox').fill('[[delay:300]] one two three four five')
@@ -97,7 +97,7 @@ describe('the launcher', () => {
     'hsl(200 90% 45%)',
     '#777',
     'oklch(0.6 0.2 150)',
-  ])('can be read on %s', async (primaryColor) => {
+  ])('has sufficient contrast on %s', async (primaryColor) => {
     const opened = await open({ primaryColor })
     await opened.launcher.waitFor()
     const ratio = await opened.launcher.evaluate((button) => {
@@ -121,7 +121,7 @@ describe('the launcher', () => {
 })
 
 describe('the window', () => {
-  test('is the whole screen of a phone, and closes again', async () => {
+  test('fills a phone screen, and can be closed', async () => {
     const opened = await open({}, '', { viewport: { width: 390, height: 780 } })
     await opened.launcher.click()
     await opened.event('opened')
@@ -132,7 +132,7 @@ describe('the window', () => {
     expect(await opened.launcher.isVisible()).toBe(true)
   })
 
-  test('keeps its side on a page that reads from the right', async () => {
+  test('keeps its side on a right-to-left page', async () => {
     const opened = await open(
       { position: 'bottom-right' },
       '<script nonce="n">document.documentElement.dir = "rtl"</script>',
@@ -141,7 +141,7 @@ describe('the window', () => {
     expect((await opened.launcher.boundingBox())?.x).toBe(1000 - 20 - 56)
   })
 
-  test('takes lengths of CSS, and stays within a small screen', async () => {
+  test('accepts CSS lengths, and stays within a small screen', async () => {
     const opened = await open({ width: '30rem', height: '200vh', autoOpen: true })
     await opened.event('opened')
     expect(await opened.page.locator('parley-chat .window').boundingBox()).toEqual({
@@ -159,7 +159,7 @@ describe('the window', () => {
     expect(await opened.launcher.isVisible()).toBe(false)
   })
 
-  test('stands in an element of the page, open and without a launcher', async () => {
+  test('fills an element of the page, open and without a launcher', async () => {
     const style = '<div id="here" style="width: 400px; height: 500px"></div>'
     const opened = await open({ containerId: 'here' }, style)
     await opened.event('opened')
@@ -169,14 +169,14 @@ describe('the window', () => {
     expect(await opened.page.evaluate('ParleyChat.isOpen')).toBe(true)
   })
 
-  test('is nowhere when its element is not there', async () => {
+  test('is not created when its element does not exist', async () => {
     const opened = await open({ containerId: 'gone' })
     expect(await opened.event('error')).toEqual({ code: 'container_not_found', message: 'gone' })
     expect(await opened.page.locator('parley-chat').count()).toBe(0)
   })
 })
 
-test('a page that forbids everything but the script and the frame has all of it', async () => {
+test('the widget works on a page whose policy allows only the script and the frame', async () => {
   const policy = `default-src 'none'; script-src ${stand.app.url} 'nonce-n'; frame-src ${stand.app.url}; require-trusted-types-for 'script'; trusted-types 'none'`
   const headers = { 'Content-Security-Policy': policy }
   const opened = await stand.open({ head: config({ autoOpen: true }), body: stand.script(), headers })
@@ -192,7 +192,7 @@ test('a page that forbids everything but the script and the frame has all of it'
   await opened.page.close()
 })
 
-describe('an agent of other pages', () => {
+describe('an agent limited to certain origins', () => {
   const openLocked = async (origin: string) => {
     const yaml = `name: Locked\ninstructions: x\nembed: { origins: ["${origin}"] }\n`
     const { agent_key } = await stand.app.createAgent(yaml)
@@ -201,11 +201,11 @@ describe('an agent of other pages', () => {
     return opened
   }
 
-  test('is shown where it is meant to be', async () => {
+  test('is shown on an allowed origin', async () => {
     await (await openLocked(stand.origin)).launcher.waitFor()
   })
 
-  test('shows nothing but a hint to the developer, which names the setting', async () => {
+  test('shows only a developer hint that names the setting on any other origin', async () => {
     const opened = await openLocked('https://elsewhere.example')
     expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
     const hint = opened.page.getByRole('alert')
@@ -217,7 +217,7 @@ describe('an agent of other pages', () => {
   })
 })
 
-test('what other windows say changes nothing', async () => {
+test('messages from other windows have no effect', async () => {
   const forgers = await Promise.all([1, 2, 3].map(() => startForger()))
   onTestFinished(() => {
     for (const { close } of forgers) close()
@@ -225,7 +225,7 @@ test('what other windows say changes nothing', async () => {
   const frames = forgers.map(({ url }) => `<iframe src="${url}"></iframe>`).join('')
   const opened = await open({}, frames)
   await opened.event('ready')
-  // With the widget there, each forger says everything once more, and answers when it has.
+  // With the widget present, each forger repeats all its messages and confirms.
   await opened.page.evaluate(
     () =>
       new Promise<void>((resolve) => {
@@ -240,7 +240,7 @@ test('what other windows say changes nothing', async () => {
   expect((await opened.events()).map(([name]) => name)).toEqual(['ready'])
   expect(await opened.launcher.getAttribute('aria-expanded')).toBe('false')
   expect(await opened.page.locator('parley-chat .badge').isVisible()).toBe(false)
-  // Page and frame still hear each other: nobody has made either take another for it.
+  // Page and frame can still talk: no forger has taken the place of either.
   await opened.launcher.click()
   await opened.page.evaluate(() =>
     (globalThis as unknown as { ParleyChat: { configure(options: object): void } }).ParleyChat.configure({
@@ -250,7 +250,7 @@ test('what other windows say changes nothing', async () => {
   await opened.frame.getByRole('heading', { name: 'Still here' }).waitFor()
 })
 
-/** A page of its own origin that says to its parent, and to the widget's frame, whatever either might believe. */
+/** Serves a page on another origin that sends forged messages to its parent and to the widget frame. */
 async function startForger(): Promise<{ url: string; close: () => void }> {
   const forge = () => {
     const protocol = 'parley/1'

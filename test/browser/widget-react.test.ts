@@ -1,4 +1,4 @@
-/** `parley/react`, built into a page as its developers do it. */
+/** Tests `parley/react`, bundled into a page as its developers would. */
 import { join } from 'node:path'
 import { createElement } from 'react'
 import { renderToString } from 'react-dom/server'
@@ -6,7 +6,7 @@ import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const repository = join(import.meta.dirname, '../..')
@@ -33,7 +33,7 @@ async function bundle(): Promise<string> {
       rolldownOptions: {
         input: join(repository, 'test/widget-react/page.tsx'),
         output: { format: 'iife', codeSplitting: false },
-        // It says where the code is meant to run.
+        // Rolldown would warn about the `use client` directive.
         onLog: () => {},
       },
     },
@@ -47,7 +47,7 @@ async function openPage(): Promise<WidgetPage> {
   return opened
 }
 
-/** `code` is the props of the first component; `more` those of others. */
+/** Renders one component with the props in `code`, and others with those in `more`. */
 const show = ({ page }: WidgetPage, code = '{}', { more = '', isStrict = false } = {}) => {
   const base = JSON.stringify({ apiKey: stand.agent.agent_key, widgetUrl: stand.app.url })
   return page.evaluate(`show({ all: [{ ...${base}, ...${code} } ${more}], isStrict: ${isStrict} })`)
@@ -57,7 +57,7 @@ const heard = ({ page }: WidgetPage) => page.evaluate('heard') as Promise<[strin
 const namesHeard = async (opened: WidgetPage) => (await heard(opened)).map(([name]) => name)
 const status = async ({ page }: WidgetPage) => JSON.parse((await page.locator('output').textContent()) ?? '')
 
-test('shows the widget, tells the callbacks, and the hook tells of it elsewhere on the page', async () => {
+test('the component shows the widget, calls the callbacks, and reports its state through the hook', async () => {
   const opened = await openPage()
   await opened.page.evaluate('show({ all: [] })')
   expect(await status(opened)).toEqual({ isReady: false, isOpen: false, hasUnread: false, hasFrame: false })
@@ -74,7 +74,7 @@ test('shows the widget, tells the callbacks, and the hook tells of it elsewhere 
   expect(opened.complaints).toEqual([])
 })
 
-test('follows its props, and goes back to the default of one that is gone', async () => {
+test('the component follows its props, and restores the default of a removed prop', async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true, title: "First", position: "bottom-left", tools: [], headers: {} }')
   await opened.frame.getByRole('heading', { name: 'First' }).waitFor()
@@ -87,9 +87,9 @@ test('follows its props, and goes back to the default of one that is gone', asyn
   expect(await namesHeard(opened)).toEqual(['onReady', 'onOpen'])
 })
 
-test('a context is another one only when it is another object', async () => {
+test('a context is sent again only when it is a different object', async () => {
   const opened = await openPage()
-  // What the model is told of the page comes back in what the mock says of a call's messages.
+  // The request body shows which context the model receives.
   const bodies: string[] = []
   opened.page.on('request', (request) => {
     if (request.url().includes('chat.stream')) bodies.push(request.postData() ?? '')
@@ -113,7 +113,7 @@ test('a context is another one only when it is another object', async () => {
   expect(await ask('four')).toContain('attic')
 })
 
-test('answers tools with the newest callback', async () => {
+test('the component answers tool calls with the latest callback', async () => {
   const opened = await openPage()
   const tools = `[{ type: 'function', function: { name: 'find', parameters: { type: 'object', properties: { q: { type: 'string' } } } } }]`
   await show(opened, `{ autoOpen: true, tools: ${tools}, onToolCall: echo('old') }`)
@@ -124,7 +124,7 @@ test('answers tools with the newest callback', async () => {
   await opened.frame.getByText('"word":"new"').waitFor()
 })
 
-test('is one widget in strict mode, none after it is gone, and one again', async () => {
+test('the component renders one widget in strict mode, none after unmounting, and one again after remounting', async () => {
   const opened = await openPage()
   await show(opened, '{}', { isStrict: true })
   await opened.launcher.waitFor()
@@ -137,7 +137,7 @@ test('is one widget in strict mode, none after it is gone, and one again', async
   expect(opened.complaints).toEqual([])
 })
 
-test('a second one warns, and there is nothing of it', async () => {
+test('a second component warns and renders no widget', async () => {
   const opened = await openPage()
   await show(opened, '{}', { more: ', {}' })
   await opened.launcher.waitFor()
@@ -146,7 +146,7 @@ test('a second one warns, and there is nothing of it', async () => {
   expect(opened.complaints).toEqual([expect.stringContaining('already_mounted')])
 })
 
-test('sendMessage of the hook logs a warning, and sends nothing', async () => {
+test('sendMessage of the hook logs a warning and sends nothing', async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true }')
   await opened.event('opened')
@@ -155,7 +155,7 @@ test('sendMessage of the hook logs a warning, and sends nothing', async () => {
   expect(opened.complaints.join()).not.toContain('private words')
 })
 
-test('renders on a server, where there is no widget', async () => {
+test('the component renders on a server without a widget', async () => {
   const { ParleyChat, useParleyChat } = await import(component)
   const Status = () => {
     const { isReady, isOpen, hasUnread, iframe } = useParleyChat()

@@ -1,4 +1,4 @@
-/** What `parley doctor` finds of tools, Redis and the clock, where they are well and where they are not. */
+/** Tests what `parley doctor` reports about tools, Redis and the clock, when they work and when they fail. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -14,8 +14,8 @@ setInterval(() => {}, 1000)
 export const tools = { find_room: { handler: () => 'Gull' } }
 export const onUploadComplete = () => {}`
 
-/** Runs it with these MCP servers; every check by its name. */
-async function examine(folder: string, mcp: object, env: Record<string, string>) {
+/** Runs doctor with these MCP servers; returns each finding by the name of its check. */
+async function runDoctor(folder: string, mcp: object, env: Record<string, string>) {
   await writeFile(join(folder, 'parley.yaml'), JSON.stringify({ mcp }))
   const all = { PORT: '0', PARLEY_CONFIG: 'parley.yaml', PARLEY_HOOKS: 'hooks.mjs', ...env }
   const { stdout } = await runParley(['doctor', '--json'], { folder, env: all })
@@ -26,38 +26,38 @@ async function examine(folder: string, mcp: object, env: Record<string, string>)
   }
 }
 
-test('what is there is named, and a module that goes on does not keep it from its end', async () => {
+test('doctor reports working components, and exits although the host module keeps a timer', async () => {
   const [folder, redis, http] = [await makeFolder(), await startRedis(), await startMcpHttpServer()]
   await writeFile(join(folder, 'hooks.mjs'), hooks)
   const mcp = { far: { url: http.url }, near: { command: process.execPath, args: [stdioProgram] } }
-  const found = await examine(folder, mcp, { REDIS_URL: redis.url, PARLEY_STORAGE_QUOTA_BYTES: '1' })
+  const found = await runDoctor(folder, mcp, { REDIS_URL: redis.url, PARLEY_STORAGE_QUOTA_BYTES: '1' })
   expect(found).toMatchObject({
     ok: true,
-    'host module': expect.stringMatching(/^ok: .*hooks\.mjs has 1 tools, and handles complete uploads$/),
+    'host module': expect.stringMatching(/^ok: .*hooks\.mjs has 1 tools and onUploadComplete$/),
     'mcp far': expect.stringMatching(/^ok: http:\S+ lists [1-9]\d* tools$/),
     'mcp near': expect.stringMatching(/^ok: .* lists [1-9]\d* tools$/),
     redis: expect.stringMatching(/^ok: Redis \d+\.\S+ at 127\.0\.0\.1:\d+$/),
-    clock: expect.stringMatching(/^ok: 20\S+Z, as Redis at \S+ has it$/),
+    clock: expect.stringMatching(/^ok: 20\S+Z, matches Redis at \S+$/),
   })
   expect(http.process.exitCode).toBeNull()
 })
 
-test('what is not is named with what to do', async () => {
+test('doctor reports each failing component with a remedy', async () => {
   const folder = await makeFolder()
   await writeFile(join(folder, 'hooks.mjs'), 'export const tools = 7')
-  const away = `127.0.0.1:${await findFreePort()}`
-  const mcp = { far: { url: `http://${away}/mcp` }, near: { command: './nowhere' } }
-  const env = { REDIS_URL: `redis://:hidden@${away}/0`, PARLEY_STORAGE_QUOTA_BYTES: '0' }
-  const found = await examine(folder, mcp, env)
+  const unreachable = `127.0.0.1:${await findFreePort()}`
+  const mcp = { far: { url: `http://${unreachable}/mcp` }, near: { command: './nowhere' } }
+  const env = { REDIS_URL: `redis://:hidden@${unreachable}/0`, PARLEY_STORAGE_QUOTA_BYTES: '0' }
+  const found = await runDoctor(folder, mcp, env)
   expect(found).toMatchObject({
     ok: false,
     'host module': expect.stringMatching(/^fail: PARLEY_HOOKS \(.*\): tools must be/),
     'mcp far': expect.stringMatching(
-      /^warn: http:\S+ cannot be used .*correct mcp\.far in the file of PARLEY_CONFIG$/,
+      /^warn: http:\S+ is not usable .*correct mcp\.far in the PARLEY_CONFIG file$/,
     ),
-    'mcp near': expect.stringMatching(/^warn: \.\/nowhere cannot be used .*ENOENT/),
-    redis: expect.stringMatching(/^warn: Redis at 127\.0\.0\.1:\d+ cannot be used .*correct REDIS_URL/),
-    'free space': expect.stringMatching(/^warn: .*(each key may keep without bound|make room)/),
+    'mcp near': expect.stringMatching(/^warn: \.\/nowhere is not usable .*ENOENT/),
+    redis: expect.stringMatching(/^warn: Redis at 127\.0\.0\.1:\d+ is not usable .*correct REDIS_URL/),
+    'free space': expect.stringMatching(/^warn: .*(each parent key may store unlimited data|free up space)/),
   })
   expect(JSON.stringify(found)).not.toContain('hidden')
 })

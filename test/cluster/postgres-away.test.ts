@@ -1,4 +1,4 @@
-/** PostgreSQL going away and coming back: what is served meanwhile, what is refused and how, and what is left of it afterwards. */
+/** Tests requests, streams and uploads while PostgreSQL is unavailable and after it returns. */
 
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
@@ -36,7 +36,7 @@ const untilServed = (app: TestApp) =>
 
 const chat = { model: 'mock', messages: [{ role: 'user', content: '[[tokens:60]][[delay:50]]' }] }
 
-/** A chat, streamed over three seconds. */
+/** Opens a chat stream that lasts three seconds. */
 async function openStream(app: TestApp): Promise<ReadableStreamDefaultReader<string>> {
   const response = await fetch(`${app.url}/v1/chat/completions`, {
     method: 'POST',
@@ -49,8 +49,8 @@ async function openStream(app: TestApp): Promise<ReadableStreamDefaultReader<str
     .getReader()
 }
 
-describe('while the database is away', () => {
-  test('every door says so in its own shape, and what needs no rows is served', async () => {
+describe('while the database is unavailable', () => {
+  test('every API returns 503 in its own format, and routes without rows still work', async () => {
     const app = await startOnServer()
     const { agent_key: key } = await app.createAgent()
     const upload = await beginUpload(app)
@@ -66,7 +66,7 @@ describe('while the database is away', () => {
     ]
     for (const { status, headers, body } of inOneShape) {
       expect([status, headers.get('retry-after')]).toEqual([503, '1'])
-      expect(JSON.stringify(body)).toContain('The data store is busy or away; try again.')
+      expect(JSON.stringify(body)).toContain('The data store is busy or unavailable; try again.')
     }
     const asked = await app.call('POST', '/v1/chat/completions', { key, body: chat })
     expect([asked.status, asked.headers.get('retry-after'), asked.body.error.code]).toEqual([
@@ -89,13 +89,13 @@ describe('while the database is away', () => {
 
     await server.start()
     await untilServed(app)
-    // What replicas tell each other is heard again a moment after rows are.
+    // The bus between replicas reconnects shortly after queries work again.
     await expect.poll(() => readReady(app)).toEqual([200, 'ready', 'up'])
     expect((await headUpload(app, upload)).status).toBe(200)
   })
 
   test.each(['stop', 'kill'] as const)(
-    'after a %s, a stream goes on to its end, and is in the books afterwards',
+    'after a %s a stream runs to its end, and its usage is recorded later',
     async (how) => {
       const app = await startOnServer()
       const reader = await openStream(app)
@@ -113,7 +113,7 @@ describe('while the database is away', () => {
     },
   )
 
-  test('an upload stops at what is written down, and goes on from there', async () => {
+  test('an upload stops, and later resumes from the recorded offset', async () => {
     const app = await startOnServer()
     const bytes = randomBytes(300_000)
     const upload = await beginUpload(app, { size: bytes.length })
@@ -135,7 +135,7 @@ describe('while the database is away', () => {
     await untilServed(app)
     const offset = await readOffset(app, upload)
     expect(offset).toBe(100_000)
-    // The lease is given up as soon as that can be written.
+    // The lease is released as soon as the database accepts writes.
     const rest = () => patchUpload(app, upload, offset, bytes.subarray(offset))
     await expect.poll(async () => (await rest()).status).toBe(204)
     await untilState(app, upload.id, 'ready')
@@ -143,7 +143,7 @@ describe('while the database is away', () => {
   })
 })
 
-test('a server that hangs is away too, until it goes on', async () => {
+test('a hanging database counts as unavailable until it continues', async () => {
   const app = await startOnServer()
   await untilServed(app)
   await server.signal('SIGSTOP')
@@ -153,7 +153,7 @@ test('a server that hangs is away too, until it goes on', async () => {
   await untilServed(app)
 })
 
-test('who finds every connection in use is refused while the others wait', async () => {
+test('a query that finds no free connection fails with 503 while the others wait', async () => {
   const app = await startApp({ DATABASE_URL: await createTestDatabase() })
   await untilServed(app)
   const other = new pg.Client({ connectionString: app.service.deps.config.databaseUrl })

@@ -1,4 +1,4 @@
-/** The commands on a PostgreSQL database, beside a server and without one, as processes of their own. */
+/** Tests the commands on a PostgreSQL database in separate processes, with and without a running server. */
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -7,27 +7,27 @@ import { callServer, makeFolder, runParley, startServer } from '../support/proce
 
 vi.setConfig({ testTimeout: 120_000 })
 
-/** A folder to run commands in, and their settings. */
-async function makeStand(kind?: 'empty') {
+/** Creates a folder and settings for commands. */
+async function prepareCommands(kind?: 'empty') {
   const folder = await makeFolder()
   const env = { PORT: '0', DATABASE_URL: await createTestDatabase(kind) }
   async function parley(...words: string[]) {
     const { code, stdout, stderr } = await runParley(words, { folder, env })
-    if (code !== 0) throw new Error(`parley ${words.join(' ')} ended with ${code}: ${stdout}${stderr}`)
+    if (code !== 0) throw new Error(`parley ${words.join(' ')} exited with code ${code}: ${stdout}${stderr}`)
     return stdout
   }
-  async function examine(more: Record<string, string> = {}) {
+  async function runDoctor(more: Record<string, string> = {}) {
     const { stdout } = await runParley(['doctor', '--json'], { folder, env: { ...env, ...more } })
     const { checks } = JSON.parse(stdout) as { checks: { check: string; state: string; message: string }[] }
     return Object.fromEntries(checks.map(({ check, state, message }) => [check, `${state}: ${message}`]))
   }
-  return { folder, env, parley, examine }
+  return { folder, env, parley, runDoctor }
 }
 
-test('before the first server, migrate makes the tables and keys create the first key', async () => {
-  const { env, folder, parley } = await makeStand('empty')
+test('before the first server start, migrate creates the tables and keys create the first key', async () => {
+  const { env, folder, parley } = await prepareCommands('empty')
   expect((await runParley(['keys', 'list'], { folder, env })).stderr).toContain(
-    'it lacks 0001_create_keys_and_agents',
+    'missing migrations: 0001_create_keys_and_agents',
   )
   expect(await parley('migrate')).toBe('the database in DATABASE_URL is up to date\n')
   const key = (await parley('keys', 'create', '--name', 'ci')).trim()
@@ -37,8 +37,8 @@ test('before the first server, migrate makes the tables and keys create the firs
   expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-test('beside two servers every command works, and both see what it did', async () => {
-  const { env, folder, parley } = await makeStand()
+test('next to two servers every command works, and both servers see its effect', async () => {
+  const { env, folder, parley } = await prepareCommands()
   const [one, other] = [await startServer({ folder, env }), await startServer({ folder, env })]
   expect([one.key, other.key].filter((key) => key !== undefined)).toHaveLength(1)
   await writeFile(join(folder, 'guide.yaml'), 'name: Guide\ninstructions: Guide people.\n')
@@ -58,39 +58,39 @@ test('beside two servers every command works, and both see what it did', async (
 })
 
 describe('doctor', () => {
-  test('looks at the database and at no lock', async () => {
-    const { env, folder, examine } = await makeStand('empty')
+  test('checks the database, and no lock file', async () => {
+    const { env, folder, runDoctor } = await prepareCommands('empty')
     const name = new URL(env.DATABASE_URL).pathname.slice(1)
-    expect((await examine()).database).toMatch(
+    expect((await runDoctor()).database).toMatch(
       new RegExp(
-        `^warn: PostgreSQL \\d+\\.\\d+, ${name} at 127\\.0\\.0\\.1:\\d+; the next start brings it up to date`,
+        `^warn: PostgreSQL \\d+\\.\\d+, ${name} at 127\\.0\\.0\\.1:\\d+; the next start runs these migrations:`,
       ),
     )
     expect(await query(env.DATABASE_URL, `select 1 from pg_tables where schemaname = 'public'`)).toEqual([])
     await (await startServer({ folder, env })).stop()
-    const found = await examine()
+    const found = await runDoctor()
     expect(found.database).toMatch(/^ok: PostgreSQL \d+\.\d+, .*, up to date$/)
-    expect(found.secret).toMatch(/^ok: .*secret fits the stored agent keys$/)
+    expect(found.secret).toMatch(/^ok: .*secret decrypts the stored agent keys$/)
     expect(found).not.toHaveProperty('server')
   })
 
-  test('names what is wrong, and never the password', async () => {
-    const { env, folder, examine } = await makeStand()
+  test('reports what is wrong without the password', async () => {
+    const { env, folder, runDoctor } = await prepareCommands()
     await (await startServer({ folder, env })).stop()
-    expect((await examine({ PARLEY_SECRET: 'x'.repeat(32) })).secret).toContain(
-      'fail: The servers of this database',
+    expect((await runDoctor({ PARLEY_SECRET: 'x'.repeat(32) })).secret).toContain(
+      'fail: Other servers of this database',
     )
-    const away = await examine({ DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' })
-    expect(away.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 cannot be reached/)
-    expect(JSON.stringify(away)).not.toContain('hidden')
+    const unreachable = await runDoctor({ DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' })
+    expect(unreachable.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 is unreachable/)
+    expect(JSON.stringify(unreachable)).not.toContain('hidden')
   })
 })
 
-test('a server whose database is not there says so, and ends', async () => {
+test('a server without a reachable database exits with one sentence', async () => {
   const folder = await makeFolder()
   const env = { DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' }
   const { code, stdout, stderr } = await runParley(['serve'], { folder, env })
   expect([code, stdout]).toEqual([1, ''])
-  expect(stderr).toMatch(/^parley: The database parley at 127\.0\.0\.1:1 cannot be reached .*\n$/)
+  expect(stderr).toMatch(/^parley: The database parley at 127\.0\.0\.1:1 is unreachable .*\n$/)
   expect(stderr).not.toContain('hidden')
 })

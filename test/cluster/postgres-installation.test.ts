@@ -1,4 +1,6 @@
-/** That a PostgreSQL database and a data directory belong together, however many servers start on them at once. */
+/**
+ * Tests that a PostgreSQL database and a data directory belong together, even when servers start at the same time.
+ */
 import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,9 +14,9 @@ import { makeFolder, runParley, startServer } from '../support/process.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-const PARLEY_SECRET = 'one secret of many bytes, so many of them'
+const PARLEY_SECRET = 'the secret that all servers share'
 
-/** A database and a data directory that a server has used, with one file. */
+/** Creates a database and a data directory that a server has used, with one file. */
 async function makeInstallation() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -30,7 +32,7 @@ const idIn = async (databaseUrl: string) => (await query(databaseUrl, 'select id
 const markIn = async (dataDir: string) =>
   (await readFile(join(dataDir, 'files', 'installation'), 'utf8')).trim()
 
-test('the database of another installation is refused, and every file stays', async () => {
+test('the database of another installation is rejected, and every file stays', async () => {
   const [one, other] = [await makeInstallation(), await makeInstallation()]
   const env = { ...one.env, DATABASE_URL: other.env.DATABASE_URL }
   const before = await listAll(one.dataDir)
@@ -46,34 +48,34 @@ test('the database of another installation is refused, and every file stays', as
   await startApp(one.env)
 })
 
-test('a new database beside a used directory is refused, and gets no id', async () => {
+test('a new database next to a used directory is rejected and gets no id', async () => {
   const { dataDir, env } = await makeInstallation()
   const before = await listAll(dataDir)
   const DATABASE_URL = await createTestDatabase()
-  expect(await refusal(startApp({ ...env, DATABASE_URL }))).toContain('has no id yet, because it is new')
+  expect(await refusal(startApp({ ...env, DATABASE_URL }))).toContain('is new and has no id yet')
   expect(await idIn(DATABASE_URL)).toBeUndefined()
   expect(await listAll(dataDir)).toEqual(before)
 })
 
-test('a used database beside files without a mark is refused when it names none of them', async () => {
+test('a used database next to unmarked files is rejected when none of its rows names them', async () => {
   const { dataDir, env } = await makeInstallation()
   for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
   const other = await makeInstallation()
   expect(await refusal(startApp({ ...env, DATABASE_URL: other.env.DATABASE_URL }))).toContain(
-    'names none of them',
+    'refers to none of them',
   )
   await startApp(env)
   expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
 })
 
-test('a used database takes an empty directory', async () => {
+test('a used database accepts an empty directory', async () => {
   const { env } = await makeInstallation()
   const dataDir = join(await makeFolder(), 'data')
   await startApp({ ...env, PARLEY_DATA_DIR: dataDir })
   expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
 })
 
-test('store adopt makes the files those of the database', async () => {
+test('store adopt assigns the files to the database', async () => {
   const [one, other] = [await makeInstallation(), await makeInstallation()]
   const env = { ...one.env, DATABASE_URL: other.env.DATABASE_URL }
   const adopted = await runCommandHere(['store', 'adopt', '--json'], { folder: one.folder, env })
@@ -86,7 +88,7 @@ test('store adopt makes the files those of the database', async () => {
   expect(await refusal(startApp(one.env))).toContain('belongs to another installation')
 })
 
-test('servers that start at the same time on one new database and directory agree', async () => {
+test('servers that start at the same time on a new database and directory agree on the id', async () => {
   const folder = await makeFolder()
   const env = { DATABASE_URL: await createTestDatabase('empty'), PARLEY_SECRET }
   const servers = await Promise.all([1, 2, 3].map(() => startServer({ folder, env })))
@@ -94,7 +96,7 @@ test('servers that start at the same time on one new database and directory agre
   for (const server of servers) expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-test('of two new databases that start on one directory at the same time one wins', async () => {
+test('one of two new databases that start on one directory at the same time wins', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const urls = [await createTestDatabase(), await createTestDatabase()]
   const starts = await Promise.allSettled(
@@ -106,12 +108,12 @@ test('of two new databases that start on one directory at the same time one wins
   expect(await markIn(dataDir)).toBe(await idIn(urls[started.indexOf(true)] as string))
 })
 
-test('files that nobody knows beside a database without tables stay', async () => {
+test('unknown files next to a database without tables stay', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const blob = randomUUID()
   await mkdir(join(dataDir, 'files'), { recursive: true })
   await writeFile(join(dataDir, 'files', blob), 'whose?')
   const env = { DATABASE_URL: await createTestDatabase(), PARLEY_DATA_DIR: dataDir, PARLEY_SECRET }
-  expect(await refusal(startApp(env))).toContain('names none of them')
+  expect(await refusal(startApp(env))).toContain('refers to none of them')
   expect(await listAll(dataDir)).toEqual(['files', `files/${blob}`])
 })

@@ -1,4 +1,4 @@
-/** Opening a PostgreSQL database: what a server makes of it, what it refuses, and what is said then. */
+/** Tests how a server opens a PostgreSQL database, what it rejects, and with which message. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Migration, sql } from 'kysely'
@@ -27,7 +27,7 @@ async function opened(databaseUrl: string, dataDir = ':memory:') {
 const refused = (databaseUrl: string, dataDir = ':memory:') =>
   refusal(openDatabase({ dataDir, databaseUrl, role: 'server' }))
 
-/** The same database for somebody else, or another one of the server. */
+/** Returns the URL with another user, password, database or port. */
 function changed(
   databaseUrl: string,
   parts: Partial<Pick<URL, 'username' | 'password' | 'pathname' | 'port'>>,
@@ -36,7 +36,7 @@ function changed(
 }
 
 describe('a connection', () => {
-  test('has the bounds of security 2.12, what the URL asks for, and durable commits', async () => {
+  test('has timeouts, the options of the URL, and durable commits', async () => {
     const { db } = await opened(`${await createTestDatabase()}?options=-c%20search_path%3Dpublic%2Cextra`)
     const names = [
       'statement_timeout',
@@ -53,7 +53,7 @@ describe('a connection', () => {
     expect(settings).toEqual(['10s', '5s', '15s', 'on', 'public,extra', 'parley'])
   })
 
-  test('brings counts, times and sums as numbers, and sorts text by its bytes', async () => {
+  test('returns counts, times and sums as numbers, and sorts text by its bytes', async () => {
     const { db } = await opened(await createTestDatabase())
     for (const id of ['a', 'B', 'Z', 'ä']) {
       await db
@@ -81,27 +81,27 @@ describe('migrations', () => {
     expect(names).toEqual(Object.keys(migrations))
   })
 
-  test('that are pending keep a command away', async () => {
+  test('block a command while they are pending', async () => {
     const databaseUrl = await createTestDatabase('empty')
     expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' }))).toContain(
-      'it lacks 0001_create_keys_and_agents',
+      'missing migrations: 0001_create_keys_and_agents',
     )
     expect(await query(databaseUrl, `select tablename from pg_tables where schemaname = 'public'`)).toEqual(
       [],
     )
   })
 
-  test('that this version does not know keep server and command away', async () => {
+  test('of a newer version block servers and commands', async () => {
     const databaseUrl = await createTestDatabase()
     await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
       expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role }))).toContain(
-        'written by another version of Parley (its migration 9999_from_the_future is not known here)',
+        'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
   })
 
-  test('that fail leave the database as it was, those before them included', async () => {
+  test('leave the database unchanged when one of them fails', async () => {
     const url = await createTestDatabase('empty')
     const db = toPostgresKysely(createMigrationPool(url, quiet))
     onTestFinished(() => db.destroy())
@@ -114,38 +114,38 @@ describe('migrations', () => {
   })
 })
 
-describe('a database that cannot be used', () => {
+describe('an unusable database', () => {
   test.each<[what: string, parts: Parameters<typeof changed>[1], words: string]>([
-    ['that is not there', { pathname: '/nowhere' }, 'has no database nowhere'],
-    ['of nobody', { username: 'stranger' }, 'does not let stranger use the database'],
-    ['behind a port nobody listens on', { port: '1' }, '127.0.0.1:1 cannot be reached (connect ECONNREFUSED'],
-  ])('%s is named, and the password is not', async (_what, parts, words) => {
+    ['that does not exist', { pathname: '/nowhere' }, 'has no database nowhere'],
+    ['that the user may not use', { username: 'stranger' }, 'denies stranger access to the database'],
+    ['behind a closed port', { port: '1' }, '127.0.0.1:1 is unreachable (connect ECONNREFUSED'],
+  ])('%s is named without its password', async (_what, parts, words) => {
     const message = await refused(changed(await createTestDatabase(), { password: 'hidden', ...parts }))
     expect(message).toContain(words)
     expect(message).not.toContain('hidden')
   })
 
-  test('with a certificate that cannot be read is refused', async () => {
+  test('with an unreadable certificate file is rejected', async () => {
     expect(
       await refused(`${await createTestDatabase()}?sslmode=require&sslrootcert=/nowhere/ca.pem`),
-    ).toMatch(/^DATABASE_URL cannot be used \(ENOENT/)
+    ).toMatch(/^DATABASE_URL is not usable \(ENOENT/)
   })
 
-  test('that does not speak TLS is not used without it', async () => {
+  test('without TLS is rejected when the URL requires TLS', async () => {
     expect(await refused(`${await createTestDatabase()}?sslmode=require`)).toContain('does not support SSL')
   })
 
-  test('in another encoding is refused with how to make a good one', async () => {
+  test('in another encoding is rejected with instructions', async () => {
     const url = await createTestDatabase('empty')
     const name = `${new URL(url).pathname.slice(1)}_ascii`
     await query(url, `create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`)
     onTestFinished(async () => void (await query(url, `drop database ${name}`)))
-    expect(await refused(changed(url, { pathname: `/${name}` }))).toContain('keeps text as SQL_ASCII')
+    expect(await refused(changed(url, { pathname: `/${name}` }))).toContain('uses the encoding SQL_ASCII')
   })
 })
 
 describe('the data directory', () => {
-  test('is made, and holds no database and no lock', async () => {
+  test('is created without a database file and a lock file', async () => {
     const dataDir = join(await makeFolder(), 'data')
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, DATABASE_URL: await createTestDatabase() })
     await app.createAgent()
@@ -155,38 +155,38 @@ describe('the data directory', () => {
     expect(entries.filter((entry) => /^(parley\.db|\.lock)/.test(entry))).toEqual([])
   })
 
-  test('that is in use is not taken for a new database', async () => {
+  test('that is in use is rejected for a new database', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
     expect(await refused(await createTestDatabase('empty'), dataDir)).toContain(
-      'holds files (such as parley.db) that belong to another one',
+      'contains files (such as parley.db) that belong to another database',
     )
   })
 })
 
 describe('the secret', () => {
-  const [SECRET, OTHER] = ['one secret of many bytes, so many', 'another secret of many bytes, too'] as const
+  const [SECRET, OTHER] = ['one secret of at least 32 bytes', 'another secret of at least 32 bytes'] as const
 
-  test('is the same for all servers of a database, from the first one on', async () => {
+  test('is the same for all servers of a database, starting with the first', async () => {
     const env = { DATABASE_URL: await createTestDatabase(), PARLEY_SECRET: SECRET }
     const { key } = await startApp(env)
     await startApp({ ...env, PARLEY_PARENT_KEY: key })
     expect(await refusal(startApp({ ...env, PARLEY_SECRET: OTHER }))).toContain(
-      'set PARLEY_SECRET to the same text for all of them',
+      'Set PARLEY_SECRET to the same value on all servers',
     )
   })
 
-  test('changes with a server that names the former one, and then that one is refused', async () => {
+  test('can be replaced with PARLEY_SECRET_PREVIOUS, and the former one is rejected afterwards', async () => {
     const env = { DATABASE_URL: await createTestDatabase() }
     const { key } = await startApp({ ...env, PARLEY_SECRET: SECRET })
     const next = { ...env, PARLEY_SECRET: OTHER, PARLEY_SECRET_PREVIOUS: SECRET, PARLEY_PARENT_KEY: key }
     await startApp(next)
-    expect(await refusal(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain('use another secret')
+    expect(await refusal(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain('use a different secret')
   })
 })
 
-test('the first parent key is one for servers that start at the same time', async () => {
+test('servers that start at the same time create one first parent key', async () => {
   const { config } = await parseConfig({
     DATABASE_URL: await createTestDatabase(),
     PARLEY_DATA_DIR: ':memory:',

@@ -1,4 +1,4 @@
-/** Two servers on one PostgreSQL database do the same at the same time: what must happen once happens once. */
+/** Tests that operations that two servers run at the same time on one PostgreSQL database take effect once. */
 import { describe, expect, test, vi } from 'vitest'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { rotateParentKey } from '../../src/identity/keys.ts'
@@ -12,16 +12,16 @@ import { beginUpload, patchUpload, postUpload } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-const PARLEY_SECRET = 'the same secret for both of them'
+const PARLEY_SECRET = 'the secret that both servers share'
 
-/** Two servers on one database, with one parent key. */
+/** Starts two servers on one database, with one parent key. */
 async function startTwo(env: Record<string, string> = {}): Promise<[one: TestApp, other: TestApp]> {
   const shared = { ...env, PARLEY_SECRET, DATABASE_URL: await createTestDatabase() }
   const one = await startApp(shared)
   return [one, await startApp({ ...shared, PARLEY_PARENT_KEY: one.key })]
 }
 
-/** Does it so many times, on one server and the other by turns, all at once. */
+/** Runs `act` concurrently `times` times, alternating between the servers. */
 function byTurns<T>(
   apps: readonly TestApp[],
   times: number,
@@ -34,8 +34,8 @@ function byTurns<T>(
 const count = (statuses: readonly number[], wanted: number) =>
   statuses.filter((status) => status === wanted).length
 
-describe('agents', () => {
-  test('replaced side by side get every version number once', async () => {
+describe('concurrent agent requests', () => {
+  test('that replace an agent assign each version number once', async () => {
     const apps = await startTwo()
     const { agent_id: id } = await apps[0].createAgent()
     const answers = await byTurns(apps, 12, (app, index) =>
@@ -51,7 +51,7 @@ describe('agents', () => {
     )
   })
 
-  test('of one version only one replacement succeeds where the version is a condition', async () => {
+  test('that replace one version with If-Match succeed once', async () => {
     const apps = await startTwo()
     const { agent_id: id } = await apps[0].createAgent()
     const answers = await byTurns(apps, 8, (app) =>
@@ -64,7 +64,7 @@ describe('agents', () => {
     expect([count(statuses, 200), count(statuses, 412)]).toEqual([1, 7])
   })
 
-  test('made at the same microsecond are all in the list, page by page', async () => {
+  test('that create agents in one microsecond list each of them once', async () => {
     const [app] = await startTwo()
     const { db } = app.service.deps
     for (let made = 0; made < 5; made++) await app.createAgent()
@@ -81,8 +81,8 @@ describe('agents', () => {
   })
 })
 
-describe('keys', () => {
-  test('rotated side by side have one secret in force', async () => {
+describe('concurrent key requests', () => {
+  test('that rotate a key leave one valid secret', async () => {
     const apps = await startTwo()
     const id = publicIdOf(apps[0].key)
     await byTurns(apps, 10, ({ service }) => rotateParentKey(service.deps, serviceActor, id, 0))
@@ -91,7 +91,7 @@ describe('keys', () => {
     expect(await live.execute()).toHaveLength(1)
   })
 
-  test('of a person who comes for the first time to both servers at once are one', async () => {
+  test('by a new user create one user and one key', async () => {
     const apps = await startTwo(proxied)
     const answers = await byTurns(apps, 8, (app) => app.call('GET', '/v1/manager/me', as('ada@example.org')))
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
@@ -101,7 +101,7 @@ describe('keys', () => {
     expect(await automatic.execute()).toHaveLength(1)
   })
 
-  test('that are claimed take along what is made at that moment', async () => {
+  test('that claim a key move the agents created at that moment', async () => {
     const apps = await startTwo(proxied)
     const ada = (options = {}) => as('ada@example.org', options)
     await apps[0].call('GET', '/v1/manager/me', ada())
@@ -117,7 +117,7 @@ describe('keys', () => {
     expect(new Set(owners.map((row) => row.parent_key_id))).toEqual(new Set([publicIdOf(apps[0].key)]))
   })
 
-  test('sign in once with a link', async () => {
+  test('with one sign-in link sign in once', async () => {
     const apps = await startTwo()
     const { text } = await createSignInLink(apps[0].service.deps, serviceActor)
     const trace = { requestId: 'one', clientAddress: '127.0.0.1' }
@@ -130,15 +130,15 @@ describe('keys', () => {
   })
 })
 
-describe('bounds', () => {
-  test('of bytes hold for what is begun at once', async () => {
+describe('concurrent limits', () => {
+  test('on stored bytes hold for uploads created at once', async () => {
     const apps = await startTwo({ PARLEY_STORAGE_QUOTA_BYTES: '1000' })
     const answers = await byTurns(apps, 10, (app) => postUpload(app, { size: 300 }))
     const statuses = answers.map(({ status }) => status)
     expect([count(statuses, 201), count(statuses, 413)]).toEqual([3, 7])
   })
 
-  test('of tokens hold for calls at once, and every call is counted', async () => {
+  test('on tokens hold for concurrent calls, and every call is recorded', async () => {
     const apps = await startTwo()
     const { deps } = apps[0].service
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
@@ -172,7 +172,7 @@ describe('bounds', () => {
     expect(timed.reduce((sum, one) => sum + one, 0)).toBe(10)
   })
 
-  test('set side by side are one of those that were asked for, as a whole', async () => {
+  test('set at the same time end as one of the requested budgets', async () => {
     const apps = await startTwo()
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
     const budgets = [{ day: 10 }, { month: 20 }]
@@ -186,8 +186,8 @@ describe('bounds', () => {
   })
 })
 
-describe('uploads', () => {
-  test('begun for one id at both servers are one', async () => {
+describe('concurrent uploads', () => {
+  test('with one id on both servers create one artifact', async () => {
     const apps = await startTwo()
     const metadata = { artifactId: '0b6b9b2e-2f5b-4d8e-9c1e-6a1f0f3d2c4b' }
     const answers = await byTurns(apps, 8, (app) => postUpload(app, { metadata }))
@@ -195,13 +195,13 @@ describe('uploads', () => {
     expect([count(statuses, 201), count(statuses, 409)]).toEqual([1, 7])
   })
 
-  test('are written by one at a time, completed once, and processed once', async () => {
+  test('have one writer at a time, and are completed and processed once', async () => {
     const hooked: string[] = []
     const onUploadComplete = async ({ artifactId }: { artifactId: string }) => void hooked.push(artifactId)
     const shared = { PARLEY_SECRET, DATABASE_URL: await createTestDatabase() }
     const one = await startApp(shared, { onUploadComplete })
     const other = await startApp({ ...shared, PARLEY_PARENT_KEY: one.key }, { onUploadComplete })
-    // The bytes lie with the server that has them: each writes to its own uploads, both look for jobs.
+    // Bytes are stored by the server that receives them: each writes its own uploads, and both look for jobs.
     const begun = await byTurns([one, other], 6, async (app) => ({ app, upload: await beginUpload(app) }))
     const answers = await Promise.all(
       begun.flatMap(({ app, upload }) =>

@@ -1,4 +1,4 @@
-/** `parley store copy`: every row arrives as it was, and nothing of a copy that did not come to its end. */
+/** Tests that `parley store copy` copies every row unchanged, and that an interrupted copy leaves nothing behind. */
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ beforeEach(async () => {
 
 const listTables = (url: string) => query(url, `select tablename from pg_tables where schemaname = 'public'`)
 
-describe('the rows', () => {
+describe('the rows of an installation', () => {
   let source: Database
 
   beforeEach(async () => {
@@ -36,7 +36,7 @@ describe('the rows', () => {
     await insertInstallation(source, ROWS)
   })
 
-  test('are all there, each of them as it was, and the references are as strict as before', async () => {
+  test('are copied unchanged, with the same foreign keys', async () => {
     const url = await createTestDatabase('empty')
     const said: string[] = []
     const counts = await copyToPostgres(source, url, (step, table, rows) =>
@@ -64,50 +64,54 @@ describe('the rows', () => {
     expect(await query(url, deferrable)).toEqual([{ count: 0 }])
     const orphan = { ...parentKey('orphan'), user_id: 'nobody' }
     await expect(db.insertInto('parent_keys').values(orphan).execute()).rejects.toThrow('foreign key')
-    // Nothing counts on from where a sequence is: what orders rows is made of the time.
+    // No sequence has to continue: the order of rows derives from time.
     expect(await query(url, 'select 1 from pg_sequences')).toEqual([])
   })
 
   test.each([
     [
-      'is changed on its way',
+      'is changed on the way',
       `new.name = 'changed'; return new;`,
-      /^The row of agents with id ".*7" has another name/,
+      /^The row of agents with id ".*7" has a different name/,
     ],
-    ['is lost on its way', 'return null;', /^The row of agents with id ".*7" /],
-  ])('are not taken over when one %s', async (_what, body, words) => {
+    ['is lost on the way', 'return null;', /^The row of agents with id ".*7" /],
+  ])('are discarded when one %s', async (_what, body, words) => {
     const url = await createTestDatabase()
     await query(url, `create function meddle() returns trigger language plpgsql as $$ begin ${body} end $$`)
     await query(
       url,
       `create trigger meddle before insert on agents for each row when (new.id like '%1207') execute function meddle()`,
     )
-    // Its credential refers to it.
+    // Deletes the rows that refer to the affected agent.
     await source.deleteFrom('credentials').execute()
     await source.deleteFrom('agent_versions').execute()
     expect(await refusal(copyToPostgres(source, url))).toMatch(words)
     for (const table of ['parent_keys', 'agents', 'artifacts'])
       expect(await query(url, `select 1 from ${table} limit 1`)).toEqual([])
-    // After it was mended the same command begins again.
+    // After the fault is removed, the same command succeeds.
     await query(url, 'drop function meddle() cascade')
     expect(await copyToPostgres(source, url)).toMatchObject({ agents: ROWS })
   })
 
-  test('are not taken over when one holds what PostgreSQL cannot, and the database stays empty', async () => {
+  test('are discarded when one contains U+0000, and the database stays empty', async () => {
     const url = await createTestDatabase('empty')
     await source.updateTable('agents').set({ name: 'a\0b' }).where('position', '=', 7).execute()
-    expect(await refusal(copyToPostgres(source, url))).toContain('A row of agents holds the character U+0000')
+    expect(await refusal(copyToPostgres(source, url))).toContain(
+      'A row of agents contains the character U+0000',
+    )
     expect(await listTables(url)).toEqual([])
   })
 
-  test('go into an empty database only, of a schema that is known', async () => {
+  test('are copied only into an empty database with a known schema', async () => {
     const url = await createTestDatabase()
     await query(url, `insert into parent_keys values ('mine', '', '', 1)`)
-    expect(await refusal(copyToPostgres(source, url))).toContain('holds rows already (in parent_keys)')
+    expect(await refusal(copyToPostgres(source, url))).toContain('already contains rows (in parent_keys)')
     expect(await query(url, 'select id from parent_keys')).toEqual([{ id: 'mine' }])
     const newer = await createTestDatabase()
     await query(newer, `insert into kysely_migration values ('9999_from_the_future', '')`)
-    expect(await refusal(copyToPostgres(source, newer))).toContain('9999_from_the_future is not known here')
+    expect(await refusal(copyToPostgres(source, newer))).toContain(
+      '9999_from_the_future is unknown to this version',
+    )
   })
 })
 
@@ -117,8 +121,8 @@ async function openPostgres(databaseUrl: string) {
   return database
 }
 
-describe('the command', () => {
-  test('moves an installation, its bytes into a bucket: keys, files and uploads under way go on', async () => {
+describe('parley store copy', () => {
+  test('moves rows to PostgreSQL and bytes to a bucket, and keys, files and open uploads keep working', async () => {
     const s3 = await S3Server.start()
     const DATABASE_URL = await createTestDatabase('empty')
     const env = { DATABASE_URL, ...s3.environment }
@@ -133,15 +137,18 @@ describe('the command', () => {
     await patchUpload(from, growing, 0, half)
 
     const words = ['store', 'copy', '--json']
-    const beside = await runParley(words, { folder, env })
-    expect([beside.code, beside.stderr]).toEqual([
+    const whileRunning = await runParley(words, { folder, env })
+    expect([whileRunning.code, whileRunning.stderr]).toEqual([
       1,
       expect.stringContaining(`(process ${sqlite.pid}) is using`),
     ])
     expect([await listTables(DATABASE_URL), s3.listBlobs()]).toEqual([[], []])
     await sqlite.stop()
     const copied = await runParley(words, { folder, env })
-    expect(copied).toMatchObject({ code: 0, stderr: expect.stringContaining('The rows are in PostgreSQL') })
+    expect(copied).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('Copied all rows to PostgreSQL'),
+    })
     const { tables, bucket } = JSON.parse(copied.stdout)
     expect(tables).toMatchObject({ agents: 1, artifacts: 2 })
     expect(bucket).toEqual({ copied: 2, copiedBytes: captions.length + half.length, lost: [] })
@@ -155,12 +162,12 @@ describe('the command', () => {
     expect((await patchUpload(to, growing, half.length, half)).status).toBe(204)
     await postgres.stop()
 
-    // Nobody finds the old rows by mistake.
+    // The SQLite rows can no longer be used by mistake.
     const back = await runParley(['serve'], { folder })
     expect([back.code, back.stderr]).toEqual([1, expect.stringContaining('no Parley database')])
   })
 
-  test('that is killed leaves nothing in PostgreSQL, and no server takes that for the installation', async () => {
+  test('leaves nothing in PostgreSQL when it is killed, and no server accepts that database', async () => {
     const DATABASE_URL = await createTestDatabase('empty')
     const source = await openDatabase({ dataDir, role: 'server' })
     await insertInstallation(source.db, ROWS)

@@ -1,9 +1,9 @@
-/** A Redis, or something else on its port, that sends what is not Redis's protocol: the server treats it as unavailable and lives on. */
+/** Tests that the server treats a Redis port that violates the protocol as unavailable and survives. */
 import { describe, expect, test, vi } from 'vitest'
 import { type FakeRedis, type Moment, startFakeRedis } from '../support/fake-redis.ts'
 import { callServer, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 
-// Starting a process takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 async function start(env: Readonly<Record<string, string>> = {}) {
@@ -16,7 +16,7 @@ async function start(env: Readonly<Record<string, string>> = {}) {
 const untilRedisIs = (server: RunningServer, state: 'up' | 'down') =>
   expect.poll(async () => (await callServer(server.url, 'GET', '/readyz')).body.checks.redis).toBe(state)
 
-/** What breaks the protocol, or follows it and fits no command. */
+/** Replies that break the protocol, or follow it but fit no command. */
 const garbage: Readonly<Record<string, string>> = {
   'another protocol': 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n',
   'zero bytes': '\0'.repeat(64),
@@ -35,7 +35,7 @@ const garbage: Readonly<Record<string, string>> = {
 const cases: [moment: Moment, names: readonly string[]][] = [
   ['hello', ['another protocol', 'a push without a type', 'half a string']],
   ['info', ['another protocol', 'a push without a channel', 'half a string']],
-  // After replies to no command the connection is new before the next question.
+  // After stray replies the client reconnects before its next command.
   ['eval', Object.keys(garbage).filter((name) => name !== 'replies to no command')],
   ['subscribe', ['another protocol', 'null', 'an empty list', 'a push without a type', 'half a string']],
   ['ping', ['another protocol', 'a push without a channel', 'half a string']],
@@ -48,20 +48,20 @@ describe('the server survives', () => {
       redis.breakAt(moment, garbage[name] as string)
       await untilRedisIs(server, 'down')
       expect([name, (await callServer(server.url, 'GET', '/healthz')).status]).toEqual([name, 200])
-      redis.mend()
+      redis.restore()
       await untilRedisIs(server, 'up')
     }
     expect(server.stderr).not.toContain('an error was not caught')
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('garbage that it did not ask for', async () => {
+  test('garbage that no command requested', async () => {
     const { redis, server } = await start()
     for (const name of ['another protocol', 'null', 'a push without a type', 'replies to no command']) {
       redis.breakAt('unasked', garbage[name] as string)
       await untilRedisIs(server, 'down')
       expect([name, (await callServer(server.url, 'GET', '/healthz')).status]).toEqual([name, 200])
-      redis.mend()
+      redis.restore()
       await untilRedisIs(server, 'up')
     }
     expect((await server.stop()).code).toBe(0)

@@ -1,6 +1,9 @@
-/** Two replicas behind a balancer, one of which is killed under load: nothing that was acknowledged is lost, and nothing is answered wrongly. */
+/**
+ * Tests that killing one of two replicas behind a balancer under load loses no acknowledged data and causes no
+ * wrong answer.
+ */
 import { randomBytes } from 'node:crypto'
-import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { appendFile, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
@@ -8,18 +11,27 @@ import { startBalancer } from '../support/balancer.ts'
 import { makeVideo } from '../support/conversion.ts'
 import { countTries, makeGate, until } from '../support/jobs.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
+import { RawConnection, toRequest } from '../support/raw-connection.ts'
 import { startLoad } from '../support/replica-load.ts'
 import { makeInstallation, type SharedStore } from '../support/replicas.ts'
 import { startS3rver } from '../support/s3rver.ts'
-import { beginUpload, readArtifact, readStatus, type Target, uploadWhole } from '../support/uploads.ts'
+import {
+  BODY_TYPE,
+  beginUpload,
+  patchUpload,
+  readArtifact,
+  readStatus,
+  type Target,
+  uploadWhole,
+} from '../support/uploads.ts'
 
-// Processes, on a busy machine, and leases that have to run out.
+// Starting processes is slow on a busy machine, and leases must expire.
 vi.setConfig({ testTimeout: 300_000 })
 
-/** After so long without one of them all requests succeed. */
-const RECOVERED_AFTER_MS = 2_000
+/** The time after a kill from which all requests must succeed. */
+const RECOVERY_MS = 2_000
 
-/** Two replicas in processes of their own, on one data directory. */
+/** Starts two replicas in separate processes on one data directory. */
 async function startProcesses(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
   const folder = await makeFolder()
   const installation = await makeInstallation(store)
@@ -42,11 +54,11 @@ async function expectAllAgents({ url, key }: Target, ids: readonly string[]): Pr
   expect(ids.filter((id) => !there.has(id))).toEqual([])
 }
 
-describe('killed under load', () => {
+describe('under load', () => {
   test.each([
     ['Redis', 'a folder'],
     ['PostgreSQL', 'a bucket'],
-  ] as const)('a replica takes nothing with it (%s, %s)', async (store, place) => {
+  ] as const)('a killed replica loses nothing (%s, %s)', async (store, place) => {
     const bucket = place === 'a bucket' ? await startS3rver() : {}
     const { servers, targets, key } = await startProcesses(store, bucket)
     const balancer = await startBalancer(servers.map(({ url }) => url))
@@ -54,21 +66,21 @@ describe('killed under load', () => {
     const known = randomBytes(1_000)
     const { id } = await uploadWhole(target, known, { metadata: { filename: 'known.bin' } })
     const load = startLoad(target, { id, bytes: known })
-    await until(async () => load.uploads.length >= 4 && load.agents.length >= 20, 'the load has begun')
+    await until(async () => load.uploads.length >= 4 && load.agents.length >= 20, 'the load has started')
     const killedAtMs = performance.now()
     await servers[0].crash()
-    await wait(3 * RECOVERED_AFTER_MS)
+    await wait(3 * RECOVERY_MS)
     await load.stop()
 
     expect(load.outcomes.filter(({ result }) => result === 'wrong')).toEqual([])
-    const recovered = load.outcomes.filter(({ beganAtMs }) => beganAtMs > killedAtMs + RECOVERED_AFTER_MS)
+    const recovered = load.outcomes.filter(({ beganAtMs }) => beganAtMs > killedAtMs + RECOVERY_MS)
     expect(recovered.filter(({ result }) => result !== 'ok')).toEqual([])
-    const before = load.outcomes.filter(({ beganAtMs }) => beganAtMs < killedAtMs - RECOVERED_AFTER_MS)
+    const before = load.outcomes.filter(({ beganAtMs }) => beganAtMs < killedAtMs - RECOVERY_MS)
     expect(before.filter(({ result }) => result !== 'ok')).toEqual([])
     expect(new Set(recovered.map(({ kind }) => kind))).toEqual(new Set(load.outcomes.map(({ kind }) => kind)))
     await expectAllAgents(targets[1], load.agents)
     for (const upload of load.uploads) {
-      // One whose last byte the killed one had, and whose end it had not written down, is ended by the other's next sweep.
+      // An upload that the killed replica received but did not complete is completed by the other's next sweep.
       const readState = async () => (await readStatus(targets[1], upload.id)).state
       await expect.poll(readState, { timeout: 120_000 }).toBe('ready')
       expect((await readArtifact(targets[1], upload.id)).equals(upload.bytes)).toBe(true)
@@ -76,13 +88,45 @@ describe('killed under load', () => {
   })
 })
 
-/** A host that writes down each event. */
+test('a replica that is paused during an upload does not change it after another replica has taken over', async () => {
+  const { folder, servers, targets } = await startProcesses('PostgreSQL')
+  const bytes = randomBytes(300_000)
+  const begun = await beginUpload(targets[0], { size: bytes.length })
+  const connection = await RawConnection.open(targets[0])
+  const head = [
+    'Host: x',
+    `Authorization: Bearer ${targets[0].key}`,
+    'Tus-Resumable: 1.0.0',
+    'Upload-Offset: 0',
+  ]
+  const body = [`Content-Type: ${BODY_TYPE}`, `Content-Length: ${bytes.length}`]
+  connection.send(toRequest(`PATCH ${begun.location}`, [...head, ...body]))
+  connection.send(bytes.subarray(0, 1_000))
+  const active = join(folder, 'data', 'artifacts', 'growing')
+  const readSizes = async () => Promise.all((await readdir(active)).map((name) => stat(join(active, name))))
+  const readSize = async () => (await readSizes().catch(() => []))[0]?.size
+  await expect.poll(readSize, { timeout: 30_000 }).toBe(1_000)
+
+  servers[0].kill('SIGSTOP')
+  connection.send(Buffer.alloc(60_000, 'x'))
+  const patch = (from: number, to: number) => patchUpload(targets[1], begun, from, bytes.subarray(from, to))
+  await expect.poll(async () => (await patch(0, 200_000)).status, { timeout: 60_000 }).toBe(204)
+  servers[0].kill('SIGCONT')
+  await connection.receives(/"ok":false/)
+  await expect.poll(async () => (await patch(200_000, 300_000)).status, { timeout: 60_000 }).toBe(204)
+  await expect
+    .poll(async () => (await readStatus(targets[1], begun.id)).state, { timeout: 60_000 })
+    .toBe('ready')
+  expect((await readArtifact(targets[1], begun.id)).equals(bytes)).toBe(true)
+})
+
+/** A host module that records each event. */
 const hooks = (events: string) => `
   import { appendFile } from 'node:fs/promises'
   export const onUploadComplete = async ({ eventId, artifactId }) =>
     appendFile(${JSON.stringify(events)}, eventId + ' ' + artifactId + '\\n')`
 
-test('the conversion of a replica that is killed is done by the other, once, and the host hears of it under one id', async () => {
+test('the other replica repeats the conversion of a killed one once, and notifies the host under one event id', async () => {
   const gate = await makeGate()
   const events = join(gate.folder, 'events')
   const module = join(gate.folder, 'hooks.mjs')
@@ -93,7 +137,7 @@ test('the conversion of a replica that is killed is done by the other, once, and
     PARLEY_HOOKS: module,
   })
   const bytes = await readFile(await makeVideo(join(folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
-  // Its own replica begins with a job before any other has heard of it.
+  // A replica starts the job for an upload it received before others hear of it.
   const { id } = await beginUpload(targets[0], { size: bytes.length, body: bytes })
   await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
   await servers[0].crash()
@@ -101,7 +145,7 @@ test('the conversion of a replica that is killed is done by the other, once, and
   await gate.open()
   await expect.poll(async () => (await readStatus(targets[1], id)).state, { timeout: 120_000 }).toBe('ready')
   expect(await readStatus(targets[1], id)).toMatchObject({ conversion: { result: 'converted' } })
-  await until(async () => (await readStatus(targets[1], id)).acknowledged === true, 'the host has heard')
+  await until(async () => (await readStatus(targets[1], id)).acknowledged === true, 'the host is notified')
   const heard = (await readFile(events, 'utf8')).trim().split('\n')
   expect(heard.length).toBeGreaterThan(0)
   expect(new Set(heard).size).toBe(1)

@@ -1,4 +1,4 @@
-/** Limits that hold over all replicas together, whichever of them is asked. */
+/** Tests limits that hold across all replicas. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { makeFolder, startServer } from '../support/process.ts'
@@ -11,12 +11,12 @@ import {
 } from '../support/replicas.ts'
 import { beginUpload } from '../support/uploads.ts'
 
-// Databases, servers and processes take their time on a busy machine.
+// Databases and process starts are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const list = (app: TestApp) => app.call('GET', '/v1/models')
 
-/** Opens an event stream; `leave` ends it. */
+/** Opens an event stream; `leave` disconnects it. */
 async function openStream({ url, key }: Pick<TestApp, 'url' | 'key'>, artifactId: string) {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -27,22 +27,22 @@ async function openStream({ url, key }: Pick<TestApp, 'url' | 'key'>, artifactId
   return { status, leave: () => leaving.abort() }
 }
 
-describe.each(sharedStores)('through %s', (store) => {
-  test('exactly as many requests pass as the limit allows, at all replicas at once', async () => {
+describe.each(sharedStores)('replicas that share %s', (store) => {
+  test('admit exactly as many requests as the limit allows', async () => {
     const env = { ...(await makeInstallation(store)), PARLEY_RATE_LIMIT_PARENT: '20' }
     const apps = await startReplicas(env)
     expect(await callInTurn(apps, 60, list)).toEqual({ 200: 20, 429: 40 })
     for (const app of apps) {
-      const refused = await list(app)
-      const waitSeconds = Number(refused.headers.get('retry-after'))
+      const rejected = await list(app)
+      const waitSeconds = Number(rejected.headers.get('retry-after'))
       expect(waitSeconds).toBeGreaterThan(0)
       expect(waitSeconds).toBeLessThanOrEqual(60)
-      expect(refused.headers.get('x-ratelimit-remaining')).toBe('0')
-      expect(Number(refused.headers.get('x-ratelimit-reset'))).toBeGreaterThan(0)
+      expect(rejected.headers.get('x-ratelimit-remaining')).toBe('0')
+      expect(Number(rejected.headers.get('x-ratelimit-reset'))).toBeGreaterThan(0)
     }
   })
 
-  test('hits that come all at the same moment are each counted once', async () => {
+  test('count each of many simultaneous hits once', async () => {
     const apps = await startReplicas(await makeInstallation(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const quota = { key: 'crowded', limit: 100 }
@@ -57,7 +57,21 @@ describe.each(sharedStores)('through %s', (store) => {
     )
   })
 
-  test('a request that one limit refuses counts against none of the others', async () => {
+  test('count a costly request as several, or not at all', async () => {
+    const apps = await startReplicas(await makeInstallation(store))
+    const limiters = apps.map(({ service }) => service.deps.shared.limiter)
+    const hits = await Promise.all(
+      Array.from({ length: 60 }, (_, turn) => limiters[turn % 2]?.hit([{ key: 'large', limit: 100 }], 7)),
+    )
+    expect(hits.filter((hit) => hit?.isLimited === false)).toHaveLength(14)
+    expect(await limiters[0]?.hit([{ key: 'large', limit: 100 }], 2)).toMatchObject({
+      remaining: 0,
+      isLimited: false,
+    })
+    expect(await limiters[1]?.hit([{ key: 'large', limit: 100 }])).toMatchObject({ isLimited: true })
+  })
+
+  test('count a request that one limit rejects against no other limit', async () => {
     const env = {
       ...(await makeInstallation(store)),
       PARLEY_TRUSTED_PROXIES: '127.0.0.1/32',
@@ -77,7 +91,7 @@ describe.each(sharedStores)('through %s', (store) => {
     expect(await ask('192.0.2.3')).toEqual({ 200: 5, 429: 25 })
   })
 
-  test('exactly as many streams are open as the limit allows, and one that ends makes room anywhere', async () => {
+  test('open exactly as many streams as the limit allows, and reuse a closed one anywhere', async () => {
     const env = { ...(await makeInstallation(store)), PARLEY_MAX_STREAMS_PARENT: '5' }
     const apps = await startReplicas(env)
     const { id } = await beginUpload(apps[0])
@@ -98,7 +112,16 @@ describe.each(sharedStores)('through %s', (store) => {
     expect(countStatuses(beyond)).toEqual({ 429: 2 })
   })
 
-  test('the streams of a replica that was killed make room', async () => {
+  test('reuse a stream on any replica as soon as it is released', async () => {
+    const apps = await startReplicas(await makeInstallation(store))
+    const limiters = apps.map(({ service }) => service.deps.shared.streams)
+    for (let turn = 0; turn < 50; turn++) {
+      const release = await limiters[turn % 2]?.acquire([{ key: 'narrow', limit: 1 }])
+      await release?.()
+    }
+  })
+
+  test('reuse the streams of a killed replica', async () => {
     const env = { ...(await makeInstallation(store)), PARLEY_MAX_STREAMS_PARENT: '2' }
     const app = await startApp(env)
     const other = await startServer({ folder: await makeFolder(), env })

@@ -1,4 +1,4 @@
-/** `/metrics` on PostgreSQL, and with several workers behind one port. */
+/** Tests `/metrics` on PostgreSQL and with several workers behind one port. */
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
@@ -10,14 +10,14 @@ import { createTestDatabase } from '../support/postgres.ts'
 import { makeFolder, startParley } from '../support/process.ts'
 import { parseMetrics, type ScrapedMetrics, scrape } from '../support/scrape.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
 
 const requests = 'parley_http_request_duration_seconds_count'
 const validations = (metrics: ScrapedMetrics) => metrics.sum(requests, { operation: 'keys.validate' })
 
-/** A call over a connection of its own: those are handed to the workers in turn. */
-async function getAnew(url: string, key?: string): Promise<string> {
+/** Calls over a new connection; new connections are assigned to the workers in turn. */
+async function getOnNewConnection(url: string, key?: string): Promise<string> {
   const headers = key === undefined ? {} : { Authorization: `Bearer ${key}` }
   const [response] = (await once(get(url, { agent: false, headers }), 'response')) as [IncomingMessage]
   const body = await text(response)
@@ -25,14 +25,14 @@ async function getAnew(url: string, key?: string): Promise<string> {
   return body
 }
 
-const scrapeAnew = async (url: string) => parseMetrics(await getAnew(`${url}/metrics`))
+const scrapeOnNewConnection = async (url: string) => parseMetrics(await getOnNewConnection(`${url}/metrics`))
 
 async function listChildren(pid: number): Promise<number[]> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
   return text.trim().split(/\s+/).map(Number)
 }
 
-test('a service on PostgreSQL tells of its pool and of what replicas share', async () => {
+test('a service on PostgreSQL reports its connection pool and its coordination store', async () => {
   const app = await startApp({ DATABASE_URL: await createTestDatabase() })
   const metrics = await scrape(app.url)
   expect(metrics.sum('parley_database_connections')).toBeGreaterThan(0)
@@ -42,30 +42,38 @@ test('a service on PostgreSQL tells of its pool and of what replicas share', asy
   expect(body).toMatchObject({ status: 'ready', checks: { database: 'up', replicas: 'up' } })
 })
 
-test('any of several workers answers for all of them, but for one that says nothing, which is counted', async () => {
+test('any worker answers for all workers, and counts one that does not respond', async () => {
   const env = { PORT: '0', DATABASE_URL: await createTestDatabase('empty') }
   const running = startParley(['serve', '--workers', '2'], { folder: await makeFolder(), env })
   const [, url = ''] = await running.prints(/listening on (http:\S+)\n/)
   const [key] = await running.prints(/svc_[0-9A-Za-z]{61}/)
   for (let call = 0; call < 12; call++) {
-    await getAnew(`${url}/v1/keys/validate`, key)
+    await getOnNewConnection(`${url}/v1/keys/validate`, key)
   }
-  const told = [await scrapeAnew(url), await scrapeAnew(url), await scrapeAnew(url)]
-  for (const metrics of told) {
+  const scrapes = [
+    await scrapeOnNewConnection(url),
+    await scrapeOnNewConnection(url),
+    await scrapeOnNewConnection(url),
+  ]
+  for (const metrics of scrapes) {
     expect(validations(metrics)).toBe(12)
     expect(metrics.sum('parley_workers', { state: 'answered' })).toBe(2)
     expect(metrics.sum('parley_workers', { state: 'silent' })).toBe(0)
     expect(metrics.sum('parley_build_info')).toBe(1)
     expect(metrics.sum('parley_uploads_open')).toBe(0)
-    // Two processes of Node are not done with 100 MB.
+    // Two Node processes use more than 100 MB.
     expect(metrics.sum('process_resident_memory_bytes')).toBeGreaterThan(100_000_000)
   }
-  const promised = promisedMetrics.filter(({ name }) => !told[0]?.types.has(name))
+  const promised = promisedMetrics.filter(({ name }) => !scrapes[0]?.types.has(name))
   expect(promised.map(({ name }) => name)).toEqual([])
   const silent = (await listChildren(running.pid))[0] as number
   process.kill(silent, 'SIGSTOP')
   try {
-    const first = await Promise.any([scrapeAnew(url), scrapeAnew(url), scrapeAnew(url)])
+    const first = await Promise.any([
+      scrapeOnNewConnection(url),
+      scrapeOnNewConnection(url),
+      scrapeOnNewConnection(url),
+    ])
     expect(first.sum('parley_workers', { state: 'answered' })).toBe(1)
     expect(first.sum('parley_workers', { state: 'silent' })).toBe(1)
   } finally {

@@ -1,4 +1,4 @@
-/** What one replica does, the others know at once: that a key was revoked, an artifact has changed, an upload goes on elsewhere. */
+/** Tests that replicas learn at once of revoked keys, changed artifacts and uploads that continue elsewhere. */
 
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
@@ -26,7 +26,7 @@ import {
   untilState,
 } from '../support/uploads.ts'
 
-// Databases and servers take their time on a busy machine.
+// Databases and servers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const statusFor = async (app: TestApp, key: string) =>
@@ -37,7 +37,7 @@ async function revoke(app: TestApp, key: string): Promise<void> {
   if (status !== 200) throw new Error(text)
 }
 
-/** The row of an upload, whoever writes into it. */
+/** Reads the row of an upload. */
 async function rowOf({ service: { deps } }: TestApp, { id }: Begun) {
   const { blob } = await deps.db
     .selectFrom('artifacts')
@@ -47,13 +47,13 @@ async function rowOf({ service: { deps } }: TestApp, { id }: Begun) {
   return findUploadRow(deps.db, { blob: blob as string })
 }
 
-/** Waits until somebody writes into it. */
+/** Waits until a writer has leased the upload. */
 const untilLeased = (app: TestApp, begun: Begun) =>
   expect.poll(async () => (await rowOf(app, begun))?.lease_until ?? null).not.toBeNull()
 
-describe.each(sharedStores)('through %s', (store) => {
-  /** Replicas on which whatever is remembered lasts: their clock stands still. */
-  async function startStill() {
+describe.each(sharedStores)('replicas that share %s', (store) => {
+  /** Starts replicas whose caches never expire, because their clock does not advance. */
+  async function startWithFixedClock() {
     const clock = createFakeClock()
     const env = { ...(await makeInstallation(store)), ...proxied, PARLEY_ADMIN_EMAILS: root }
     return { clock, apps: await startReplicas(env, { clock }) }
@@ -64,20 +64,20 @@ describe.each(sharedStores)('through %s', (store) => {
     return startReplicas({ ...(await makeInstallation(store)), ...s3.environment })
   }
 
-  test('a key that is revoked on one is refused on the other, which had it in its memory', async () => {
+  test('reject a key that another replica revoked, although it was cached', async () => {
     const {
       apps: [one, other],
-    } = await startStill()
+    } = await startWithFixedClock()
     const key = await createTenant(one)
     expect(await statusFor(other, key)).toBe(200)
     await revoke(one, key)
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test('an agent that is written anew on one is so on the other, and one that is deleted is gone', async () => {
+  test('see an agent that another replica changed or deleted', async () => {
     const {
       apps: [one, other],
-    } = await startStill()
+    } = await startWithFixedClock()
     const { agent_id: id, agent_key: key } = await one.createAgent()
     const readName = async () => (await other.call('GET', '/v1/agents/me', { key })).body.name
     expect(await readName()).toBe('Greeter')
@@ -89,10 +89,10 @@ describe.each(sharedStores)('through %s', (store) => {
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test('a change of an artifact is announced on the other, and not twice on its own', async () => {
+  test('publish an artifact change to each other, and not twice to themselves', async () => {
     const {
       apps: [one, other],
-    } = await startStill()
+    } = await startWithFixedClock()
     const heard: string[] = []
     const { id } = await beginUpload(one)
     one.service.deps.artifacts.changes.subscribe(id, () => heard.push('here'))
@@ -102,7 +102,7 @@ describe.each(sharedStores)('through %s', (store) => {
     expect(heard.filter((where) => where === 'here')).toHaveLength(1)
   })
 
-  test('an upload that has stalled on one is gone on with on the other', async () => {
+  test('resume an upload that stalled on another replica', async () => {
     const [one, other] = await startOnBucket()
     const begun = await beginUpload(one, { size: 1000 })
     const lost = await stallPatch(one, begun, Buffer.from('hello'))
@@ -115,7 +115,7 @@ describe.each(sharedStores)('through %s', (store) => {
     expect((await readArtifact(one, begun.id)).length).toBe(1000)
   })
 
-  test('an upload that is removed on one ends the request that writes into it on the other', async () => {
+  test('end a write to an upload that another replica deletes', async () => {
     const [one, other] = await startOnBucket()
     const begun = await beginUpload(one, { size: 1000 })
     const writing = await stallPatch(one, begun, Buffer.from('hello'))
@@ -125,7 +125,7 @@ describe.each(sharedStores)('through %s', (store) => {
     expect((await headUpload(one, begun)).status).toBe(404)
   })
 
-  test('messages that this version does not know are dropped, and the next ones are heard', async () => {
+  test('ignore unknown messages and process the next ones', async () => {
     const lines: string[] = []
     const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
     const s3 = await S3Server.start()
@@ -145,12 +145,12 @@ describe.each(sharedStores)('through %s', (store) => {
     for (const text of [JSON.stringify(['x', unknown]), '', 'null', '[1,2]', '["x",[["artifact"]]]'])
       await send(env, other, text)
     await expect.poll(() => lines.join('')).toContain('from-a-later-version')
-    expect(lines.join('')).toContain('does not know that reason')
+    expect(lines.join('')).toContain('unknown reason for stopping an upload')
     expect((await callUpload(other, 'DELETE', begun.location)).status).toBe(204)
     await writing.receives(/^HTTP\/1\.1 404 .*"ok":false/s)
   })
 
-  /** Sends a message past the bus, as a replica of another version would. */
+  /** Publishes a raw message, as a replica of another version would. */
   async function send({ REDIS_URL: url }: { REDIS_URL?: string }, app: TestApp, text: string) {
     if (store === 'PostgreSQL') return void (await notify(app.service.deps.db, 'parley', text))
     const redis = new Redis(url as string)
@@ -158,7 +158,7 @@ describe.each(sharedStores)('through %s', (store) => {
     await redis.publish('parley:0:bus', text)
   }
 
-  test('a writer of whom nobody hears anything has lost its upload to whoever goes on with it', async () => {
+  test('take over an upload from a writer that has gone silent', async () => {
     const [one, other] = await startOnBucket()
     const begun = await beginUpload(one, { size: 1000 })
     const { db } = one.service.deps
@@ -170,7 +170,7 @@ describe.each(sharedStores)('through %s', (store) => {
     expect(await readOffset(one, begun)).toBe(5)
   })
 
-  test('an upload that is completed on one is converted by another', async () => {
+  test('convert an upload that another replica completed', async () => {
     const [one, other] = await startOnBucket()
     await one.service.deps.artifacts.processing.close()
     const begun = await beginUpload(one, { size: 5, body: Buffer.from('hello') })
@@ -178,7 +178,7 @@ describe.each(sharedStores)('through %s', (store) => {
   })
 })
 
-test('with nobody to tell of it a revoked key is refused after two seconds, and at once when they can talk again', async () => {
+test('without the bus a revoked key is rejected after two seconds, and at once when the bus returns', async () => {
   const redis = await startRedis()
   const clock = createFakeClock()
   const env = { ...proxied, PARLEY_ADMIN_EMAILS: root, REDIS_URL: redis.url }
@@ -198,7 +198,7 @@ test('with nobody to tell of it a revoked key is refused after two seconds, and 
   await expect.poll(() => statusFor(other, keys[1])).toBe(401)
 })
 
-test('what one could not tell the others, while they heard each other, they take for missed once it can', async () => {
+test('a replica invalidates the caches of others once it can publish again', async () => {
   const redis = await startRedis()
   const way = await CuttingProxy.open(redis.url)
   onTestFinished(() => way.close())
@@ -208,11 +208,11 @@ test('what one could not tell the others, while they heard each other, they take
   const other = await startApp({ ...env, REDIS_URL: redis.url }, { clock })
   const key = await createTenant(one)
   expect(await statusFor(other, key)).toBe(200)
-  const { promise: mended, resolve: mend } = Promise.withResolvers<string>()
-  way.leadTo(mended)
+  const { promise: restored, resolve: restore } = Promise.withResolvers<string>()
+  way.leadTo(restored)
   way.cut('reset')
   await revoke(one, key)
   expect(await statusFor(other, key)).toBe(200)
-  mend(redis.url)
+  restore(redis.url)
   await expect.poll(() => statusFor(other, key)).toBe(401)
 })

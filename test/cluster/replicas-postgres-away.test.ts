@@ -1,11 +1,14 @@
-/** PostgreSQL that dies or hangs where it is all that replicas share: each enforces its share of the limits until it is back. */
+/**
+ * Tests a PostgreSQL that dies or hangs as the only coordination store: each replica enforces its share of the
+ * limits.
+ */
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { TestApp } from '../support/app.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { type PostgresServer, query, startPostgres } from '../support/postgres.ts'
 import { callInTurn, makeInstallation, startReplicas } from '../support/replicas.ts'
 
-// Databases and servers take their time on a busy machine.
+// Databases and servers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const list = (app: TestApp) => app.call('GET', '/v1/models')
@@ -16,35 +19,42 @@ const ways: [string, (server: PostgresServer) => Promise<void>, (server: Postgre
     ['hangs', (server) => server.signal('SIGSTOP'), (server) => server.signal('SIGCONT')],
   ]
 
-test.each(ways)('a PostgreSQL that %s leaves each replica its share', async (_what, takeAway, bringBack) => {
-  const server = await startPostgres()
-  onTestFinished(() => server.remove())
-  const url = server.urlOf('postgres')
-  // What is remembered of the key lasts: nothing else of this call needs the database.
-  const clock = createFakeClock()
-  const env = { ...(await makeInstallation('PostgreSQL')), DATABASE_URL: url, PARLEY_RATE_LIMIT_PARENT: '10' }
-  const apps = await startReplicas(env, { clock })
-  expect(await callInTurn(apps, 2, list)).toEqual({ 200: 2 })
-  // Each has counted both.
-  const before = await query(url, 'select id, seen_at_ms from replicas')
-  await expect
-    .poll(async () => {
-      const now = await query(url, 'select id, seen_at_ms from replicas')
-      return now.filter(({ id, seen_at_ms: seen }) =>
-        before.some((row) => row.id === id && Number(row.seen_at_ms) < Number(seen)),
-      )
-    })
-    .toHaveLength(2)
-  await takeAway(server)
-  for (const app of apps) expect(await callInTurn([app], 15, list)).toEqual({ 200: 5, 429: 10 })
-  await bringBack(server)
-  await query(url, 'delete from rate_windows')
-  const former = before.map(({ id }) => id)
-  await expect
-    .poll(async () => {
-      const now = await query(url, 'select id from replicas').catch(() => [])
-      return now.filter(({ id }) => !former.includes(id))
-    })
-    .toHaveLength(2)
-  expect(await callInTurn(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
-})
+test.each(ways)(
+  'a PostgreSQL that %s leaves each replica its share of the limit',
+  async (_what, takeAway, bringBack) => {
+    const server = await startPostgres()
+    onTestFinished(() => server.remove())
+    const url = server.urlOf('postgres')
+    // The clock does not advance, so the key stays cached and the calls need no database.
+    const clock = createFakeClock()
+    const env = {
+      ...(await makeInstallation('PostgreSQL')),
+      DATABASE_URL: url,
+      PARLEY_RATE_LIMIT_PARENT: '10',
+    }
+    const apps = await startReplicas(env, { clock })
+    expect(await callInTurn(apps, 2, list)).toEqual({ 200: 2 })
+    // Waits until each replica has counted both.
+    const before = await query(url, 'select id, seen_at_ms from replicas')
+    await expect
+      .poll(async () => {
+        const now = await query(url, 'select id, seen_at_ms from replicas')
+        return now.filter(({ id, seen_at_ms: seen }) =>
+          before.some((row) => row.id === id && Number(row.seen_at_ms) < Number(seen)),
+        )
+      })
+      .toHaveLength(2)
+    await takeAway(server)
+    for (const app of apps) expect(await callInTurn([app], 15, list)).toEqual({ 200: 5, 429: 10 })
+    await bringBack(server)
+    await query(url, 'delete from rate_windows')
+    const former = before.map(({ id }) => id)
+    await expect
+      .poll(async () => {
+        const now = await query(url, 'select id from replicas').catch(() => [])
+        return now.filter(({ id }) => !former.includes(id))
+      })
+      .toHaveLength(2)
+    expect(await callInTurn(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
+  },
+)

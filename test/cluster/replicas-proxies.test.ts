@@ -1,4 +1,7 @@
-/** nginx and Caddy, with the files of `deploy/`, in front of two replicas: nothing is held up, repeated, made up or told to the outside. */
+/**
+ * Tests nginx and Caddy with the files of `deploy/` before two replicas: buffering, retries, forged headers and
+ * secrets.
+ */
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -34,12 +37,12 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 const CHAT = '/v1/chat/completions'
 const AUTH_FAILURES = 3
 const MIB = 1024 ** 2
-/** A hundredth of every time that nginx's file names, but for how long it leaves a replica out: that is in whole seconds. */
+/** Divides every time in the nginx file by 100, except fail_timeout, which takes whole seconds. */
 const shorten = (text: string) => text.replaceAll(/(?<= )(\d+)s;/g, (_, seconds) => `${seconds * 10}ms;`)
-/** Leaves what is known of replicas to the requests themselves. */
-const askNoProbe = (text: string) => text.replaceAll(/^\t+health_.*\n/gm, '')
-/** Has proxies ask a replica that failed at once again. */
-const forgive = {
+/** Removes active health checks, so that only requests detect a failed replica. */
+const withoutHealthChecks = (text: string) => text.replaceAll(/^\t+health_.*\n/gm, '')
+/** Makes a proxy try a failed replica again at once. */
+const retryAtOnce = {
   nginx: (text: string) => text.replaceAll('max_fails=1', 'max_fails=0'),
   Caddy: (text: string) => text.replace('fail_duration 5s', 'fail_duration 10ms'),
 }
@@ -59,7 +62,7 @@ const chat = (content: string, stream = true) => ({
   messages: [{ role: 'user', content }],
 })
 
-/** What a client of that proxy calls with. */
+/** Returns the target for calls through the proxy. */
 function targetOf(proxy: RunningProxy, localAddress?: string): Target {
   return { url: proxy.url, key: stand.key, fetch: makeFetch(stand.certificate, localAddress) }
 }
@@ -87,7 +90,7 @@ describe.each([
   const ask = (version: HttpVersion, body: object) =>
     postJson(version, proxy.url, stand.certificate, { path: CHAT, key: stand.key, body })
 
-  test.each(httpVersions)('passes a stream on as it comes (%s)', async (version) => {
+  test.each(httpVersions)('passes a stream on without buffering (%s)', async (version) => {
     // The upstream sends nothing after the first word.
     const content = `Stream ${name} ${version} {{up:hang-after 2}}`
     const reading = ask(version, chat(content))
@@ -96,19 +99,16 @@ describe.each([
     expect((await stand.upstream.waitForRequest(content)).endedBy).toBe(null)
   })
 
-  test.each(httpVersions)(
-    'ends the work for an answer that nobody waits for any more (%s)',
-    async (version) => {
-      // Nothing is written meanwhile that would show who is gone.
-      const content = `Leave ${name} ${version} {{up:hang}}`
-      const reading = ask(version, chat(content, false))
-      const { id } = await stand.upstream.waitForRequest(content)
-      reading.leave()
-      expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
-    },
-  )
+  test.each(httpVersions)('aborts the upstream request when the client disconnects (%s)', async (version) => {
+    // Nothing is written that could reveal the disconnection.
+    const content = `Leave ${name} ${version} {{up:hang}}`
+    const reading = ask(version, chat(content, false))
+    const { id } = await stand.upstream.waitForRequest(content)
+    reading.leave()
+    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+  })
 
-  test('passes an upload on while it comes, with the headers of its protocol', async () => {
+  test('passes an upload on without buffering, with the tus headers', async () => {
     const target = targetOf(proxy)
     const bytes = randomBytes(9 * MIB)
     const begun = await beginUpload(target, { size: bytes.length, metadata: { filename: 'noise.bin' } })
@@ -128,7 +128,7 @@ describe.each([
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('asks for a body that waits to be asked for, and passes a refusal on before its end', async () => {
+  test('supports Expect: 100-continue, and passes an early rejection on', async () => {
     const headers = {
       ...tus,
       'Upload-Length': '10',
@@ -147,18 +147,18 @@ describe.each([
     expect(await statusOf(unknown)).toBe(401)
   })
 
-  test('says itself where a request comes from', async () => {
+  test('replaces a forged client address', async () => {
     let calls = 0
-    const knock = (from: string) => {
+    const callFrom = (from: string) => {
       const forged = { Authorization: 'Bearer svc_nobody', 'X-Forwarded-For': `192.0.2.${calls++}` }
       return call(targetOf(proxy, from), 'GET', '/v1/models', forged)
     }
-    for (let turn = 0; turn < AUTH_FAILURES; turn++) expect((await knock(`${network}.2`)).status).toBe(401)
-    expect((await knock(`${network}.2`)).status).toBe(429)
-    expect((await knock(`${network}.3`)).status).toBe(401)
+    for (let turn = 0; turn < AUTH_FAILURES; turn++) expect((await callFrom(`${network}.2`)).status).toBe(401)
+    expect((await callFrom(`${network}.2`)).status).toBe(429)
+    expect((await callFrom(`${network}.3`)).status).toBe(401)
   })
 
-  test('lets nobody say who they are', async () => {
+  test('removes forged identity headers', async () => {
     const me = '/v1/manager/me'
     const identity = { 'X-Email': 'ada@example.org', 'X-User': 'ada', 'X-Groups': 'admins' }
     const direct = await fetch(stand.apps[0].url + me, { headers: identity })
@@ -170,7 +170,7 @@ describe.each([
     expect(await ask({ X_Email: 'ada@example.org' })).toBeOneOf([400, 401])
   })
 
-  test('keeps figures to itself, and tokens out of its log', async () => {
+  test('hides metrics, and keeps tokens out of its log', async () => {
     const target = targetOf(proxy, `${network}.5`)
     const metrics = await call(target, 'GET', '/metrics')
     expect([metrics.status, metrics.headers.get('x-request-id')]).toEqual([404, null])
@@ -180,13 +180,13 @@ describe.each([
     for (const secret of ['not-for-logs', stand.key]) expect(await proxy.readLog()).not.toContain(secret)
   })
 
-  test('sends a request that got lost to another replica if it is a GET, and never else', async () => {
+  test('retries a failed GET on another replica, and no other method', async () => {
     const { address, seen } = await startFalseReplica()
-    const beside = await start(stand.certificate, {
+    const secondProxy = await start(stand.certificate, {
       replicas: [address, stand.replicas[0]],
-      change: forgive[name],
+      change: retryAtOnce[name],
     })
-    const target = targetOf(beside)
+    const target = targetOf(secondProxy)
     const sawA = (method: string) => seen.some((line) => line.startsWith(`${method} /v1/agents`))
     const countAgents = async () => JSON.parse((await call(target, 'GET', '/v1/agents')).text).data.length
     try {
@@ -202,28 +202,28 @@ describe.each([
       expect(new Set(statuses)).toEqual(new Set(statuses.map(() => 201)))
       expect(await countAgents()).toBe(before + statuses.length)
     } finally {
-      await beside.stop()
+      await secondProxy.stop()
     }
   })
 
-  test('gives a request that reached no replica to another one', async () => {
+  test('passes a request on when one replica is unreachable', async () => {
     const gone = `127.0.0.1:${await findFreePort()}`
     const replicas = [gone, stand.replicas[0]] as const
-    const beside = await start(stand.certificate, { replicas, change: askNoProbe })
+    const secondProxy = await start(stand.certificate, { replicas, change: withoutHealthChecks })
     // Until 2.11.2 Caddy closed a body together with the connection that failed (caddyserver/caddy#7547).
     const [method, path] = name === 'nginx' ? ['POST', CHAT] : ['GET', '/v1/models']
     const body = method === 'POST' ? chat('Good evening!', false) : undefined
     try {
       for (let turn = 0; turn < 10; turn++) {
-        expect((await call(targetOf(beside), method, path, {}, body)).status).toBe(200)
+        expect((await call(targetOf(secondProxy), method, path, {}, body)).status).toBe(200)
       }
     } finally {
-      await beside.stop()
+      await secondProxy.stop()
     }
   })
 })
 
-test('Caddy asks replicas how they are, and sends nothing to one that does not answer', async () => {
+test('Caddy checks the health of replicas, and sends nothing to one that does not answer', async () => {
   const gone = `127.0.0.1:${await findFreePort()}`
   const caddy = await startCaddy(stand.certificate, { replicas: [gone, stand.replicas[0]] })
   try {
@@ -237,9 +237,9 @@ test('Caddy asks replicas how they are, and sends nothing to one that does not a
   }
 })
 
-test('an upload and an answer may be silent for longer than nginx by itself would let them', async () => {
+test('uploads and answers may pause for longer than nginx allows by default', async () => {
   const names = ['client_body_timeout', 'send_timeout', 'proxy_send_timeout', 'proxy_read_timeout']
-  // Its own 60 s, a hundredth like all the others.
+  // The default of nginx is 60 s, divided by 100 like the others.
   const around = names.map((name) => `${name} 600ms;`).join(' ')
   const leaveOut = (text: string) => text.replaceAll(new RegExp(`^ *(${names.join('|')}) .*\n`, 'gm'), '')
   const { replicas, certificate } = stand

@@ -1,4 +1,7 @@
-/** Redis that dies, hangs, comes back, or was never there: requests go on, and each replica enforces its share of the limits. */
+/**
+ * Tests a Redis that dies, hangs, returns or never starts: requests continue, and each replica enforces its share
+ * of the limits.
+ */
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -6,7 +9,7 @@ import { type RedisServer, startRedis } from '../support/redis.ts'
 import { callInTurn, makeInstallation, startReplicas } from '../support/replicas.ts'
 import { beginUpload } from '../support/uploads.ts'
 
-// Databases and servers take their time on a busy machine.
+// Databases and servers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const list = (app: TestApp) => app.call('GET', '/v1/models')
@@ -21,18 +24,18 @@ async function untilReady(apps: readonly TestApp[], state: 'up' | 'down'): Promi
   for (const app of apps) await expect.poll(() => readReady(app)).toEqual(wanted)
 }
 
-/** Two replicas that share a Redis, and see each other. */
+/** Starts two replicas that share a Redis and know of each other. */
 async function startPair(env: Readonly<Record<string, string>>) {
   const redis = await startRedis()
   const installation = { ...(await makeInstallation('PostgreSQL')), REDIS_URL: redis.url, ...env }
   const apps = await startReplicas(installation)
   await untilReady(apps, 'up')
-  // The first was there before the second: it counts the two with its next sign of life.
+  // The first replica counts the second after its next heartbeat.
   await settle(redis)
   return { redis, apps }
 }
 
-/** Waits until every replica has shown itself once more. */
+/** Waits for the next heartbeat of every replica. */
 async function settle({ client }: RedisServer): Promise<void> {
   const readSeen = () => client.zrange('parley:replicas', '0', '-1', 'WITHSCORES')
   const before = await readSeen()
@@ -46,7 +49,7 @@ const ways: [string, (redis: RedisServer) => unknown, (redis: RedisServer) => un
 ]
 
 describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
-  test('leaves each replica its share, and is counted in again once it is back', async () => {
+  test('leaves each replica its share of the limit, and counts again once it is back', async () => {
     const { redis, apps } = await startPair({ PARLEY_RATE_LIMIT_PARENT: '10' })
     await takeAway(redis)
     expect(await callInTurn([apps[0]], 15, list)).toEqual({ 200: 5, 429: 10 })
@@ -59,7 +62,7 @@ describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
     expect(await callInTurn(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
   })
 
-  test('loses no stream that is open', async () => {
+  test('closes no open stream', async () => {
     const { redis, apps } = await startPair({ PARLEY_MAX_STREAMS_PARENT: '4' })
     const { id } = await beginUpload(apps[0])
     const open = async (app: TestApp) => {
@@ -73,7 +76,7 @@ describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
     }
     expect(await callInTurn([apps[0]], 2, open)).toEqual({ 200: 2 })
     await takeAway(redis)
-    // Its share is used up already; that of the other is not.
+    // The share of the first replica is used up; that of the second is not.
     expect(await callInTurn([apps[0]], 2, open)).toEqual({ 429: 2 })
     expect(await callInTurn([apps[1]], 1, open)).toEqual({ 200: 1 })
     await untilReady(apps, 'down')
@@ -83,7 +86,7 @@ describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
   })
 })
 
-test('a Redis that is not there yet keeps no server from its start', async () => {
+test('an unavailable Redis does not prevent a server from starting', async () => {
   const redis = await startRedis()
   await redis.kill()
   const app = await startApp({ REDIS_URL: redis.url, PARLEY_RATE_LIMIT_PARENT: '3' })
@@ -94,7 +97,7 @@ test('a Redis that is not there yet keeps no server from its start', async () =>
   expect(await callInTurn([app], 5, list)).toEqual({ 200: 3, 429: 2 })
 })
 
-test('a password that is wrong is a Redis that is away, and in no log line', async () => {
+test('a wrong password counts as an unavailable Redis and is never logged', async () => {
   const lines: string[] = []
   const redis = await startRedis()
   const url = new URL(redis.url)

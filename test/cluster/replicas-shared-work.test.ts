@@ -1,4 +1,4 @@
-/** What one replica began another ends, and what there is once is spent once, whichever replicas are asked. */
+/** Tests work that replicas share: uploads, budgets, conversions, host notifications and shutdown. */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,10 +20,10 @@ import {
 } from '../support/uploads.ts'
 import { ask, totalUsage } from '../support/usage.ts'
 
-// Databases, servers and processes take their time on a busy machine.
+// Databases and process starts are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
 
-/** The settings of replicas on one data directory. */
+/** Creates the settings of replicas that share a data directory. */
 async function makeOnFolder(
   store: (typeof sharedStores)[number],
   more: Readonly<Record<string, string>> = {},
@@ -31,8 +31,8 @@ async function makeOnFolder(
   return { ...(await makeInstallation(store)), PARLEY_DATA_DIR: join(await makeFolder(), 'data'), ...more }
 }
 
-describe.each(sharedStores)('through %s', (store) => {
-  test('an upload goes from replica to replica, byte for byte', async () => {
+describe.each(sharedStores)('replicas that share %s', (store) => {
+  test("continue each other's uploads byte for byte", async () => {
     const [one, other] = await startReplicas(await makeOnFolder(store))
     const bytes = randomBytes(300_000)
     const begun = await beginUpload(one, { size: bytes.length, metadata: { filename: 'data.bin' } })
@@ -45,7 +45,7 @@ describe.each(sharedStores)('through %s', (store) => {
     for (const app of [one, other]) expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('calls at all replicas at once overspend a budget by one call at most', async () => {
+  test('overspend a budget by at most one call', async () => {
     const apps = await startReplicas(await makeInstallation(store))
     const [one, other] = apps
     const owner = { kind: 'parent', tenantId: one.key.slice(4, 16) } as const
@@ -68,7 +68,7 @@ describe.each(sharedStores)('through %s', (store) => {
     expect(counters).toEqual([{ used: total.total_tokens, reserved: 0 }])
   })
 
-  test('one conversion is begun once, though both look for it', async () => {
+  test('start a conversion once', async () => {
     const gate = await makeGate()
     const env = await makeOnFolder(store, gate.env)
     const apps = await startReplicas(env)
@@ -76,7 +76,7 @@ describe.each(sharedStores)('through %s', (store) => {
     const { id } = await beginUpload(apps[0], { size: bytes.length, body: bytes })
     await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
     for (const { service } of apps) service.deps.artifacts.processing.wake()
-    // What it would begin it has begun by then: it has looked, and answers.
+    // Both replicas have looked for jobs by the time they answer.
     for (const app of apps) expect((await readStatus(app, id)).state).toBe('processing')
     expect(await countTries(gate)).toBe(1)
     await gate.open()
@@ -84,7 +84,7 @@ describe.each(sharedStores)('through %s', (store) => {
     expect(await readStatus(apps[1], id)).toMatchObject({ conversion: { result: 'converted' } })
   })
 
-  test('a host that fails at one replica is called by either again, under the same id', async () => {
+  test('repeat a failed host notification on any replica, under the same id', async () => {
     const events: CompletedUpload[] = []
     const onUploadComplete = async (upload: CompletedUpload) => {
       events.push(upload)
@@ -92,12 +92,15 @@ describe.each(sharedStores)('through %s', (store) => {
     }
     const apps = await startReplicas(await makeOnFolder(store), { onUploadComplete })
     const { id } = await beginUpload(apps[0], { size: 5, body: Buffer.from('hello') })
-    await until(async () => (await readStatus(apps[1], id)).acknowledged === true, 'it is acknowledged')
+    await until(
+      async () => (await readStatus(apps[1], id)).acknowledged === true,
+      'the event is acknowledged',
+    )
     expect(events).toHaveLength(3)
     expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(1)
   })
 
-  test('a replica that is told to stop gives its jobs and uploads to the other at once', async () => {
+  test('hand over jobs and uploads at once when one of them stops', async () => {
     const gate = await makeGate()
     const env = await makeOnFolder(store, { ...gate.env, PARLEY_SHUTDOWN_SECONDS: '0.2' })
     const [one, other] = await startReplicas(env)
@@ -113,11 +116,11 @@ describe.each(sharedStores)('through %s', (store) => {
         .where('id', '=', begun.id)
         .executeTakeFirst()
       return row?.lease_until != null
-    }, 'it is being written')
+    }, 'the upload is being written')
     await one.service.close()
     await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
-    // Long before the lease would have ended.
-    await until(async () => (await countTries(gate)) === 2, 'the other runs it')
+    // This happens long before the lease would have expired.
+    await until(async () => (await countTries(gate)) === 2, 'the other replica runs ffmpeg')
     await gate.open()
     await untilState(other, id, 'ready')
     const offset = await readOffset(other, begun)

@@ -1,4 +1,4 @@
-/** `serve --workers`: several processes on one port, started, kept and stopped as one. */
+/** Tests that `serve --workers` starts, restarts and stops several processes on one port. */
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -13,17 +13,17 @@ import {
   startParley,
 } from '../support/process.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
 
 const printedKey = /svc_[0-9A-Za-z]{61}/
 
-/** Starts so many workers on a database of their own, and waits until they listen and have told all. */
+/** Starts workers on their own database, and waits until they have printed everything. */
 async function startWorkers(count: number, env: Readonly<Record<string, string>> = {}) {
   const all = { PORT: '0', DATABASE_URL: await createTestDatabase('empty'), ...env }
   const running = startParley(['serve', '--workers', String(count)], { folder: await makeFolder(), env: all })
   onTestFinished(async () => {
-    // Workers do not outlive the first process.
+    // Workers end with the first process.
     running.kill('SIGKILL')
     await running.ended
   })
@@ -56,28 +56,28 @@ async function readToEnd(reader: ReadableStreamDefaultReader): Promise<string> {
   return Buffer.concat(parts).toString()
 }
 
-describe('workers are refused', () => {
+describe('workers are rejected', () => {
   test('on SQLite, which has one writer', async () => {
     const words = ['serve', '--workers', '2']
     const { code, stdout, stderr } = await runParley(words, { folder: await makeFolder() })
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toBe(
-      'parley: SQLite has one writer, so several workers need PostgreSQL: set DATABASE_URL, or omit --workers.\n',
+      'parley: Several workers require PostgreSQL, because SQLite allows one writer. Set DATABASE_URL, or omit --workers.\n',
     )
   })
 
-  test('where each would have files of its own', async () => {
+  test('when PARLEY_DATA_DIR is :memory:', async () => {
     const env = { DATABASE_URL: 'postgres://127.0.0.1:1/none', PARLEY_DATA_DIR: ':memory:' }
     const { code, stderr } = await runParley(['serve', '--workers', '2'], { folder: await makeFolder(), env })
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^parley: PARLEY_DATA_DIR=:memory: .*\n$/)])
   })
 
-  test.each(['0', '65', 'two', '1.5', '-1'])('in the number %s', async (text) => {
+  test.each(['0', '65', 'two', '1.5', '-1'])('when their number is %s', async (text) => {
     const { code, stderr } = await runParley(['serve', '--workers', text], { folder: await makeFolder() })
-    expect([code, stderr]).toEqual([1, expect.stringContaining('it takes 1 to 64')])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('Must be a whole number from 1 to 64')])
   })
 
-  test('with one sentence when the first of them cannot start', async () => {
+  test('in one sentence when the first of them cannot start', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void taken.close())
     await once(taken, 'listening')
@@ -89,18 +89,18 @@ describe('workers are refused', () => {
     })
     expect([code, stdout]).toEqual([1, ''])
     expect(count(stderr, /^parley: /m)).toBe(1)
-    expect(stderr).toContain(`Port ${port} on 127.0.0.1 is taken by another program`)
+    expect(stderr).toContain(`Port ${port} on 127.0.0.1 is used by another program`)
   })
 })
 
-test('workers tell once how to begin, and one that dies is started again', async () => {
+test('workers print the start messages once, and a dead worker is restarted', async () => {
   const { running, url, key } = await startWorkers(2)
   expect(count(running.stdout, /listening on/)).toBe(1)
   expect(count(running.stdout, printedKey)).toBe(1)
   const before = await listChildren(running)
   expect(before).toHaveLength(2)
   process.kill(before[0] as number, 'SIGKILL')
-  await running.prints(/"worker":\d+,"exitCode":null,"signalCode":"SIGKILL".*a worker died/, 'stderr')
+  await running.prints(/"worker":\d+,"exitCode":null,"signalCode":"SIGKILL".*worker died/, 'stderr')
   await expect
     .poll(async () => (await listChildren(running)).filter((pid) => !before.includes(pid)).length, {
       timeout: 60_000,
@@ -114,11 +114,11 @@ test('workers tell once how to begin, and one that dies is started again', async
   expect(count(running.stdout, /listening on|svc_/)).toBe(2)
 })
 
-test('a stream under way is whole when all are told to stop, even as a group', async () => {
+test('an open stream is completed when all workers get SIGINT', async () => {
   const { running, url, key } = await startWorkers(2)
   const stream = await openStream(url, key, '[[tokens:30]] [[delay:100]]')
   await stream.read()
-  // As a terminal does, and some supervisors.
+  // Terminals and some supervisors signal the whole process group.
   for (const pid of await listChildren(running)) process.kill(pid, 'SIGINT')
   running.kill('SIGINT')
   await running.prints(/SIGINT received/, 'stderr')
@@ -127,7 +127,7 @@ test('a stream under way is whole when all are told to stop, even as a group', a
   expect([code, count(stderr, /SIGINT received/)]).toEqual([0, 1])
 })
 
-test('a second signal ends all of them at once', async () => {
+test('a second signal ends all workers at once', async () => {
   const { running, url, key } = await startWorkers(2)
   const stream = await openStream(url, key, '[[tokens:100000]] [[delay:20]]')
   await stream.read()
@@ -139,7 +139,7 @@ test('a second signal ends all of them at once', async () => {
   await cut
 })
 
-test('the log says which worker a line is of', async () => {
+test('every log line names its worker', async () => {
   const { running } = await startWorkers(2, { LOG_LEVEL: 'warn', PATH: '/nowhere' })
   expect(running.stderr).toMatch(/"worker":1,.*ffmpeg/)
   expect(running.stderr).toMatch(/"worker":2,.*ffmpeg/)

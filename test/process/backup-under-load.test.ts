@@ -1,4 +1,4 @@
-/** A backup beside a server that is busy, and what is left when a backup or a restore is killed. */
+/** Tests backups of a busy server, and what a killed backup or restore leaves behind. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -29,32 +29,32 @@ import {
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
-/** More than comes in while the backup runs. */
+/** More bytes than the uploads can add while the backup runs. */
 const GROWN_BYTES = 16 * MIB
 const env = { PARLEY_RATE_LIMIT_PARENT: '0', PARLEY_CONVERSION_TRIES: '1' }
 const captions = { kind: 'captions', filename: 'a.vtt' }
 const toTarget = ({ url }: RunningServer, key: string): Target => ({ url, key, fetch })
 
-/** Something that was acknowledged, with the bytes it has. */
-interface Kept {
+/** A file or artifact that the server acknowledged, with its bytes. */
+interface StoredItem {
   readonly id: string
   readonly bytes: Buffer
 }
 
-async function uploadFile(target: Target, bytes: Buffer): Promise<Kept> {
+async function uploadFile(target: Target, bytes: Buffer): Promise<StoredItem> {
   const { status, body } = await upload(target, [filePart(bytes), purpose])
   expect(status).toBe(200)
   return { id: body.id, bytes }
 }
 
-async function uploadCaptions(target: Target, index: number): Promise<Kept> {
+async function uploadCaptions(target: Target, index: number): Promise<StoredItem> {
   const bytes = Buffer.from(`WEBVTT\n\n00:01.000 --> 00:02.000\nNumber ${index}\n`)
   const { id } = await beginUpload(target, { size: bytes.length, body: bytes, metadata: captions })
   return { id, bytes }
 }
 
-/** An upload that goes on, piece by piece, and how far the server says it has got. */
-class Growing {
+/** An upload that grows piece by piece, with the offset the server acknowledged. */
+class GradualUpload {
   readonly bytes = randomBytes(GROWN_BYTES)
   readonly begun: Begun
   acknowledged = 0
@@ -63,8 +63,8 @@ class Growing {
     this.begun = begun
   }
 
-  static async begin(target: Target): Promise<Growing> {
-    return new Growing(await beginUpload(target, { size: GROWN_BYTES, metadata: captions }))
+  static async begin(target: Target): Promise<GradualUpload> {
+    return new GradualUpload(await beginUpload(target, { size: GROWN_BYTES, metadata: captions }))
   }
 
   async grow(target: Target, by = 20_000): Promise<void> {
@@ -75,14 +75,14 @@ class Growing {
   }
 }
 
-/** Work that goes on until it is stopped; every answer is checked. */
+/** Repeats work until the test ends it; the work checks its own answers. */
 class Load {
   private isOver = false
   private readonly running: Promise<void>[] = []
 
-  /** Begins, and resolves when it has been done so often. */
+  /** Starts repeating the work; resolves after the given number of turns. */
   async begin(work: (turn: number) => Promise<unknown>, turns = 4): Promise<void> {
-    const { promise: isUnderWay, resolve } = Promise.withResolvers<void>()
+    const { promise: hasStarted, resolve } = Promise.withResolvers<void>()
     const run = async () => {
       for (let turn = 0; !this.isOver; turn++) {
         await work(turn)
@@ -91,7 +91,7 @@ class Load {
     }
     const running = run()
     this.running.push(running)
-    await Promise.race([isUnderWay, running])
+    await Promise.race([hasStarted, running])
   }
 
   async end(): Promise<void> {
@@ -100,15 +100,15 @@ class Load {
   }
 }
 
-test('holds all that was acknowledged before it began, and no row without its bytes', async () => {
+test('a backup of a busy server holds everything acknowledged before it began, and no row without its bytes', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env })
   const key = server.key as string
   const target = toTarget(server, key)
   const call = (method: string, path: string, body?: object) =>
     callServer(server.url, method, path, key, body)
-  const [files, artifacts, agents]: [Kept[], Kept[], string[]] = [[], [], []]
-  const growing = [await Growing.begin(target), await Growing.begin(target)] as const
+  const [files, artifacts, agents]: [StoredItem[], StoredItem[], string[]] = [[], [], []]
+  const growing = [await GradualUpload.begin(target), await GradualUpload.begin(target)] as const
 
   const load = new Load()
   for (const one of growing) await load.begin(() => one.grow(target))
@@ -120,7 +120,7 @@ test('holds all that was acknowledged before it began, and no row without its by
     })
   await load.begin(async (turn) => {
     artifacts.push(await uploadCaptions(target, turn))
-    // One conversion after another, while the rest goes on.
+    // Runs one conversion after another while the other load continues.
     await untilState(target, artifacts.at(-1)?.id as string, 'ready')
   }, 2)
   await load.begin(async () => {
@@ -158,7 +158,7 @@ test('holds all that was acknowledged before it began, and no row without its by
   const restored = await startServer(restoring)
   const again = toTarget(restored, key)
 
-  const expectFile = async ({ id, bytes }: Kept) =>
+  const expectFile = async ({ id, bytes }: StoredItem) =>
     expect(Buffer.from(await (await download(again, id)).arrayBuffer())).toEqual(bytes)
   await Promise.all(before.files.map(expectFile))
   for (const { id, bytes } of before.artifacts) {
@@ -167,7 +167,7 @@ test('holds all that was acknowledged before it began, and no row without its by
   }
   for (const id of before.agents)
     expect((await callServer(again.url, 'GET', `/v1/agents/${id}`, key)).status).toBe(200)
-  // Also what came while it ran.
+  // Includes files uploaded while the backup ran.
   expect(rows.length).toBeGreaterThanOrEqual(before.files.length)
   const expectSize = async ({ id, size_bytes: sizeBytes }: (typeof rows)[0]) =>
     expect((await (await download(again, id)).arrayBuffer()).byteLength).toBe(sizeBytes)
@@ -182,11 +182,11 @@ test('holds all that was acknowledged before it began, and no row without its by
   await restored.stop()
 })
 
-test('a backup or a restore that is killed leaves nothing that could be taken for one, and is no hindrance', async () => {
+test('a killed backup or restore leaves no usable output and does not block the next attempt', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env })
   const target = toTarget(server, server.key as string)
-  const kept: Kept[] = []
+  const kept: StoredItem[] = []
   for (let count = 0; count < 12; count++) kept.push(await uploadFile(target, randomBytes(2 * MIB)))
   const path = (...names: string[]) => join(folder, ...names)
 
@@ -198,7 +198,7 @@ test('a backup or a restore that is killed leaves nothing that could be taken fo
   expect(await runParley(['backup', 'backup.tar.zst'], { folder, env })).toMatchObject({ code: 0 })
   expect((await readdir(folder)).sort()).toEqual(['backup.tar.zst', 'data'])
   expect(await readdir(path('data/files'))).not.toContain('held')
-  const [first] = kept as [Kept]
+  const [first] = kept as [StoredItem]
   expect(Buffer.from(await (await download(target, first.id)).arrayBuffer())).toEqual(first.bytes)
   await server.stop()
 

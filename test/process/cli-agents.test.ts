@@ -1,4 +1,4 @@
-/** The `agents` commands, beside a running server and without one. */
+/** Tests the `agents` commands, with and without a running server. */
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -6,13 +6,13 @@ import { FULL } from '../support/agents.ts'
 import { runCommandHere } from '../support/command.ts'
 import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const GREETER = '# first line\nname: Greeter\nmodel: mock\ninstructions: Greet people.\n'
 const MARKDOWN = '---\nname: Wörk Über\n---\n\nHelp people.\n'
 
-/** Runs `parley …` that has nothing to complain about; its standard output. */
+/** Runs a `parley` command that must succeed without warnings; returns its standard output. */
 async function parley(folder: string, ...words: string[]): Promise<string> {
   const { stdout, ...end } = await runCommandHere(words, { folder })
   expect(end).toEqual({ code: 0, signal: null, stderr: '' })
@@ -22,8 +22,8 @@ const agents = (folder: string, ...words: string[]) => parley(folder, 'agents', 
 const listAgents = async (folder: string, ...words: string[]) =>
   JSON.parse(await agents(folder, 'list', '--json', ...words))
 
-/** What an `agents` command complains about when it fails. */
-async function complaint(folder: string, ...words: string[]): Promise<string> {
+/** Runs an `agents` command that must fail; returns its standard error. */
+async function failureOf(folder: string, ...words: string[]): Promise<string> {
   const { stderr, ...end } = await runCommandHere(['agents', ...words], { folder })
   expect(end).toEqual({ code: 1, signal: null, stdout: '' })
   expect(stderr).toMatch(/^parley: /)
@@ -31,7 +31,7 @@ async function complaint(folder: string, ...words: string[]): Promise<string> {
   return stderr
 }
 
-/** A working folder with a parent key, and definition files in `agents/`. */
+/** Creates a working folder with a parent key, and definition files in `agents/`. */
 async function makeInstallation(files: Record<string, string | Uint8Array> = {}): Promise<string> {
   const folder = await makeFolder()
   await parley(folder, 'keys', 'create', '--name', 'first')
@@ -44,7 +44,7 @@ async function putFiles(folder: string, files: Record<string, string | Uint8Arra
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, 'agents', name), text)
 }
 
-/** Applies the files; the ids by file. */
+/** Applies the files; returns the agent ids by file. */
 async function applyFiles(folder: string, path = 'agents'): Promise<Record<string, string>> {
   const { files } = JSON.parse(await agents(folder, 'apply', path, '--yes', '--json'))
   return Object.fromEntries(files.map(({ file, id }: { file: string; id: string }) => [file, id]))
@@ -52,7 +52,7 @@ async function applyFiles(folder: string, path = 'agents'): Promise<Record<strin
 
 describe('help', () => {
   test.each(['', ' list', ' get', ' apply', ' export', ' delete'])(
-    'of `agents%s` says how it is used, in lines that fit a terminal',
+    '`agents%s` prints usage in lines of at most 80 characters',
     async (verb) => {
       const text = await parley(await makeFolder(), ...`agents${verb} --help`.split(' '))
       expect(text).toMatch(new RegExp(`^Usage: parley agents${verb} .*\\n\\n\\w`))
@@ -61,14 +61,14 @@ describe('help', () => {
   )
 })
 
-test('the help of `parley` names agents and doctor', async () => {
+test('parley --help lists the agents and doctor commands', async () => {
   const text = await parley(await makeFolder(), '--help')
   for (const command of ['agents', 'doctor'])
     expect(text).toMatch(new RegExp(`^ {2}${command}\\b.* {2}\\w`, 'm'))
 })
 
 describe('agents list and get', () => {
-  test('show what there is, and definitions to the last byte', async () => {
+  test('print every agent, and a definition byte for byte', async () => {
     const untidy = `\uFEFF${GREETER.trimEnd()}`
     const folder = await makeInstallation({ 'a.yaml': untidy, 'b.md': MARKDOWN })
     const ids = await applyFiles(folder)
@@ -88,44 +88,44 @@ describe('agents list and get', () => {
     expect(JSON.parse(await agents(folder, 'get', id, '--json'))).toEqual(whole)
   })
 
-  test('say so when there is no such agent, and when there is no database', async () => {
-    expect(await complaint(await makeInstallation(), 'get', 'agent-x')).toContain('Agent not found.')
-    expect(await complaint(await makeFolder(), 'list')).toContain('no Parley database')
+  test('report an unknown agent and a missing database', async () => {
+    expect(await failureOf(await makeInstallation(), 'get', 'agent-x')).toContain('Agent not found.')
+    expect(await failureOf(await makeFolder(), 'list')).toContain('no Parley database')
   })
 })
 
 describe('the parent key', () => {
-  test('has to be named when there are several, and each has its own agents', async () => {
+  test('must be named when there are several, and each key sees only its own agents', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER })
     await applyFiles(folder)
     const second = (await parley(folder, 'keys', 'create', '--name', 'second')).trim()
     const id = second.slice(4, 16)
-    const refusal = await complaint(folder, 'list')
-    expect(refusal).toContain('choose one with --key')
-    expect(refusal).toContain(`${id} (second)`)
-    expect(refusal).toContain(' (first)')
+    const failure = await failureOf(folder, 'list')
+    expect(failure).toContain('choose one with --key')
+    expect(failure).toContain(`${id} (second)`)
+    expect(failure).toContain(' (first)')
     for (const name of [id, `svc_${id}`, second]) expect(await listAgents(folder, '--key', name)).toEqual([])
     await parley(folder, 'keys', 'revoke', id)
     expect(await listAgents(folder)).toHaveLength(1)
-    expect(await complaint(folder, 'list', '--key', id)).toContain(`no active parent key '${id}'`)
+    expect(await failureOf(folder, 'list', '--key', id)).toContain(`no active parent key '${id}'`)
     const wrong = `${second}x`
-    expect(await complaint(folder, 'list', '--key', wrong)).not.toContain(wrong)
+    expect(await failureOf(folder, 'list', '--key', wrong)).not.toContain(wrong)
   })
 
-  test('that is missing is told how to be made', async () => {
+  test('is required, and the error names the command that creates one', async () => {
     const folder = await makeFolder()
     const key = (await parley(folder, 'keys', 'create', '--name', 'only')).trim()
     await parley(folder, 'keys', 'revoke', key)
-    expect(await complaint(folder, 'list')).toContain('parley keys create')
+    expect(await failureOf(folder, 'list')).toContain('parley keys create')
   })
 })
 
 describe('agents apply', () => {
-  test('shows what it would do and changes nothing without --yes', async () => {
+  test('prints its plan and changes nothing without --yes', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'notes.txt': 'no definition' })
     const plan = await agents(folder, 'apply', 'agents')
     expect(plan).toBe(
-      '+ create  agents/a.yaml  "Greeter"\nNothing was changed; add --yes to make these changes.\n',
+      '+ create  agents/a.yaml  "Greeter"\nNothing was changed. Add --yes to make these changes.\n',
     )
     expect(await listAgents(folder)).toEqual([])
     const json = JSON.parse(await agents(folder, 'apply', 'agents', '--json'))
@@ -133,7 +133,7 @@ describe('agents apply', () => {
     expect(json).toEqual({ applied: false, files: [file], untouched: [] })
   })
 
-  test('creates, updates by the name or the id in the file’s name, and leaves the rest alone', async () => {
+  test('creates agents, updates those that match by name or by the id in the file name, and leaves the others alone', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL })
     const ids = await applyFiles(folder)
     const [a, b, c] = ['a.yaml', 'b.md', 'c.yaml'].map((name) => ids[`agents/${name}`])
@@ -148,7 +148,7 @@ describe('agents apply', () => {
       '    - instructions: Greet people.',
       '    + instructions: Welcome people.␍',
       `= same    next/y.md  "Wörk Über" (${b})`,
-      `  untouched, without a file: "Guide" (${c})`,
+      `  unchanged, no file: "Guide" (${c})`,
       `updated ${a}`,
       '',
     ])
@@ -162,7 +162,7 @@ describe('agents apply', () => {
     expect(await agents(folder, 'apply', 'next', '--yes')).toContain('\nAll agents are up to date.\n')
   })
 
-  test('takes one file, and shows no more of a difference than fits a screen', async () => {
+  test('accepts a single file, and shows at most 20 lines of each side of a diff', async () => {
     const lines = (word: string) => `${GREETER}rules:\n${`  - ${word}\n`.repeat(30)}`
     const folder = await makeInstallation({ 'a.yml': lines('old') })
     await applyFiles(folder, 'agents/a.yml')
@@ -172,7 +172,7 @@ describe('agents apply', () => {
     expect(plan).toContain('\n    … and 40 more lines\n')
   })
 
-  test('prints the keys of created agents only when asked', async () => {
+  test('prints the keys of created agents only with --show-keys', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER })
     expect(await agents(folder, 'apply', 'agents', '--yes')).toMatch(/\ncreated agent-[0-9A-Za-z]{20}\n$/)
     await putFiles(folder, { 'b.md': MARKDOWN, 'c.yaml': FULL })
@@ -187,15 +187,15 @@ describe('agents apply', () => {
     }
   })
 
-  test('writes nothing when one file is wrong, and names each with path, line and column', async () => {
+  test('writes nothing when a file is invalid, and names each invalid file with line and column', async () => {
     const folder = await makeInstallation({
       'a.yaml': GREETER,
       'b.yaml': 'name: B\ninstructions: Hi.\ntemperature: 7\n',
       'c.md': 'no front matter',
       'd.yaml': new Uint8Array([0x6e, 0xff]),
     })
-    expect((await complaint(folder, 'apply', 'agents', '--yes')).split('\n')).toEqual([
-      'parley: Nothing was changed, because of errors in these files:',
+    expect((await failureOf(folder, 'apply', 'agents', '--yes')).split('\n')).toEqual([
+      'parley: Nothing was changed. These files contain errors:',
       '  agents/b.yaml: temperature: must be between 0 and 2 (line 3, column 14)',
       expect.stringMatching(/^ {2}agents\/c\.md: .* \(line 1, column 1\)$/),
       '  agents/d.yaml: The file must be encoded in UTF-8.',
@@ -204,32 +204,32 @@ describe('agents apply', () => {
     expect(await listAgents(folder)).toEqual([])
   })
 
-  test('refuses what it could not tell apart', async () => {
+  test('rejects files that match the same agent, or a name that several agents share', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.yaml': `${GREETER}# b\n` })
-    const both = 'agents/a.yaml and agents/b.yaml are both for'
-    expect(await complaint(folder, 'apply', 'agents', '--yes')).toContain(`${both} a new agent "Greeter"`)
+    const both = 'agents/a.yaml and agents/b.yaml both describe'
+    expect(await failureOf(folder, 'apply', 'agents', '--yes')).toContain(`${both} a new agent "Greeter"`)
     const id = (await applyFiles(folder, 'agents/a.yaml'))['agents/a.yaml'] as string
-    expect(await complaint(folder, 'apply', 'agents', '--yes')).toContain(`${both} the agent ${id}`)
+    expect(await failureOf(folder, 'apply', 'agents', '--yes')).toContain(`${both} the agent ${id}`)
     await putFiles(folder, { 'c.yaml': GREETER.replace('Greeter', 'Other') })
     const other = (await applyFiles(folder, 'agents/c.yaml'))['agents/c.yaml'] as string
     await putFiles(folder, { [`c.${other}.yaml`]: GREETER })
     await applyFiles(folder, `agents/c.${other}.yaml`)
-    const refusal = await complaint(folder, 'apply', 'agents/b.yaml', '--yes')
-    expect(refusal).toContain('agents/b.yaml: several agents are called "Greeter"')
-    for (const one of [id, other]) expect(refusal).toContain(one)
+    const failure = await failureOf(folder, 'apply', 'agents/b.yaml', '--yes')
+    expect(failure).toContain('agents/b.yaml: several agents are named "Greeter"')
+    for (const one of [id, other]) expect(failure).toContain(one)
   })
 
   test.each([
     ['nowhere', 'no such file or directory'],
-    ['agents', 'no file in agents whose name ends in'],
+    ['agents', 'agents contains no files whose names end in'],
     ['data/parley.db', 'is not a definition file'],
-  ])('says what it misses at %s', async (path, sentence) => {
-    expect(await complaint(await makeInstallation(), 'apply', path)).toContain(sentence)
+  ])('rejects the path %s with an error that says what is wrong', async (path, sentence) => {
+    expect(await failureOf(await makeInstallation(), 'apply', path)).toContain(sentence)
   })
 })
 
 describe('agents export', () => {
-  test('writes files that apply finds nothing to change in, the same ones each time', async () => {
+  test('writes the same files each time, and apply finds no changes in them', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL })
     const ids = await applyFiles(folder)
     const names = [
@@ -249,7 +249,7 @@ describe('agents export', () => {
     expect(await agents(folder, 'export', 'out/deep')).toMatch(/^(same {5}out\/deep\/\S+\n){3}$/)
   })
 
-  test('replaces other content, and the agent’s file of another name, only with --force', async () => {
+  test('overwrites changed files, and replaces a renamed file of an agent, only with --force', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN })
     const ids = await applyFiles(folder)
     const greeter = `greeter.${ids['agents/a.yaml']}.yaml`
@@ -259,8 +259,8 @@ describe('agents export', () => {
     await writeFile(join(out, greeter), 'mine')
     await writeFile(join(out, 'README.txt'), 'mine too')
     await rename(join(out, work), join(out, earlier))
-    const refusal = await complaint(folder, 'export', 'out')
-    for (const name of [greeter, earlier]) expect(refusal).toContain(`\n  out/${name}\n`)
+    const failure = await failureOf(folder, 'export', 'out')
+    for (const name of [greeter, earlier]) expect(failure).toContain(`\n  out/${name}\n`)
     expect((await readdir(out)).sort()).toEqual(['README.txt', earlier, greeter])
     expect(await readFile(join(out, greeter), 'utf8')).toBe('mine')
     await agents(folder, 'export', 'out', '--force')
@@ -270,19 +270,19 @@ describe('agents export', () => {
 })
 
 describe('agents delete', () => {
-  test('needs --yes', async () => {
+  test('requires --yes', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER })
     const id = (await applyFiles(folder))['agents/a.yaml'] as string
-    expect(await complaint(folder, 'delete', id)).toContain(`"Greeter" (${id})`)
+    expect(await failureOf(folder, 'delete', id)).toContain(`"Greeter" (${id})`)
     expect(await listAgents(folder)).toHaveLength(1)
     expect(JSON.parse(await agents(folder, 'delete', id, '--yes', '--json'))).toEqual({ id, deleted: true })
     expect(await listAgents(folder)).toEqual([])
-    expect(await complaint(folder, 'delete', id, '--yes')).toContain('Agent not found.')
+    expect(await failureOf(folder, 'delete', id, '--yes')).toContain('Agent not found.')
   })
 })
 
 describe('a running server', () => {
-  test('soon has what was applied and no longer what was deleted', async () => {
+  test('sees applied and deleted agents within seconds', async () => {
     const folder = await makeInstallation()
     const { url, ...server } = await startServer({ folder })
     expect(server.key).toBeUndefined()

@@ -1,4 +1,4 @@
-/** What commands leave in the record of changes, beside a running server and without one. */
+/** Tests the audit log entries of commands, with and without a running server. */
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -8,20 +8,20 @@ import { runCommandHere } from '../support/command.ts'
 import { raw } from '../support/database.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const rowsOf = (folder: string) =>
   raw(join(folder, 'data')).prepare('select * from audit_events order by id').all() as AuditRow[]
 
-/** What a command prints. */
+/** Runs a command that must succeed; returns its output. */
 async function parley(folder: string, ...words: string[]): Promise<string> {
   const { stdout, code } = await runCommandHere(words, { folder })
   expect(code).toBe(0)
   return stdout.trim()
 }
 
-/** A row that a command of this user left. */
+/** The expected audit row for a command of the current user. */
 const byCommand = (action: string, key: string) => ({
   action,
   actor_kind: 'command',
@@ -31,7 +31,7 @@ const byCommand = (action: string, key: string) => ({
   client_address: null,
 })
 
-test('beside a running server every change leaves a row in its place, with the user who made it', async () => {
+test('each change of a command adds one row with the operating system user, in order with the server’s rows', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const first = server.key as string
@@ -49,17 +49,18 @@ test('beside a running server every change leaves a row in its place, with the u
     { action: 'key.create', actor_kind: 'service', target_id: publicIdOf(first) },
     { action: 'session.offer', actor_kind: 'service', target_id: 'administrator' },
     { ...byCommand('key.create', key), target_id: publicIdOf(key) },
+    { action: 'agent.create', actor_kind: 'parent_key', actor: publicIdOf(first), target_id: agent_id },
     { action: 'agent_key.rotate', actor_kind: 'parent_key', actor: publicIdOf(first), target_id: agent_id },
     { ...byCommand('key.rotate', key), target_id: publicIdOf(key) },
     { ...byCommand('agent.delete', first), target_id: agent_id },
     { ...byCommand('key.revoke', key), target_id: publicIdOf(key) },
   ])
-  expect(rows).toHaveLength(7)
+  expect(rows).toHaveLength(8)
   expect(JSON.parse(rows[2]?.details ?? '')).toEqual({ name: 'ci', key_hint: `svc_…${key.slice(-4)}` })
   expectNoSecrets(rows)
 })
 
-test('a command that fails leaves none', async () => {
+test('a command that fails adds no row', async () => {
   const folder = await makeFolder()
   const key = await parley(folder, 'keys', 'create', '--name', 'ci')
   await parley(folder, 'keys', 'revoke', key)
@@ -75,13 +76,13 @@ test('a command that fails leaves none', async () => {
   expect(rowsOf(folder)).toEqual(before)
 })
 
-test('a command whose row cannot be written changes nothing', async () => {
+test('a command whose audit row cannot be written changes nothing', async () => {
   const folder = await makeFolder()
   const key = await parley(folder, 'keys', 'create', '--name', 'ci')
   raw(join(folder, 'data')).exec(
     `create trigger fail_at before insert on audit_events begin select raise(abort, 'refused'); end`,
   )
   const { code, stderr } = await runCommandHere(['keys', 'revoke', key], { folder })
-  expect([code, stderr]).toEqual([1, 'parley: The database cannot be used now (refused).\n'])
+  expect([code, stderr]).toEqual([1, 'parley: The database is not usable (refused).\n'])
   expect(JSON.parse(await parley(folder, 'keys', 'list', '--json'))).toMatchObject([{ revoked_at: null }])
 })

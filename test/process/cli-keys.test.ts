@@ -1,4 +1,4 @@
-/** The `keys` commands, beside a running server and without one. */
+/** Tests the `keys` commands, with and without a running server. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -14,18 +14,18 @@ import {
   startServer,
 } from '../support/process.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Runs `parley keys …` that has nothing to complain about; its standard output. */
+/** Runs a `keys` command that must succeed without warnings; returns its standard output. */
 async function keys(folder: string, ...words: string[]): Promise<string> {
   const { stdout, ...end } = await runCommandHere(['keys', ...words], { folder })
   expect(end).toEqual({ code: 0, signal: null, stderr: '' })
   return stdout
 }
 
-/** What a `keys` command complains about when it fails. */
-async function complaint(options: RunOptions, ...words: string[]): Promise<string> {
+/** Runs a `keys` command that must fail; returns its standard error. */
+async function failureOf(options: RunOptions, ...words: string[]): Promise<string> {
   const { stderr, ...end } = await runCommandHere(['keys', ...words], options)
   expect(end).toEqual({ code: 1, signal: null, stdout: '' })
   expect(stderr).toMatch(/^parley: [^\n]*\.\n$/)
@@ -40,21 +40,21 @@ const validate = async (url: string, key: string) =>
   (await callServer(url, 'GET', '/v1/keys/validate', key)).status
 
 describe('keys create', () => {
-  test('prints the key alone', async () => {
+  test('prints only the key', async () => {
     const text = await keys(await makeFolder(), 'create', '--name', 'ci')
     expect(text.endsWith('\n')).toBe(true)
     expect(parseKey(text.slice(0, -1))?.kind).toBe('parent')
   })
 
-  test('prints id, name and key as JSON', async () => {
+  test('prints id, name and key with --json', async () => {
     const text = await keys(await makeFolder(), 'create', '--name', ' Wörk 🎉 ', '--json')
     const { key, ...rest } = JSON.parse(text)
     expect(rest).toEqual({ id: publicIdOf(key), name: 'Wörk 🎉' })
   })
 })
 
-describe('keys create at the moment of the first start', () => {
-  test('works, however many do it, and so does the start', async () => {
+describe('keys create during the first start of a server', () => {
+  test('creates a working key for each of three concurrent commands, and the server starts', async () => {
     const folder = await makeFolder()
     const starting = startServer({ folder })
     const create = (name: string) => runParley(['keys', 'create', '--name', name], { folder })
@@ -65,7 +65,7 @@ describe('keys create at the moment of the first start', () => {
 })
 
 describe('keys generate', () => {
-  test('prints a well-formed key, another each time, and touches neither settings nor disk', async () => {
+  test('prints a new well-formed key each time without reading settings or writing to disk', async () => {
     const folder = await makeFolder()
     const env = { PORT: 'http', PARLEY_DATA_DIR: '/proc/nowhere' }
     const first = (await runCommandHere(['keys', 'generate'], { folder, env })).stdout.trim()
@@ -78,7 +78,7 @@ describe('keys generate', () => {
 })
 
 describe('keys list', () => {
-  test('shows each key by id, name, hint and state, and never a secret', async () => {
+  test('shows id, name, hint and state of each key, and never the secret', async () => {
     const folder = await makeFolder()
     const [old, current] = [await createKey(folder, 'old'), await createKey(folder, 'in use')]
     await keys(folder, 'revoke', publicIdOf(old))
@@ -91,7 +91,7 @@ describe('keys list', () => {
     for (const key of [old, current]) expect(text).not.toContain(key.slice(16, -4))
   })
 
-  test('as JSON has the same and no more', async () => {
+  test('prints the same fields with --json, and no others', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     expect(await listKeys(folder)).toEqual([
@@ -111,7 +111,7 @@ describe('keys list', () => {
 })
 
 describe('keys rotate and revoke', () => {
-  test('take the id, the id with its prefix, or the whole key', async () => {
+  test('accept the id, the id with its prefix, and the whole key', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const id = publicIdOf(key)
@@ -123,58 +123,62 @@ describe('keys rotate and revoke', () => {
     expect(JSON.parse(await keys(folder, 'revoke', key, '--json'))).toEqual({ id, revoked: true })
   })
 
-  test('refuse what is no id without repeating it, and an id of no usable key', async () => {
+  test('reject malformed ids without echoing them, and ids of unknown or revoked keys', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const id = publicIdOf(key)
     for (const name of [`${key.slice(0, -1)}!`, `${id}1`, key.slice(0, 40), 'svc_scoped_x']) {
-      const text = await complaint({ folder }, 'revoke', name)
+      const text = await failureOf({ folder }, 'revoke', name)
       expect(text).toContain('is not the id of a parent key')
       expect(text).not.toContain(name)
     }
-    expect(await complaint({ folder }, 'revoke', 'zzzzzzzzzzzz')).toContain("no parent key 'zzzzzzzzzzzz'")
+    expect(await failureOf({ folder }, 'revoke', 'zzzzzzzzzzzz')).toContain(
+      "Parent key 'zzzzzzzzzzzz' does not exist",
+    )
     expect(await listKeys(folder)).toMatchObject([{ revoked_at: null }])
     expect(await keys(folder, 'revoke', id)).toBe(`revoked ${id}\n`)
     for (const verb of ['revoke', 'rotate']) {
-      expect(await complaint({ folder }, verb, id)).toContain(`no parent key '${id}' that could be used`)
+      expect(await failureOf({ folder }, verb, id)).toContain(
+        `Parent key '${id}' does not exist or was revoked`,
+      )
     }
   })
 })
 
-describe('where there is no database', () => {
+describe('without a database', () => {
   test.each([['list'], ['rotate', 'abcdefghijkl'], ['revoke', 'abcdefghijkl']])(
-    'keys %s says where it looked and makes none',
+    'keys %s reports the path it looked in and creates nothing',
     async (...words) => {
       const folder = await makeFolder()
-      expect(await complaint({ folder }, ...words)).toContain(`no Parley database in ${join(folder, 'data')}`)
+      expect(await failureOf({ folder }, ...words)).toContain(`no Parley database in ${join(folder, 'data')}`)
       expect(await readdir(folder)).toEqual([])
     },
   )
 
-  test('such as in memory, no key is created that nobody could use', async () => {
+  test('keys create fails when PARLEY_DATA_DIR is :memory:', async () => {
     const options = { folder: await makeFolder(), env: { PARLEY_DATA_DIR: ':memory:' } }
-    expect(await complaint(options, 'create', '--name', 'ci')).toContain('PARLEY_DATA_DIR=:memory:')
+    expect(await failureOf(options, 'create', '--name', 'ci')).toContain('PARLEY_DATA_DIR=:memory:')
   })
 })
 
-describe('beside a running server', () => {
+describe('with a running server', () => {
   const yaml = 'name: Greeter\ninstructions: Greet people.\n'
 
-  /** A server that has just let the key in, so that it remembers it. */
+  /** Starts a server that has already cached the key. */
   async function startWith(folder: string, key: string): Promise<RunningServer> {
     const server = await startServer({ folder })
     expect(await validate(server.url, key)).toBe(200)
     return server
   }
 
-  test('a created key works soon', async () => {
+  test('accepts a created key within seconds', async () => {
     const folder = await makeFolder()
     const { url } = await startWith(folder, await createKey(folder))
     const key = await createKey(folder, 'second')
     expect(await eventually(() => validate(url, key), 200)).toBe(200)
   })
 
-  test('a revoked key ends soon, and the keys of its agents with it', async () => {
+  test('rejects a revoked key and the keys of its agents within seconds', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const { url } = await startWith(folder, key)
@@ -185,7 +189,7 @@ describe('beside a running server', () => {
     expect(await eventually(() => validate(url, agent.agent_key), 401)).toBe(401)
   })
 
-  test('a rotated key changes soon; what it owns stays', async () => {
+  test('replaces a rotated key within seconds, and its agents stay', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const { url } = await startWith(folder, key)
@@ -198,7 +202,7 @@ describe('beside a running server', () => {
 })
 
 describe('a key rotated with an overlap', () => {
-  test('works in both spellings until the time that is told', async () => {
+  test('works together with the old key until the reported time', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const before = Math.floor(Date.now() / 1000)

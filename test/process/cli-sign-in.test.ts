@@ -1,13 +1,13 @@
-/** The links that the first start and the `sign-in` command print. */
+/** Tests the sign-in links that the first start and the `sign-in` command print. */
 import { expect, test, vi } from 'vitest'
 import { runCommandHere } from '../support/command.ts'
 import { proxied } from '../support/console.ts'
 import { makeFolder, printedLink, startServer } from '../support/process.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Opens a link as the console's page does; the status of what it asks next. */
+/** Signs in with the link as the console page does; returns the status of the next request. */
 async function follow(link: string): Promise<number> {
   const { origin, hash } = new URL(link)
   const headers = {
@@ -25,7 +25,7 @@ async function follow(link: string): Promise<number> {
   return me.status
 }
 
-test('the first start prints one, and the command others', async () => {
+test('the first start and the `sign-in` command print links that work once', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const [, first = ''] = await server.prints(printedLink)
@@ -50,7 +50,7 @@ test('the first start prints one, and the command others', async () => {
   await again.stop()
 })
 
-test('where a proxy signs people in there are none', async () => {
+test('no sign-in links are printed when a proxy signs users in', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env: proxied })
   expect(server.key).toMatch(/^svc_/)
@@ -58,7 +58,7 @@ test('where a proxy signs people in there are none', async () => {
   expect(await runCommandHere(['sign-in'], { folder, env: proxied })).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: expect.stringContaining('A proxy signs users in'),
+    stderr: expect.stringContaining('The proxy authenticates users'),
   })
   await server.stop()
 })

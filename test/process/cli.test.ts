@@ -1,4 +1,4 @@
-/** What the commands print, how they fail, and that the words to use them are there. */
+/** Tests the output, the help and the errors of the commands. */
 
 import { cp, readdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,10 +7,10 @@ import { describe, expect, test, vi } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { makeFolder, repository, runParley, startParley, startServer } from '../support/process.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Runs a command that has nothing to complain about; its standard output. */
+/** Runs a command that must succeed without warnings; returns its standard output. */
 async function outputOf(words: readonly string[], folder: string, main?: string): Promise<string> {
   const { stdout, ...end } = await runParley(words, { folder, ...(main && { main }) })
   expect(end).toEqual({ code: 0, signal: null, stderr: '' })
@@ -18,11 +18,11 @@ async function outputOf(words: readonly string[], folder: string, main?: string)
 }
 
 describe('version', () => {
-  test.each([[['version']], [['--version']]])('%s prints the package’s', async (words) => {
+  test.each([[['version']], [['--version']]])('`%s` prints the version of the package', async (words) => {
     expect(await outputOf(words, await makeFolder())).toBe(`${packageJson.version}\n`)
   })
 
-  test('is there as JSON', async () => {
+  test('prints JSON with --json', async () => {
     const text = await outputOf(['version', '--json'], await makeFolder())
     expect(JSON.parse(text)).toEqual({ version: packageJson.version })
   })
@@ -40,13 +40,13 @@ describe('help', () => {
     'migrate',
     'openapi',
     'version',
-  ])('of `%s` says how it is used, in lines that fit a terminal', async (command) => {
+  ])('`%s --help` prints usage in lines of at most 80 characters', async (command) => {
     const text = await outputOf([...command.split(' '), '--help'], await makeFolder())
     expect(text).toMatch(new RegExp(`^Usage: parley ${command} .*\\n\\n\\w`))
     for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
   })
 
-  test('names every command', async () => {
+  test('lists every command', async () => {
     const text = await outputOf(['--help'], await makeFolder())
     for (const command of ['serve', 'keys', 'migrate', 'openapi', 'version']) {
       expect(text).toMatch(new RegExp(`^ {2}${command}\\b.* {2}\\w`, 'm'))
@@ -54,7 +54,7 @@ describe('help', () => {
   })
 })
 
-describe('wrong usage', () => {
+describe('invalid usage', () => {
   test.each([
     ['', 'Usage: parley'],
     ['keys', 'Usage: parley keys'],
@@ -63,15 +63,15 @@ describe('wrong usage', () => {
     ['serve --port 80', "error: unknown option '--port'"],
     ['keys create', "error: required option '--name <name>' not specified"],
     ['keys create --name', "error: option '--name <name>' argument missing"],
-    ['keys create --name \n', 'a name has 1 to 200 characters'],
-    ['keys create --name a\tb', 'a name has 1 to 200 characters'],
-    [`keys create --name ${'n'.repeat(201)}`, 'a name has 1 to 200 characters'],
+    ['keys create --name \n', 'Must be 1 to 200 characters'],
+    ['keys create --name a\tb', 'Must be 1 to 200 characters'],
+    [`keys create --name ${'n'.repeat(201)}`, 'Must be 1 to 200 characters'],
     ['keys rotate', "error: missing required argument 'id'"],
-    ['keys rotate abcdefghijkl --overlap 1.5', 'it takes 0 to 2592000 seconds'],
-    ['keys rotate abcdefghijkl --overlap -1', 'it takes 0 to 2592000 seconds'],
-    ['keys rotate abcdefghijkl --overlap 2592001', 'it takes 0 to 2592000 seconds'],
+    ['keys rotate abcdefghijkl --overlap 1.5', 'Must be from 0 to 2592000 seconds'],
+    ['keys rotate abcdefghijkl --overlap -1', 'Must be from 0 to 2592000 seconds'],
+    ['keys rotate abcdefghijkl --overlap 2592001', 'Must be from 0 to 2592000 seconds'],
     ['keys lst', "error: unknown command 'lst'\n(Did you mean list?)"],
-  ])('`%s` fails with a sentence', async (line, sentence) => {
+  ])('`%s` fails with a one-line error and creates nothing', async (line, sentence) => {
     const folder = await makeFolder()
     const words = line === '' ? [] : line.split(' ')
     const { code, stdout, stderr } = await runParley(words, { folder })
@@ -83,7 +83,7 @@ describe('wrong usage', () => {
 })
 
 describe('migrate', () => {
-  test('makes a database, and finds it up to date the next time', async () => {
+  test('creates a database, and finds it up to date the second time', async () => {
     const folder = await makeFolder()
     const said = `${join(folder, 'data')} is up to date\n`
     expect(await outputOf(['migrate'], folder)).toBe(said)
@@ -91,7 +91,7 @@ describe('migrate', () => {
     expect(await outputOf(['migrate'], folder)).toBe(said)
   })
 
-  test('has nothing to do beside a running server, and disturbs it not', async () => {
+  test('changes nothing and does not disturb a running server', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder })
     const text = await outputOf(['migrate', '--json'], folder)
@@ -101,7 +101,7 @@ describe('migrate', () => {
 })
 
 describe('openapi', () => {
-  test('prints the document the server serves', async () => {
+  test('prints the document that the server serves', async () => {
     const folder = await makeFolder()
     const document = JSON.parse(await outputOf(['openapi'], folder))
     const { url } = await startServer({ folder })
@@ -109,36 +109,36 @@ describe('openapi', () => {
     expect(document.openapi).toMatch(/^3\.1\./)
   })
 
-  test('--check tells a committed document that is out of date, or not there, from one that is not', async () => {
+  test('--check fails when the committed document is missing or out of date', async () => {
     const folder = await makeFolder()
     for (const name of ['src', 'package.json']) {
       await cp(join(repository, name), join(folder, name), { recursive: true })
     }
     await symlink(join(repository, 'node_modules'), join(folder, 'node_modules'))
     const main = join(folder, 'src/main.ts')
-    const refused = {
+    const outOfDate = {
       code: 1,
       signal: null,
       stdout: '',
       stderr: 'parley: openapi.json is out of date; run `npm run openapi`.\n',
     }
-    expect(await runParley(['openapi', '--check'], { folder, main })).toEqual(refused)
+    expect(await runParley(['openapi', '--check'], { folder, main })).toEqual(outOfDate)
     const document = await outputOf(['openapi'], folder, main)
     await writeFile(join(folder, 'openapi.json'), document.replace('Parley', 'Parlez'))
-    expect(await runParley(['openapi', '--check'], { folder, main })).toEqual(refused)
+    expect(await runParley(['openapi', '--check'], { folder, main })).toEqual(outOfDate)
     await writeFile(join(folder, 'openapi.json'), document)
     expect(await outputOf(['openapi', '--check'], folder, main)).toBe('')
   })
 })
 
-describe('what a command cannot help', () => {
-  test('such as a reader that left is an exit code, not a stack', async () => {
+describe('unavoidable errors', () => {
+  test('a closed standard output ends the command with exit code 1 and no stack trace', async () => {
     const running = startParley(['version'], { folder: await makeFolder() })
     running.child.stdout?.destroy()
     expect(await running.ended).toMatchObject({ code: 1, stderr: '' })
   })
 
-  test('such as a database that stays locked is a sentence', async () => {
+  test('a database that stays locked is reported in one sentence', async () => {
     const folder = await makeFolder()
     await outputOf(['migrate'], folder)
     const connection = new Sqlite(join(folder, 'data/parley.db'))
@@ -146,16 +146,16 @@ describe('what a command cannot help', () => {
     const { code, stdout, stderr } = await runParley(['keys', 'create', '--name', 'ci'], { folder })
     connection.close()
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toBe('parley: The database cannot be used now (database is locked).\n')
+    expect(stderr).toBe('parley: The database is not usable (database is locked).\n')
   })
 
-  test('such as a setting that is wrong is told to every command that reads it, unknown names too', async () => {
+  test('an invalid setting fails every command that reads it, and an unknown name adds a warning', async () => {
     const env = { LOG_LEVEL: 'loud', PARLEY_DATADIR: 'x' }
     const folder = await makeFolder()
     const { code, stderr } = await runParley(['keys', 'list'], { folder, env })
     expect(code).toBe(1)
     expect(stderr).toContain('LOG_LEVEL must be one of')
     const warned = await runParley(['migrate'], { folder, env: { PARLEY_DATADIR: 'x' } })
-    expect(warned.stderr).toContain('the nearest is PARLEY_DATA_DIR')
+    expect(warned.stderr).toContain('did you mean PARLEY_DATA_DIR')
   })
 })

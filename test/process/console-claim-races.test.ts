@@ -1,4 +1,4 @@
-/** Two processes that claim the same keys agree who owns each of them. */
+/** Tests that two processes that claim the same keys agree on the owner of each. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { publicIdOf } from '../support/audit.ts'
@@ -9,7 +9,7 @@ import { OtherProcess, source } from '../support/other-process.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 
 describe('two processes', () => {
-  /** Claims each key for its user as soon as it is told to, and says how each claim went. */
+  /** Claims each key for its user on a message from the test, and prints the status of each claim. */
   const script = (folder: string) => `
     import { randomBytes } from 'node:crypto'
     import { createAgentDirectory } from ${source('agents/cache.ts')}
@@ -41,7 +41,7 @@ describe('two processes', () => {
     })
   `
 
-  test('that claim the same keys agree who has each of them', async () => {
+  test('agree on the owner when they claim the same keys', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder, env: { ...proxied } })
     const created: string[] = []

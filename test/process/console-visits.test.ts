@@ -1,4 +1,4 @@
-/** Console users that two processes on one database create or revoke at the same time. */
+/** Tests console users that two processes on one database create or revoke at the same time. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { proxied } from '../support/console.ts'
@@ -8,7 +8,7 @@ import { eventually, makeFolder, startServer } from '../support/process.ts'
 
 const ada = 'ada@example.org'
 describe('a first visit', () => {
-  test('of two processes at once is one', async () => {
+  test('creates one user and one key when two processes see it at once', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder, env: { ...proxied } })
     const other = new OtherProcess(`
@@ -50,8 +50,8 @@ describe('a first visit', () => {
   })
 })
 
-describe('a user who is known', () => {
-  test('goes on after a revocation from another process within two seconds', async () => {
+describe('a known user', () => {
+  test('gets a new key within seconds after another process revokes the old one', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder, env: { ...proxied } })
     const read = async () =>

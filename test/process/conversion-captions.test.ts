@@ -1,23 +1,23 @@
-/** Captions that the conversion worker process turns into WebVTT. */
+/** Tests captions that the conversion worker process turns into WebVTT. */
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { makeStand } from '../support/conversion.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const srt = '1\n00:00:01,000 --> 00:00:02,500\nHello\n\n2\n00:00:03,000 --> 00:00:04,000\nthere\n'
 const vtt = 'WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHello\n\n00:00:03.000 --> 00:00:04.000\nthere\n'
 
-describe('an upload', () => {
-  test('of SubRip becomes a file of WebVTT', async () => {
+describe('a captions upload', () => {
+  test('in SubRip becomes a WebVTT file', async () => {
     const { converted, left } = await (await makeStand()).convert('captions', srt)
     expect(converted).toMatchObject({ result: 'converted', file: { mediaType: 'text/vtt' } })
     expect(left).toEqual(['captions.vtt'])
     expect(await readFile(converted?.file.path ?? '', 'utf8')).toBe(vtt)
   })
 
-  test('of WebVTT that is valid is served as it is', async () => {
+  test('in valid WebVTT is served unchanged', async () => {
     const { converted, left } = await (await makeStand()).convert('captions', vtt)
     expect(converted).toEqual({
       result: 'original',
@@ -27,7 +27,7 @@ describe('an upload', () => {
     expect(left).toEqual([])
   })
 
-  test('of more than 5 MiB is refused', async () => {
+  test('of more than 5 MiB is rejected', async () => {
     const { refused, left } = await (await makeStand()).convert('captions', vtt.padEnd(5 * 1024 ** 2 + 1))
     expect(refused).toBe('unconvertible: The captions are larger than 5 MiB.')
     expect(left).toEqual([])

@@ -1,12 +1,14 @@
-/** Pictures are encoded anew: upright, not too large, and without what their camera wrote into them. */
+/** Tests that pictures are encoded again: upright, within the size limit, and without camera metadata. */
 
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { crc32, deflateSync } from 'node:zlib'
 import sharp from 'sharp'
 import { describe, expect, test, vi } from 'vitest'
+import { createConverter } from '../../src/conversion/conversion.ts'
 import { makeStand } from '../support/conversion.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 async function convertPicture(content: string | Uint8Array) {
@@ -19,7 +21,7 @@ async function convertPicture(content: string | Uint8Array) {
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 60 } } })
 
-/** A PNG of one colour with two shades, as small as its size allows. */
+/** Builds a one-bit PNG of a single colour, compressed as far as possible. */
 function makeBlankPng(width: number, height: number): Buffer {
   const chunk = (name: string, data: Buffer) => {
     const named = Buffer.concat([Buffer.from(name), data])
@@ -38,12 +40,19 @@ function makeBlankPng(width: number, height: number): Buffer {
   return Buffer.concat([signature, ...parts])
 }
 
+/** Repeats the last scan of a progressive JPEG. */
+function repeatScan(jpeg: Buffer, times: number): Buffer {
+  const start = jpeg.lastIndexOf(Buffer.from([0xff, 0xda]))
+  const scan = jpeg.subarray(start, jpeg.length - 2)
+  return Buffer.concat([jpeg.subarray(0, start), ...Array<Buffer>(times).fill(scan), jpeg.subarray(-2)])
+}
+
 describe('a picture', () => {
   test.each([
     ['JPEG', 'jpeg', 'picture.jpg', 'image/jpeg'],
     ['PNG', 'png', 'picture.webp', 'image/webp'],
     ['WebP', 'webp', 'picture.webp', 'image/webp'],
-  ] as const)('of the kind %s is encoded anew', async (_what, format, name, mediaType) => {
+  ] as const)('in %s format is encoded again', async (_what, format, name, mediaType) => {
     const content = await plain(60, 40).toFormat(format).toBuffer()
     const { converted, left, bytes } = await convertPicture(content)
     expect(converted).toMatchObject({ result: 'converted', file: { mediaType } })
@@ -52,12 +61,12 @@ describe('a picture', () => {
     expect(await sharp(bytes).metadata()).toMatchObject({ format: mediaType.slice(6), width: 60, height: 40 })
   })
 
-  test('keeps what can be seen through', async () => {
+  test('keeps its transparency', async () => {
     const { bytes } = await convertPicture(await plain(8, 8).ensureAlpha(0.5).png().toBuffer())
     expect(await sharp(bytes).metadata()).toMatchObject({ format: 'webp', hasAlpha: true })
   })
 
-  test('stands upright, and tells neither place nor camera', async () => {
+  test('is rotated upright and loses its location and camera metadata', async () => {
     const exif = { IFD0: { Model: 'Kamera 3000' }, IFD3: { GPSLatitude: '48/1 8/1 0/1' } }
     const camera = plain(60, 40).withExif(exif).withMetadata({ orientation: 6 }).withXmp('<x>Zuhause</x>')
     const content = await camera.withIccProfile('p3').jpeg().toBuffer()
@@ -68,12 +77,12 @@ describe('a picture', () => {
     for (const word of ['Kamera', 'Zuhause']) expect(bytes.includes(word)).toBe(false)
   })
 
-  test('is made to fit into 4096 pixels, and no larger than it is', async () => {
+  test('is scaled down to fit 4096 pixels, and never up', async () => {
     const { bytes } = await convertPicture(await plain(5000, 1000).jpeg().toBuffer())
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 4096, height: 819 })
   })
 
-  test('that moves becomes its first picture', async () => {
+  test('with several frames is reduced to the first', async () => {
     const frames = await Promise.all([plain(8, 8).png().toBuffer(), plain(8, 8).negate().png().toBuffer()])
     const { bytes } = await convertPicture(
       await sharp(frames, { join: { animated: true } })
@@ -84,17 +93,17 @@ describe('a picture', () => {
   })
 })
 
-describe('what is refused', () => {
-  const NO_PICTURE = 'unconvertible: This is no JPEG, PNG or WebP picture.'
+describe('a picture is rejected', () => {
+  const NOT_A_PICTURE = 'unconvertible: The file is not a JPEG, PNG or WebP picture.'
 
-  test('other kinds of picture, whatever their name', async () => {
+  test('when it has any other format, regardless of its name', async () => {
     const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'
     const others = [svg, await plain(8, 8).gif().toBuffer(), await plain(8, 8).tiff().toBuffer(), 'text']
     for (const content of others)
-      expect(await convertPicture(content)).toMatchObject({ refused: NO_PICTURE, left: [] })
+      expect(await convertPicture(content)).toMatchObject({ refused: NOT_A_PICTURE, left: [] })
   })
 
-  test('a drawing behind the beginning of a picture', async () => {
+  test('when an SVG follows the first bytes of a JPEG', async () => {
     const jpeg = Buffer.from([0xff, 0xd8, 0xff, 0xe0])
     const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>')
     const { refused, left } = await convertPicture(Buffer.concat([jpeg, svg]))
@@ -102,7 +111,7 @@ describe('what is refused', () => {
     expect(left).toEqual([])
   })
 
-  test('a picture that is cut off', async () => {
+  test('when it is cut off', async () => {
     const noise = sharp({
       create: {
         width: 200,
@@ -118,19 +127,42 @@ describe('what is refused', () => {
     expect(left).toEqual([])
   })
 
-  test('more than 50 megapixels; in few bytes they are a bomb', async () => {
+  test('above 50 megapixels, and as a bomb when its file is tiny', async () => {
     const bomb = makeBlankPng(16_384, 16_384)
     expect(bomb.length).toBeLessThan(40_000)
     expect(await convertPicture(bomb)).toMatchObject({
-      refused: 'dangerous: The picture is a bomb: few bytes, and very many pixels.',
+      refused: 'dangerous: The picture is a decompression bomb: a small file with a huge number of pixels.',
       left: [],
     })
     const honest = Buffer.concat([makeBlankPng(8_000, 8_000), Buffer.alloc(500_000)])
     const { refused } = await convertPicture(honest)
-    expect(refused).toBe('unconvertible: The picture has 64 megapixels, and 50 is the most.')
+    expect(refused).toBe('unconvertible: The picture has 64 megapixels; the limit is 50.')
   })
 
-  test('as many as are allowed are not', async () => {
+  test('with far more scans than any encoder writes', async () => {
+    const progressive = await plain(64, 64).jpeg({ progressive: true }).toBuffer()
+    expect(await convertPicture(repeatScan(progressive, 1_000))).toMatchObject({
+      refused: 'dangerous: The picture is a decompression bomb: it has more than 100 scans.',
+      left: [],
+    })
+    expect((await convertPicture(progressive)).refused).toBeUndefined()
+  })
+
+  test('when it takes longer than 30 seconds, even where a video may take longer', async () => {
+    const waits: number[] = []
+    const wait = async (ms: number) => void waits.push(ms)
+    const { folder, workFolder } = await makeStand()
+    const conversion = { wallMs: 600_000, memoryBytes: 2 * 1024 ** 3, searchPath: '', tries: 1 }
+    const { convert } = await createConverter({ config: { conversion }, clock: { wait } })
+    const source = join(folder, 'picture.jpg')
+    await writeFile(source, await plain(8, 8).jpeg().toBuffer())
+    const request = { source, workFolder, signal: new AbortController().signal, onProgress: () => {} }
+    await expect(convert({ kind: 'thumbnail', ...request })).rejects.toThrow('took longer than 30 seconds')
+    await expect(convert({ kind: 'project', ...request })).rejects.toThrow('took longer than 600 seconds')
+    expect(waits).toEqual([30_000, 600_000])
+  })
+
+  test('only above 50 megapixels', async () => {
     const { refused, bytes } = await convertPicture(makeBlankPng(50_000, 1_000))
     expect(refused).toBeUndefined()
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 4096, height: 82 })

@@ -1,11 +1,11 @@
-/** A PostgreSQL, or something else on its port, that sends what is not its protocol: statements fail, and the process lives on. */
+/** Tests that statements fail, and the process survives, when the PostgreSQL port sends malformed messages. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { createPool } from '../../src/db/postgres.ts'
 
-/** A message of the protocol: its type, its length, its body. */
+/** Builds a protocol message from its type and body. */
 function toMessage(type: string, body: readonly number[] = []): Buffer {
   const head = Buffer.alloc(5)
   head.write(type, 'latin1')
@@ -16,7 +16,7 @@ function toMessage(type: string, body: readonly number[] = []): Buffer {
 const ready = toMessage('Z', [0x49])
 const welcome = Buffer.concat([toMessage('R', [0, 0, 0, 0]), ready])
 
-/** Lets everybody in, and answers every statement with these bytes. */
+/** Accepts every connection and answers each statement with these bytes. */
 async function startGarbage(bytes: Buffer): Promise<string> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -41,7 +41,7 @@ test.each<[what: string, bytes: Buffer]>([
   ['a notification without a body', toMessage('A')],
   ['a row with a negative number of columns', toMessage('D', [255, 255, 0])],
   ['a row description that is too short', toMessage('T', [0, 9, 65])],
-])('a statement fails after %s', async (_what, bytes) => {
+])('a statement fails when the server sends %s', async (_what, bytes) => {
   const pool = createPool(await startGarbage(bytes), pino({ level: 'silent' }))
   onTestFinished(() => pool.end())
   await expect(pool.query('select 1')).rejects.toThrow()

@@ -1,4 +1,4 @@
-/** The lock of the data directory between processes. */
+/** Tests the lock of the data directory between processes. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
@@ -7,7 +7,7 @@ import { listIds, opened, parentKey, raw, refusal } from '../support/database.ts
 import { OtherProcess, openScript, source } from '../support/other-process.ts'
 import { makeFolder } from '../support/process.ts'
 
-// Many of these start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 })
 
 let folder: string
@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 
 describe('the lock', () => {
-  test('still holds after somebody was refused', async () => {
+  test('is still held after another server was rejected', async () => {
     await opened('server', dataDir)
     await refusal(openDatabase({ dataDir, role: 'server' }))
     expect(await new OtherProcess(openScript('server', dataDir)).hears()).toContain(
@@ -27,7 +27,7 @@ describe('the lock', () => {
     )
   })
 
-  test('refuses a second server of another process, until that is killed', async () => {
+  test('rejects a server in another process until its holder is killed', async () => {
     const first = new OtherProcess(openScript('server', dataDir))
     expect(await first.hears()).toBe('open')
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
@@ -37,13 +37,13 @@ describe('the lock', () => {
     expect(await listIds(await opened('server', dataDir))).toEqual([])
   })
 
-  test('ends with close', async () => {
+  test('is released on close', async () => {
     await (await opened('server', dataDir)).close()
     const next = new OtherProcess(openScript('server', dataDir))
     expect(await next.hears()).toBe('open')
   })
 
-  test('is given back when the start fails after it', async () => {
+  test('is released when the start fails later', async () => {
     await (await opened('server', dataDir)).close()
     raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     await refusal(openDatabase({ dataDir, role: 'server' }))
@@ -51,7 +51,7 @@ describe('the lock', () => {
     expect(await next.hears()).toContain('9999_from_the_future')
   })
 
-  test('goes to exactly one of several that start in the same moment', async () => {
+  test('goes to exactly one of four processes that start at the same moment', async () => {
     const starters = Array.from(
       { length: 4 },
       () =>
@@ -69,11 +69,11 @@ describe('the lock', () => {
     for (const starter of starters) starter.say('go')
     const heard = await Promise.all(starters.map((starter) => starter.hears()))
     expect(heard.filter((line) => line === 'open')).toHaveLength(1)
-    const refused = heard.filter((line) => line.startsWith('StartupError: Another Parley server'))
-    expect(refused).toHaveLength(3)
+    const rejected = heard.filter((line) => line.startsWith('StartupError: Another Parley server'))
+    expect(rejected).toHaveLength(3)
   })
 
-  test('is never held by two while several take and release it at full speed', async () => {
+  test('never has two holders while three processes acquire and release it at full speed', async () => {
     await mkdir(dataDir)
     const contender = `
       import { closeSync, openSync, unlinkSync } from 'node:fs'
@@ -98,8 +98,8 @@ describe('the lock', () => {
   })
 })
 
-describe('a command beside a server', () => {
-  test('waits for its turn when both write in transactions that begin by reading', async () => {
+describe('a command next to a running server', () => {
+  test('waits for its turn when both write in transactions that begin with a read', async () => {
     const server = await opened('server', dataDir)
     const writer = new OtherProcess(`
       import { openDatabase } from ${source('db/open.ts')}

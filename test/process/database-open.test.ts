@@ -1,4 +1,4 @@
-/** Opening a data directory of another user, and one that a killed server left. */
+/** Tests opening a data directory of another user, and one that a killed server left. */
 
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, open, readdir } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { listIds, opened, refusal } from '../support/database.ts'
 import { OtherProcess, openScript, source } from '../support/other-process.ts'
 import { makeFolder } from '../support/process.ts'
 
-// Many of these start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 })
 
 let folder: string
@@ -21,42 +21,45 @@ beforeEach(async () => {
   dataDir = join(folder, 'data')
 })
 
-describe('a directory of somebody else', () => {
+describe('a data directory of another user', () => {
   const isRoot = process.getuid?.() === 0
   const hasSetpriv = spawnSync('setpriv', ['--version']).status === 0
   const asNobody = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
 
-  test.skipIf(isRoot && !hasSetpriv)('is refused with its path and the user', async () => {
+  test.skipIf(isRoot && !hasSetpriv)('is rejected with its path and the current user', async () => {
     await chmod(folder, 0o755)
     await mkdir(dataDir)
     await chmod(dataDir, 0o555)
     const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
-    expect(heard).toMatch(/^StartupError: The data directory \S+ cannot be used by .*uid \d+.* \(EACCES\)/)
+    expect(heard).toMatch(/^StartupError: The data directory \S+ is not usable by .*uid \d+.* \(EACCES\)/)
     expect(heard).toContain(`directory ${dataDir} `)
     if (isRoot) expect(heard).toContain('uid 65534')
     expect(await readdir(dataDir)).toEqual([])
   })
 
-  test.skipIf(isRoot && !hasSetpriv)('where none can be created is refused with its path', async () => {
+  test.skipIf(isRoot && !hasSetpriv)('is rejected with its path when it cannot be created', async () => {
     await chmod(folder, 0o555)
     onTestFinished(() => chmod(folder, 0o700))
     const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
-    expect(heard).toContain(`StartupError: The data directory ${dataDir} cannot be used by`)
+    expect(heard).toContain(`StartupError: The data directory ${dataDir} is not usable by`)
   })
 
-  test.skipIf(isRoot && !hasSetpriv)('with a database this user may not write is refused', async () => {
-    await (await opened('server', dataDir)).close()
-    await chmod(folder, 0o755)
-    await chmod(dataDir, 0o777)
-    await chmod(join(dataDir, '.lock'), 0o666)
-    await chmod(join(dataDir, 'parley.db'), 0o444)
-    const refused = `StartupError: The database ${join(dataDir, 'parley.db')} cannot be used by`
-    expect(await new OtherProcess(openScript('server', dataDir), asNobody).hears()).toContain(refused)
-    expect(await new OtherProcess(openScript('command', dataDir), asNobody).hears()).toContain(refused)
-  })
+  test.skipIf(isRoot && !hasSetpriv)(
+    'is rejected when the database file is read-only for this user',
+    async () => {
+      await (await opened('server', dataDir)).close()
+      await chmod(folder, 0o755)
+      await chmod(dataDir, 0o777)
+      await chmod(join(dataDir, '.lock'), 0o666)
+      await chmod(join(dataDir, 'parley.db'), 0o444)
+      const refused = `StartupError: The database ${join(dataDir, 'parley.db')} is not usable by`
+      expect(await new OtherProcess(openScript('server', dataDir), asNobody).hears()).toContain(refused)
+      expect(await new OtherProcess(openScript('command', dataDir), asNobody).hears()).toContain(refused)
+    },
+  )
 })
 
-describe('after a server was killed', () => {
+describe('after the server is killed', () => {
   /** Writes one row into the database file and one into the log only, then waits to be killed. */
   const writer = () => `
     import Sqlite from ${JSON.stringify(join(import.meta.dirname, '../../node_modules/better-sqlite3/lib/index.js'))}
@@ -73,14 +76,14 @@ describe('after a server was killed', () => {
     setInterval(() => {}, 1000)
   `
 
-  test('everything it had answered for is there', async () => {
+  test('every acknowledged row is still there', async () => {
     const server = new OtherProcess(writer())
     expect(await server.hears()).toBe('written')
     await server.kill()
     expect(await listIds(await opened('server', dataDir))).toEqual(['early', 'late'])
   })
 
-  test('a damaged page that no query touches is found at the next start', async () => {
+  test('the next start finds a damaged page that no query reads', async () => {
     const server = new OtherProcess(writer())
     expect(await server.hears()).toBe('written')
     const reader = new Sqlite(join(dataDir, 'parley.db'), { readonly: true })

@@ -1,4 +1,4 @@
-/** Processes that start at the same time create one secret. */
+/** Tests that processes that start at the same time create one secret. */
 import { randomBytes } from 'node:crypto'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { loadOrCreateSecret } from '../../src/db/data-directory.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { makeFolder } from '../support/process.ts'
 
-// Some of these start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 })
 
 let dataDir: string
@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 
 describe('the secret', () => {
-  test('is the same for all who ask at once, in one process and in several', async () => {
+  test('is the same for every concurrent caller, in one process and in several', async () => {
     const asker = `
       import { randomBytes } from 'node:crypto'
       import { once } from 'node:events'

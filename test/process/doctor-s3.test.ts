@@ -1,4 +1,4 @@
-/** What `parley doctor` and a start say of a bucket. */
+/** Tests what `parley doctor` and a server start report about a bucket. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,11 +7,11 @@ import { runCommandHere } from '../support/command.ts'
 import { makeFolder, runParley, startServer } from '../support/process.ts'
 import { credentials, S3Server } from '../support/s3-server.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** What it says of the bucket. */
-async function examine(folder: string, server: S3Server): Promise<string | undefined> {
+/** Runs doctor; returns its finding about the bucket. */
+async function runDoctor(folder: string, server: S3Server): Promise<string | undefined> {
   const end = await runCommandHere(['doctor', '--json'], {
     folder,
     env: { PORT: '0', ...server.environment },
@@ -23,30 +23,32 @@ async function examine(folder: string, server: S3Server): Promise<string | undef
 }
 
 describe('doctor', () => {
-  test('finds a bucket well before the first start and after it, and leaves nothing there', async () => {
+  test('reports a working bucket before and after the first start, and leaves no test objects in it', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
-    expect(await examine(folder, server)).toMatch(/^ok: test-bucket at http\S+ can be read and written$/)
+    expect(await runDoctor(folder, server)).toMatch(/^ok: test-bucket at http\S+ is readable and writable$/)
     expect([server.objects.size, server.uploads.size]).toEqual([0, 0])
     await (await startServer({ folder, env: server.environment })).stop()
-    expect(await examine(folder, server)).toMatch(/^ok: /)
+    expect(await runDoctor(folder, server)).toMatch(/^ok: /)
     expect([...server.objects.keys()]).toEqual(['files/installation', 'artifacts/installation'])
   })
 
-  test('finds a bucket that cannot be written, one that does not list, and one of another installation', async () => {
+  test('reports a bucket that is read-only, does not list uploads or belongs to another installation', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
     server.fail('ListMultipartUploads', { status: 501, code: 'NotImplemented' })
-    expect(await examine(folder, server)).toMatch(/^warn: .* unfinished uploads cannot be listed/)
+    expect(await runDoctor(folder, server)).toMatch(/^warn: .* unfinished uploads cannot be listed/)
     server.fail('PutObject', { status: 403, code: 'AccessDenied' })
-    expect(await examine(folder, server)).toMatch(/^fail: .*they need s3:ListBucket, .*s3:PutObject/)
+    expect(await runDoctor(folder, server)).toMatch(
+      /^fail: .*they need the permissions s3:ListBucket, .*s3:PutObject/,
+    )
     server.objects.set('files/installation', { bytes: Buffer.from('theirs'), modifiedMs: 0 })
-    expect(await examine(folder, server)).toMatch(/^fail: .*belongs to another installation/)
+    expect(await runDoctor(folder, server)).toMatch(/^fail: .*belong to another installation/)
   })
 })
 
-describe('a start', () => {
-  test('with a bucket that is not there ends with a sentence', async () => {
+describe('a server start', () => {
+  test('fails with one sentence when the bucket does not exist', async () => {
     const server = await S3Server.start()
     const env = { ...server.environment, S3_BUCKET: 'another' }
     const { code, stderr } = await runParley(['serve'], {
@@ -57,7 +59,7 @@ describe('a start', () => {
     expect(stderr).toMatch(/^parley: The bucket another at http\S+ does not exist; .*\n$/)
   })
 
-  test('beside a folder of files from before is refused, until that is moved away', async () => {
+  test('is rejected while the data directory holds files from before S3_BUCKET was set', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()
@@ -67,7 +69,7 @@ describe('a start', () => {
     const { code, stderr } = await runParley(['serve'], options)
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/holds files from before S3_BUCKET .* files\/ in the bucket/),
+      expect.stringMatching(/contains files from before S3_BUCKET .* files\/ in the bucket/),
     ])
     await rename(join(folder, 'data/files'), join(folder, 'files'))
     expect(await (await startServer(options)).stop()).toMatchObject({ code: 0 })

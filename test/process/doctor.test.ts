@@ -1,4 +1,4 @@
-/** What `parley doctor` finds on a machine that is well, and on ones that are not. */
+/** Tests what `parley doctor` reports on healthy and faulty machines. */
 import { once } from 'node:events'
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -9,7 +9,7 @@ import { runCommandHere } from '../support/command.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 import { startUpstream } from '../support/start-upstream.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 interface Check {
@@ -18,8 +18,8 @@ interface Check {
   readonly message: string
 }
 
-/** Runs it; every check by its name, and the exit code. */
-async function examine(folder: string, env: Record<string, string> = {}) {
+/** Runs doctor; returns the checks, also by name, and whether all of them passed. */
+async function runDoctor(folder: string, env: Record<string, string> = {}) {
   const end = await runCommandHere(['doctor', '--json'], { folder, env: { PORT: '0', ...env } })
   expect(end.stderr).toBe('')
   const { ok, checks }: { ok: boolean; checks: Check[] } = JSON.parse(end.stdout)
@@ -28,7 +28,7 @@ async function examine(folder: string, env: Record<string, string> = {}) {
   return { ok, found, checks }
 }
 
-/** A folder where a server ran and made an agent. */
+/** Creates a folder in which a server ran and created an agent. */
 async function makeInstallation(): Promise<string> {
   const folder = await makeFolder()
   const app = await openApp({ PARLEY_DATA_DIR: join(folder, 'data') })
@@ -37,8 +37,8 @@ async function makeInstallation(): Promise<string> {
   return folder
 }
 
-/** A port somebody else listens on. */
-async function takePort(): Promise<number> {
+/** Listens on a free port and returns it. */
+async function occupyPort(): Promise<number> {
   const server = createServer((socket) => socket.destroy())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -46,8 +46,8 @@ async function takePort(): Promise<number> {
   return (server.address() as { port: number }).port
 }
 
-describe('on a machine that is well', () => {
-  test('every line begins with ok, whatever room and rights this machine gives', async () => {
+describe('on a healthy machine', () => {
+  test('every check passes, except for warnings about free space and isolation that depend on the machine', async () => {
     const { code, stdout, stderr } = await runCommandHere(['doctor'], {
       folder: await makeInstallation(),
       env: { PORT: '0' },
@@ -73,69 +73,71 @@ describe('on a machine that is well', () => {
       'port',
     ])
     for (const line of lines) expect(line).toMatch(/^ok {4}\w|^warn {2}(free space|isolation)/)
-    expect(stdout).toMatch(/database +SQLite \d+\.\d+\.\d+, sound, up to date\n/)
+    expect(stdout).toMatch(/database +SQLite \d+\.\d+\.\d+, no corruption found, up to date\n/)
   })
 
-  test('before the first start, nothing is made', async () => {
+  test('creates nothing before the first start', async () => {
     const folder = await makeFolder()
-    const { ok, found } = await examine(folder)
+    const { ok, found } = await runDoctor(folder)
     expect(ok).toBe(true)
-    expect(found['data directory']).toMatch(/^ok: .* the first start makes it$/)
-    expect(found.database).toMatch(/^warn: there is none in .*data yet/)
-    expect(found.secret).toMatch(/^ok: there is none yet/)
+    expect(found['data directory']).toMatch(/^ok: .* the first start creates it$/)
+    expect(found.database).toMatch(/^warn: .*data has no database yet/)
+    expect(found.secret).toMatch(/^ok: no secret yet/)
     expect(await readdir(folder)).toEqual([])
   })
 
-  test('help says how it is used', async () => {
+  test('prints its usage with --help', async () => {
     const { stdout } = await runCommandHere(['doctor', '--help'], { folder: await makeFolder() })
     expect(stdout).toMatch(/^Usage: parley doctor \[options\]\n\n\w/)
   })
 })
 
-describe('beside a running server', () => {
-  test('names its process and knows it on its port, and the server goes on', async () => {
+describe('next to a running server', () => {
+  test('names the process and recognizes it on its port, and the server keeps running', async () => {
     const folder = await makeFolder()
     const { port } = new URL((await startServer({ folder: await makeFolder() })).url)
     const apart = { PORT: port, PARLEY_DATA_DIR: join(folder, 'apart') }
-    expect((await examine(folder, apart)).found.port).toBe(`ok: a Parley answers on http://127.0.0.1:${port}`)
+    expect((await runDoctor(folder, apart)).found.port).toBe(
+      `ok: Parley is already running on http://127.0.0.1:${port}`,
+    )
     const env = { PARLEY_ALLOWED_HOSTS: 'chat.example.org' }
     const server = await startServer({ folder, env })
-    const { ok, found } = await examine(folder, { ...env, PORT: new URL(server.url).port })
+    const { ok, found } = await runDoctor(folder, { ...env, PORT: new URL(server.url).port })
     expect(ok).toBe(true)
-    expect(found.server).toMatch(new RegExp(`^ok: process ${server.pid} is running on `))
-    expect(found.port).toBe(`ok: a Parley answers on ${server.url}`)
+    expect(found.server).toMatch(new RegExp(`^ok: a server \\(process ${server.pid}\\) is running on `))
+    expect(found.port).toBe(`ok: Parley is already running on ${server.url}`)
     expect(await server.stop()).toMatchObject({ code: 0 })
   })
 })
 
-describe('what fails is named with what to do', () => {
-  test('settings, each of them', async () => {
-    const { checks } = await examine(await makeFolder(), { PORT: 'http', PARLEY_BACKEND: 'gateway' })
+describe('a failed check says what to do about', () => {
+  test('each invalid setting', async () => {
+    const { checks } = await runDoctor(await makeFolder(), { PORT: 'http', PARLEY_BACKEND: 'gateway' })
     const failed = checks.filter(({ state }) => state === 'fail').map(({ message }) => message)
     expect(failed).toEqual([
       expect.stringContaining('PORT must be a whole number'),
-      expect.stringContaining('PARLEY_GATEWAY_URL is missing'),
+      expect.stringContaining('PARLEY_GATEWAY_URL is required'),
     ])
   })
 
-  test('a port that is taken', async () => {
-    const port = await takePort()
-    const { ok, found } = await examine(await makeFolder(), { PORT: String(port) })
+  test('a port that is in use', async () => {
+    const port = await occupyPort()
+    const { ok, found } = await runDoctor(await makeFolder(), { PORT: String(port) })
     expect(ok).toBe(false)
     expect(found.port).toBe(
-      `fail: Port ${port} on 127.0.0.1 is taken by another program; choose another with PORT.`,
+      `fail: Port ${port} on 127.0.0.1 is used by another program; set PORT to a free port.`,
     )
   })
 
-  test('a data directory that is a file, or holds something else', async () => {
+  test('a data directory that is a file or holds other files', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'file'), '')
     await writeFile(join(folder, 'thesis.odt'), '')
     const path = (name: string) => ({ PARLEY_DATA_DIR: join(folder, name) })
-    expect((await examine(folder, path('file'))).found['data directory']).toMatch(/^fail: .*EEXIST/)
-    expect((await examine(folder, path('file/data'))).found['data directory']).toMatch(/^fail: .*is a file/)
-    const { found } = await examine(folder, { PARLEY_DATA_DIR: folder })
-    expect(found['data directory']).toMatch(/^fail: .*holds other files/)
+    expect((await runDoctor(folder, path('file'))).found['data directory']).toMatch(/^fail: .*EEXIST/)
+    expect((await runDoctor(folder, path('file/data'))).found['data directory']).toMatch(/^fail: .*is a file/)
+    const { found } = await runDoctor(folder, { PARLEY_DATA_DIR: folder })
+    expect(found['data directory']).toMatch(/^fail: .*contains other files/)
     expect(found.database).toBeUndefined()
   })
 
@@ -143,41 +145,46 @@ describe('what fails is named with what to do', () => {
     const folder = await makeFolder()
     await mkdir(join(folder, 'data'), { mode: 0o700 })
     await writeFile(join(folder, 'data/parley.db'), 'this is no database'.repeat(400))
-    const { ok, found } = await examine(folder)
+    const { ok, found } = await runDoctor(folder)
     expect(ok).toBe(false)
     expect(found.database).toMatch(/^fail: The database .* is damaged .*restore it from a backup/)
   })
 
-  test('a secret that is lost, or another one', async () => {
+  test('a secret that is missing or different', async () => {
     const folder = await makeInstallation()
     const other = { PARLEY_SECRET: 'another secret of at least 32 bytes' }
-    expect((await examine(folder, other)).found.secret).toMatch(/^fail: .*sealed with another secret/)
+    expect((await runDoctor(folder, other)).found.secret).toMatch(
+      /^fail: .*encrypted with a different secret/,
+    )
     const former = (await readFile(join(folder, 'data/secret'), 'utf8')).trim()
-    const { found } = await examine(folder, { ...other, PARLEY_SECRET_PREVIOUS: former })
+    const { found } = await runDoctor(folder, { ...other, PARLEY_SECRET_PREVIOUS: former })
     expect(found.secret).toMatch(
-      /^ok: PARLEY_SECRET fits the stored agent keys; PARLEY_SECRET_PREVIOUS counts/,
+      /^ok: PARLEY_SECRET decrypts the stored agent keys; PARLEY_SECRET_PREVIOUS is still accepted/,
     )
     await rm(join(folder, 'data/secret'))
-    expect((await examine(folder)).found.secret).toMatch(/^fail: The file .*secret is missing/)
+    expect((await runDoctor(folder)).found.secret).toMatch(/^fail: The file .*secret is missing/)
     expect(await readdir(join(folder, 'data'))).not.toContain('secret')
   })
 
-  test('a backend that is away, or refuses the key', async () => {
+  test('a model provider that is unavailable or rejects the key', async () => {
     const folder = await makeFolder()
-    const gone = { PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: `http://127.0.0.1:${await takePort()}/v1` }
-    expect((await examine(folder, gone)).found.backend).toMatch(/^fail: .*check PARLEY_GATEWAY_URL/)
+    const gone = {
+      PARLEY_BACKEND: 'gateway',
+      PARLEY_GATEWAY_URL: `http://127.0.0.1:${await occupyPort()}/v1`,
+    }
+    expect((await runDoctor(folder, gone)).found.backend).toMatch(/^fail: .*check PARLEY_GATEWAY_URL/)
     const upstream = await startUpstream()
     onTestFinished(() => upstream.stop())
     const there = { PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: upstream.url }
-    expect((await examine(folder, there)).found.backend).toMatch(/^ok: .* lists [1-9]\d* models$/)
+    expect((await runDoctor(folder, there)).found.backend).toMatch(/^ok: .* lists [1-9]\d* models$/)
     await upstream.script('/v1/models', '{{up:status 401}}')
-    expect((await examine(folder, there)).found.backend).toMatch(/^fail: .*PARLEY_GATEWAY_API_KEY/)
+    expect((await runDoctor(folder, there)).found.backend).toMatch(/^fail: .*PARLEY_GATEWAY_API_KEY/)
     await upstream.script('/v1/models', '{{up:hang}}')
-    expect((await examine(folder, there)).found.backend).toMatch(/^fail: .*gave no model list/)
+    expect((await runDoctor(folder, there)).found.backend).toMatch(/^fail: .*returned no model list/)
   })
 })
 
-test('several backends are looked at one by one, each with where it is set', async () => {
+test('doctor checks each of several model providers and names the setting at fault', async () => {
   const upstreams = await Promise.all([startUpstream(), startUpstream(), startUpstream()])
   onTestFinished(async () => void (await Promise.all(upstreams.map((upstream) => upstream.stop()))))
   const [well, locked, empty] = upstreams
@@ -187,13 +194,13 @@ test('several backends are looked at one by one, each with where it is set', asy
   const entries = Object.entries({ well, locked, gateway: empty }).map(([name, { url }]) => ({ name, url }))
   const lines = entries.map(({ name, url }) => `  ${name}: { url: "${url}" }\n`)
   await writeFile(join(folder, 'parley.yaml'), `providers:\n${lines.join('')}  play: { kind: mock }\n`)
-  const { ok, found, checks } = await examine(folder, { PARLEY_CONFIG: 'parley.yaml' })
+  const { ok, found, checks } = await runDoctor(folder, { PARLEY_CONFIG: 'parley.yaml' })
   expect(ok).toBe(false)
-  const inFile = (setting: string) => `providers.${setting} in the file of PARLEY_CONFIG`
+  const inFile = (setting: string) => `providers.${setting} in the PARLEY_CONFIG file`
   expect(found).toMatchObject({
     'backend well': `ok: ${well.url} lists 3 models`,
-    'backend locked': `fail: ${locked.url} answered 401; set ${inFile('locked.api_key')} to a key it accepts`,
-    'backend gateway': `warn: ${empty.url}/models is not there; check PARLEY_GATEWAY_URL (or ${inFile('gateway.url')})`,
+    'backend locked': `fail: ${locked.url} returned 401; set ${inFile('locked.api_key')} to a valid key`,
+    'backend gateway': `warn: ${empty.url}/models does not exist; check PARLEY_GATEWAY_URL (or ${inFile('gateway.url')})`,
     'backend play': 'ok: mock',
   })
   expect(checks.filter(({ check }) => check.startsWith('backend')).map(({ check }) => check)).toEqual([
@@ -203,58 +210,58 @@ test('several backends are looked at one by one, each with where it is set', asy
     'backend play',
   ])
   await writeFile(join(folder, 'parley.yaml'), 'providers: { one: { kind: moc, url: x } }')
-  const wrong = await examine(folder, { PARLEY_CONFIG: 'parley.yaml' })
+  const wrong = await runDoctor(folder, { PARLEY_CONFIG: 'parley.yaml' })
   expect(wrong.found.configuration).toMatch(
     /^fail: .*parley\.yaml: providers\.one\.kind: must be gateway, local or mock/,
   )
 })
 
-test('a local runner is looked at where it is configured, and what to start is named', async () => {
+test('doctor checks a local model server and names the command that starts it', async () => {
   const upstream = await startUpstream()
   onTestFinished(() => upstream.stop())
   const folder = await makeFolder()
   const look = async (url: string) => {
-    const { found } = await examine(folder, { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: url })
+    const { found } = await runDoctor(folder, { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: url })
     return found.backend
   }
   expect(await look(upstream.origin)).toBe(`ok: ${upstream.url} lists 3 models`)
   await upstream.script('/v1/models', '{{up:body {"object":"list","data":null}}}')
   expect(await look(upstream.origin)).toBe(
-    `warn: ${upstream.url} lists no models; give it one, such as \`ollama pull llama3.2\``,
+    `warn: ${upstream.url} lists no models; add one, for example with \`ollama pull llama3.2\``,
   )
-  const setting = 'PARLEY_LOCAL_URL (or providers.local.url in the file of PARLEY_CONFIG)'
+  const setting = 'PARLEY_LOCAL_URL (or providers.local.url in the PARLEY_CONFIG file)'
   await upstream.script('/v1/models', '{{up:status 500}}')
-  expect(await look(upstream.origin)).toBe(`fail: ${upstream.url} answered 500; check ${setting}`)
+  expect(await look(upstream.origin)).toBe(`fail: ${upstream.url} returned 500; check ${setting}`)
   await upstream.stop()
   expect(await look(upstream.origin)).toBe(
-    `fail: Nothing listens at ${upstream.origin}; start Ollama (\`ollama serve\`) or llama-server there; check ${setting}`,
+    `fail: No model server is listening at ${upstream.origin}; start Ollama (\`ollama serve\`) or llama-server there; check ${setting}`,
   )
 })
 
-describe('what is worth a look is a warning', () => {
-  test('programs that are missing, or do not work', async () => {
+describe('a warning reports', () => {
+  test('programs that are missing or do not run', async () => {
     const folder = await makeFolder()
-    const bare = await examine(folder, { PATH: folder })
+    const bare = await runDoctor(folder, { PATH: folder })
     expect(bare.ok).toBe(true)
-    expect(bare.found.ffmpeg).toMatch(/^warn: there is no ffmpeg, .* `apt-get install ffmpeg` helps$/)
-    expect(bare.found.isolation).toMatch(/^warn: there is neither bubblewrap nor prlimit/)
+    expect(bare.found.ffmpeg).toMatch(/^warn: ffmpeg is not installed, .* `apt-get install ffmpeg`$/)
+    expect(bare.found.isolation).toMatch(/^warn: neither bubblewrap nor prlimit/)
     for (const name of ['ffmpeg', 'ffprobe', 'bwrap', 'prlimit'])
       await writeFile(join(folder, name), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
-    const broken = await examine(folder, { PATH: folder })
+    const broken = await runDoctor(folder, { PATH: folder })
     expect(broken.found.ffmpeg).toMatch(/^warn: .*ffmpeg does not run/)
-    expect(broken.found.isolation).toMatch(/^warn: bubblewrap may not make namespaces/)
+    expect(broken.found.isolation).toMatch(/^warn: bubblewrap cannot create namespaces/)
   })
 
-  test('a name that is no setting, data that others may reach, and memory that keeps nothing', async () => {
+  test('an unknown setting, data that other users can access, and a data directory in memory', async () => {
     const folder = await makeInstallation()
     await chmod(join(folder, 'data/secret'), 0o644)
     await chmod(join(folder, 'data'), 0o777)
-    const { ok, found } = await examine(folder, { PARLEY_PROT: '1' })
+    const { ok, found } = await runDoctor(folder, { PARLEY_PROT: '1' })
     expect(ok).toBe(true)
     expect(found.configuration).toMatch(/^warn: PARLEY_PROT is not a setting/)
     expect(found.secret).toMatch(/^warn: .*mode 644.*chmod 600/)
     expect(found['data directory']).toMatch(/^warn: .*chmod 700/)
-    const memory = await examine(folder, { PARLEY_DATA_DIR: ':memory:' })
+    const memory = await runDoctor(folder, { PARLEY_DATA_DIR: ':memory:' })
     expect(memory.found['data directory']).toMatch(/^warn: PARLEY_DATA_DIR is :memory:/)
   })
 })

@@ -1,4 +1,4 @@
-/** The examples do what they say, and the README shows them as they are. */
+/** Tests that the examples work and that the documentation shows them verbatim. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -9,7 +9,7 @@ import { readStatus, uploadWhole } from '../support/uploads.ts'
 
 const read = (path: string) => readFile(join(repository, path), 'utf8')
 
-test('a tool in twenty lines', async () => {
+test('the receptionist example answers with its tool and rejects invalid arguments', async () => {
   const hooks = join(repository, 'examples/hooks.mjs')
   const { url, key } = await startServer({ folder: await makeFolder(), env: { PARLEY_HOOKS: hooks } })
   const { body: agent } = await callServer(url, 'POST', '/v1/agents', key, {
@@ -28,12 +28,12 @@ test('a tool in twenty lines', async () => {
   expect(await ask('{"from":"2027-04-01"}')).toBe('The tool answered: ["Heron"]')
   expect(await ask('{"from":"2027-06-01","beds":2}')).toBe('The tool answered: ["Gull","Heron"]')
   expect(await ask('{"from":"soon"}')).toContain(
-    "the arguments of 'find_room' are wrong: from must match pattern",
+    "the arguments of 'find_room' are invalid: from must match pattern",
   )
   expect(await ask('{}')).toContain("must have required property 'from'")
 })
 
-test('a host that copies uploads', async () => {
+test('the uploads example copies a finished upload', async () => {
   const folder = await makeFolder()
   const hooks = join(repository, 'examples/uploads.mjs')
   const server = await startServer({ folder, env: { PARLEY_HOOKS: hooks } })
@@ -48,16 +48,16 @@ test('a host that copies uploads', async () => {
   expect((await readFile(join(folder, outcome.path))).equals(project)).toBe(true)
 })
 
-test('docs/uploads.md shows it', async () => {
+test('docs/uploads.md shows the uploads example', async () => {
   expect(await read('docs/uploads.md')).toContain(`\`\`\`js\n${await read('examples/uploads.mjs')}\`\`\`\n`)
 })
 
-test('docs/library.md shows the one that the tests of the package run', async () => {
+test('docs/library.md shows the library example', async () => {
   expect(await read('docs/library.md')).toContain(
     `\`\`\`js no-run\n${await read('examples/library.mjs')}\`\`\`\n`,
   )
 })
 
-test('docs/tools.md shows examples/hooks.mjs', async () => {
+test('docs/tools.md shows the hooks example', async () => {
   expect(await read('docs/tools.md')).toContain(`\`\`\`js\n${await read('examples/hooks.mjs')}\`\`\`\n`)
 })

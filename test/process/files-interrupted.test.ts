@@ -1,4 +1,4 @@
-/** File uploads that a killed or stopping server interrupts leave nothing behind. */
+/** Tests that file uploads interrupted by a killed or stopping server leave nothing behind. */
 import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,13 +16,13 @@ import {
 import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
 
-// Some of these start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 * 1024
 const nothing = { kept: [], incoming: [] }
 
-/** Sends the head of an upload and the beginning of its file, and waits until that lies in the store. */
+/** Sends the head of an upload and the beginning of its file, and waits until those bytes are stored. */
 async function beginUpload(
   app: { url: string; key: string },
   dataDir: string,
@@ -38,7 +38,7 @@ async function beginUpload(
     ]),
   )
   connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  // What could still be the beginning of a boundary is held back.
+  // The parser holds back bytes that could be the beginning of a boundary.
   const hasArrived = async () => (await incomingBytes(dataDir)) > sizeBytes - BOUNDARY.length - 8
   expect(await eventually(hasArrived, true)).toBe(true)
   return connection
@@ -50,7 +50,7 @@ async function incomingBytes(dataDir: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
-test('a server that is killed in the middle has cleared away by the time it listens again', async () => {
+test('a server that restarts after being killed mid-upload removes the partial file before it listens', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const env = { PARLEY_DATA_DIR: dataDir }
@@ -71,7 +71,7 @@ test('a server that is killed in the middle has cleared away by the time it list
   expect(hashOf(Buffer.from(await content.arrayBuffer()))).toBe(hashOf(bytes))
 })
 
-test('a server that stops tells an upload that lasts too long, and leaves nothing of it', async () => {
+test('a stopping server reports the abort to a slow upload and leaves none of its bytes', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const server = await startServer({

@@ -1,4 +1,4 @@
-/** A file of 128 MiB goes in and out of a server that hardly notices, and every byte of it is the same. */
+/** Tests that a 128 MiB file is uploaded and downloaded unchanged with little server memory. */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -9,9 +9,9 @@ import { startS3rver } from '../support/s3rver.ts'
 
 const MIB = 1024 * 1024
 const SIZE = 128 * MIB
-const MOST_MORE = 64 * MIB
+const MAX_EXTRA_BYTES = 64 * MIB
 
-/** The n-th mebibyte: no two of them alike, so that one in another's place shows. */
+/** Returns the n-th mebibyte; each one differs, so that a misplaced block is noticed. */
 function block(index: number): Buffer {
   const bytes = Buffer.alloc(MIB, createHash('sha512').update(String(index)).digest())
   bytes.writeUInt32BE(index, 0)
@@ -38,7 +38,7 @@ function toBody(hash: ReturnType<typeof createHash>): ReadableStream {
   })
 }
 
-/** Resident memory in bytes: now, and the most since the last call. */
+/** Returns resident memory in bytes: the current value, and the peak since the previous call. */
 async function readMemory({ pid }: RunningServer): Promise<{ now: number; peak: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   const of = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024
@@ -52,7 +52,7 @@ const stores: [what: string, start: () => Promise<Record<string, string>>][] = [
 ]
 
 test.skipIf(!existsSync('/proc/self/clear_refs')).each(stores)(
-  'passes through into %s with less than 64 MiB of memory',
+  'a 128 MiB file is stored in %s with less than 64 MiB of extra memory',
   { timeout: 120_000 },
   async (_what, startStore) => {
     const folder = await makeFolder()
@@ -67,12 +67,12 @@ test.skipIf(!existsSync('/proc/self/clear_refs')).each(stores)(
     const uploaded = await fetch(`${server.url}/v1/files`, { ...init, body: toBody(sent) } as RequestInit)
     const file = await uploaded.json()
     expect(file.bytes).toBe(SIZE)
-    expect((await readMemory(server)).peak - before).toBeLessThan(MOST_MORE)
+    expect((await readMemory(server)).peak - before).toBeLessThan(MAX_EXTRA_BYTES)
 
     const received = createHash('sha256')
     const downloaded = await fetch(`${server.url}/v1/files/${file.id}/content`, { headers })
     for await (const chunk of downloaded.body as unknown as AsyncIterable<Uint8Array>) received.update(chunk)
     expect(received.digest('hex')).toBe(sent.digest('hex'))
-    expect((await readMemory(server)).peak - before).toBeLessThan(MOST_MORE)
+    expect((await readMemory(server)).peak - before).toBeLessThan(MAX_EXTRA_BYTES)
   },
 )

@@ -1,4 +1,4 @@
-/** Files in a bucket: through s3rver, and when the server is killed or stops during an upload. */
+/** Tests files in a bucket, including uploads that a killed or stopping server interrupts. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -12,7 +12,7 @@ import { S3Server } from '../support/s3-server.ts'
 import { MIB } from '../support/s3-store.ts'
 import { startS3rver } from '../support/s3rver.ts'
 
-// Some of these start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const HOUR = 3600
@@ -21,7 +21,7 @@ async function startWith(s3: Readonly<Record<string, string>>, options: Paramete
   return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
 }
 
-/** Sends the head of an upload and so many bytes of its file, of which more are announced. */
+/** Sends the head of an upload and the first `sizeBytes` of its file; the request announces more. */
 async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number): Promise<RawConnection> {
   const connection = await RawConnection.open(app)
   const head = ['Host: x', `Authorization: Bearer ${app.key}`, `Content-Type: ${FORM_TYPE}`]
@@ -30,11 +30,11 @@ async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number)
   return connection
 }
 
-describe('in s3rver', () => {
+describe('with s3rver', () => {
   test.each([
     ['small', 1_000],
     ['large', 20 * MIB + 1],
-  ])('a %s file comes back, in whole and in part, until it is deleted', async (_size, sizeBytes) => {
+  ])('a %s file is downloaded in whole and in part until it is deleted', async (_size, sizeBytes) => {
     const app = await startWith(await startS3rver())
     const bytes = randomBytes(sizeBytes)
     const { body: file } = await upload(app, [filePart(bytes), purpose])
@@ -53,14 +53,14 @@ describe('in s3rver', () => {
     expect((await download(app, file.id)).status).toBe(404)
   })
 
-  test('a file without bytes is one too', async () => {
+  test('an empty file is stored', async () => {
     const app = await startWith(await startS3rver())
     const { body: file } = await upload(app, [filePart(''), purpose])
     const answer = await download(app, file.id)
     expect([answer.status, await answer.text()]).toEqual([200, ''])
   })
 
-  test('a file that expires is swept away, and no other', async () => {
+  test('the sweeper deletes an expired file and no other', async () => {
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
     const app = await startWith(await startS3rver(), { clock })
     const sweeper = createFileSweeper(app.service.deps)
@@ -83,8 +83,8 @@ describe('in s3rver', () => {
   })
 })
 
-describe('an upload that does not come to its end', () => {
-  test('because the server is killed is gone by the time the next one listens', async () => {
+describe('an interrupted upload', () => {
+  test('is removed by the next start after the server is killed', async () => {
     const s3 = await S3Server.start()
     const folder = await makeFolder()
     const first = await startServer({ folder, env: s3.environment })
@@ -102,7 +102,7 @@ describe('an upload that does not come to its end', () => {
     expect(Buffer.from(await content.arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('because the server stops is told so, and leaves nothing', async () => {
+  test('gets 503 and leaves nothing in the bucket when the server stops', async () => {
     const s3 = await S3Server.start()
     const env = { ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.3' }
     const server = await startServer({ folder: await makeFolder(), env })

@@ -1,4 +1,4 @@
-/** What the first start shows and later ones do not, and what survives between them. */
+/** Tests what the first start prints, what later starts omit, and what survives a restart. */
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
@@ -6,14 +6,14 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { callServer, makeFolder, runParley, startParley, startServer } from '../support/process.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** A key is its prefix, 12 characters of public id, 43 of secret and 6 of checksum. */
+/** A key consists of its prefix, 12 characters of public id, 43 of secret and 6 of checksum. */
 const WHOLE_KEY = /svc_[0-9A-Za-z]{61}/g
 
-/** A listener that accepts and never says a word. */
-async function startSilence(): Promise<{ server: Server; port: number }> {
+/** Starts a listener that accepts connections and never answers. */
+async function startSilentListener(): Promise<{ server: Server; port: number }> {
   const server = createServer((socket) => socket.on('error', () => {}))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -26,7 +26,7 @@ const validate = async (url: string, key: string) =>
   (await callServer(url, 'GET', '/v1/keys/validate', key)).status
 
 describe('the first start', () => {
-  test('prints the address, then one parent key that works', async () => {
+  test('prints the address, then one working parent key', async () => {
     const server = await startServer({ folder: await makeFolder() })
     expect(server.stdout).toMatch(/^listening on http:\/\/127\.0\.0\.1:\d+\n/)
     expect(server.stdout.match(WHOLE_KEY)).toEqual([server.key])
@@ -36,7 +36,7 @@ describe('the first start', () => {
     expect(answer).toEqual({ status: 200, body: { valid: true, kind: 'parent' } })
   })
 
-  test('is not the second: that prints no key, and the first one goes on working', async () => {
+  test('is the only one that prints a key, and the key still works after a restart', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await first.stop()).toMatchObject({ code: 0 })
@@ -45,7 +45,7 @@ describe('the first start', () => {
     expect(await validate(second.url, first.key as string)).toBe(200)
   })
 
-  test('keeps database, secret and files in ./data, for its user alone', async () => {
+  test('creates the database, the secret and the file folders in ./data', async () => {
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()
     expect(await readdir(folder)).toEqual(['data'])
@@ -53,7 +53,7 @@ describe('the first start', () => {
     expect((await readdir(join(folder, 'data'))).sort()).toEqual(kept)
   })
 
-  test('after `keys create` prints no key', async () => {
+  test('prints no key after `keys create`', async () => {
     const folder = await makeFolder()
     const { stdout } = await runParley(['keys', 'create', '--name', 'ci'], { folder })
     const server = await startServer({ folder })
@@ -62,24 +62,24 @@ describe('the first start', () => {
   })
 })
 
-describe('a taken port', () => {
-  test('is refused in a sentence, and the next start still prints the first key', async () => {
+describe('a port that is in use', () => {
+  test('fails the start in one sentence, and the next start still prints the first key', async () => {
     const folder = await makeFolder()
-    const { port } = await startSilence()
+    const { port } = await startSilentListener()
     const env = { PORT: String(port) }
     expect(await startParley(['serve'], { folder, env }).ended).toEqual({
       code: 1,
       signal: null,
       stdout: '',
-      stderr: `parley: Port ${port} on 127.0.0.1 is taken by another program; choose another with PORT.\n`,
+      stderr: `parley: Port ${port} on 127.0.0.1 is used by another program; set PORT to a free port.\n`,
     })
     const { url, key } = await startServer({ folder })
     expect(await validate(url, key as string)).toBe(200)
   })
 
-  test('ends the process without waiting for a gateway that says nothing', async () => {
+  test('ends the process without waiting for a silent gateway', async () => {
     const folder = await makeFolder()
-    const [taken, gateway] = [await startSilence(), await startSilence()]
+    const [taken, gateway] = [await startSilentListener(), await startSilentListener()]
     const env = {
       PORT: String(taken.port),
       PARLEY_BACKEND: 'gateway',
@@ -87,13 +87,13 @@ describe('a taken port', () => {
     }
     const { code, stderr } = await startParley(['serve'], { folder, env }).ended
     expect(code).toBe(1)
-    // Having waited, it would also say that the model list could not be read.
+    // After a wait, the log would also report that the model list could not be read.
     expect(stderr).toMatch(/^parley: Port \d+ on 127\.0\.0\.1 is taken [^\n]*\n$/)
   })
 })
 
 describe('PARLEY_PARENT_KEY', () => {
-  test('registers the key, and no other is made or printed', async () => {
+  test('registers the key instead of creating and printing one', async () => {
     const folder = await makeFolder()
     const { stdout } = await runParley(['keys', 'generate'], { folder })
     const PARLEY_PARENT_KEY = stdout.trim()
@@ -103,7 +103,7 @@ describe('PARLEY_PARENT_KEY', () => {
     expect(await validate(server.url, PARLEY_PARENT_KEY)).toBe(200)
   })
 
-  test('does not bring a rotated secret back at the next start', async () => {
+  test('does not restore a rotated key at the next start', async () => {
     const folder = await makeFolder()
     const PARLEY_PARENT_KEY = (await runParley(['keys', 'generate'], { folder })).stdout.trim()
     const first = await startServer({ folder, env: { PARLEY_PARENT_KEY } })
@@ -114,7 +114,7 @@ describe('PARLEY_PARENT_KEY', () => {
     expect(await validate(second.url, body.key)).toBe(200)
   })
 
-  test('does not bring a revoked key back, nor does another one appear', async () => {
+  test('does not restore a revoked key, and no other key is created', async () => {
     const folder = await makeFolder()
     const PARLEY_PARENT_KEY = (await runParley(['keys', 'generate'], { folder })).stdout.trim()
     await (await startServer({ folder, env: { PARLEY_PARENT_KEY } })).stop()
@@ -126,7 +126,7 @@ describe('PARLEY_PARENT_KEY', () => {
 })
 
 describe('after kill -9', () => {
-  test('the next start finds the agent, and its key works', async () => {
+  test('the next start finds the agent, and the agent’s key works', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     const yaml = 'name: Greeter\ninstructions: Greet people.\n'

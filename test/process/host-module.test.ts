@@ -1,4 +1,4 @@
-/** A server process loads the module that `PARLEY_HOOKS` names, relative to its working directory. */
+/** Tests that a server process loads the module in `PARLEY_HOOKS` relative to its working directory. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -6,8 +6,8 @@ import { say } from '../support/chat-stand.ts'
 import { callServer, makeFolder, runParley, startServer } from '../support/process.ts'
 import { agentWith, CHAT } from '../support/tools.ts'
 
-describe('the module', () => {
-  test('is found from the working directory by a server of its own, and its tools run', async () => {
+describe('the module in PARLEY_HOOKS', () => {
+  test('is loaded from the working directory, and its tools run', async () => {
     const folder = await makeFolder()
     await writeFile(
       join(folder, 'hooks.mjs'),
@@ -29,12 +29,12 @@ describe('the module', () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('stops the start of a server with one sentence', async () => {
+  test('fails the start in one sentence when it does not exist', async () => {
     const folder = await makeFolder()
     const { code, stderr } = await runParley(['serve'], { folder, env: { PARLEY_HOOKS: 'gone.mjs' } })
     expect([code, stderr]).toEqual([
       1,
-      `parley: PARLEY_HOOKS (${join(folder, 'gone.mjs')}): the file is not there.\n`,
+      `parley: PARLEY_HOOKS (${join(folder, 'gone.mjs')}): the file does not exist.\n`,
     ])
   })
 })

@@ -1,4 +1,7 @@
-/** That a database and the stored bytes belong together: what a start marks, what it refuses, and how an operator overrides it. */
+/**
+ * Tests that a database and the stored bytes belong together: the marker files, the rejected starts, and the
+ * override.
+ */
 import { randomUUID } from 'node:crypto'
 import { cp, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,7 +16,7 @@ import { makeFolder, runParley } from '../support/process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-/** A data directory whose server has stopped, with one file and one agent in it. */
+/** Creates a data directory with one file and one agent, and stops its server. */
 async function makeInstallation() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -29,7 +32,7 @@ const start = (dataDir: string) => startApp({ PARLEY_DATA_DIR: dataDir })
 const readMarks = (dataDir: string) =>
   Promise.all(['files', 'artifacts'].map((name) => readFile(join(dataDir, name, 'installation'), 'utf8')))
 
-/** Every name in the directory but those of the lock, with the content of files. */
+/** Reads every entry of the directory except lock and WAL files; files map to their content. */
 async function readAll(dataDir: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
   for (const entry of await readdir(dataDir, { recursive: true, withFileTypes: true })) {
@@ -44,19 +47,19 @@ async function removeMarks(dataDir: string): Promise<void> {
   for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
 }
 
-/** Puts another installation's database into the directory. */
+/** Replaces the database of the directory with one from another installation. */
 async function swapDatabase(dataDir: string): Promise<void> {
   const other = await makeInstallation()
   for (const name of ['parley.db', 'secret']) await cp(join(other.dataDir, name), join(dataDir, name))
 }
 
-test('a first start writes the id of the database into both folders', async () => {
+test('the first start writes the id of the database into both folders', async () => {
   const { dataDir } = await makeInstallation()
   const id = raw(dataDir).prepare('select id from installation').pluck().get()
   expect(await readMarks(dataDir)).toEqual([`${id}\n`, `${id}\n`])
 })
 
-test('a data directory from before there were marks starts, and is marked', async () => {
+test('a data directory without marker files starts and gets them', async () => {
   const { dataDir, fileId, key } = await makeInstallation()
   const marks = await readMarks(dataDir)
   await removeMarks(dataDir)
@@ -68,7 +71,7 @@ test('a data directory from before there were marks starts, and is marked', asyn
   expect(await read.text()).toBe('hello')
 })
 
-test('a data directory from before databases had an id starts, and is marked', async () => {
+test('a data directory whose database has no id starts and gets one', async () => {
   const { dataDir } = await makeInstallation()
   await removeMarks(dataDir)
   const connection = raw(dataDir)
@@ -78,11 +81,11 @@ test('a data directory from before databases had an id starts, and is marked', a
   expect(await readMarks(dataDir)).toEqual([`${id}\n`, `${id}\n`])
 })
 
-describe('a database without tables beside files', () => {
+describe('a database without tables next to stored files', () => {
   test.each([
-    ['of zero bytes', (path: string) => truncate(path)],
+    ['a database of zero bytes', (path: string) => truncate(path)],
     [
-      'with nothing in it',
+      'an empty database',
       async (path: string) => {
         await rm(path)
         const connection = raw(join(path, '..'))
@@ -90,17 +93,17 @@ describe('a database without tables beside files', () => {
         connection.close()
       },
     ],
-  ])('%s is refused, and every file stays', async (_what, spoil) => {
+  ])('%s is rejected, and every file stays', async (_what, spoil) => {
     const { dataDir } = await makeInstallation()
     await spoil(join(dataDir, 'parley.db'))
     const before = await readAll(dataDir)
     expect(await refusal(start(dataDir))).toMatch(
-      /holds other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
+      /contains other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
     )
     expect(await readAll(dataDir)).toEqual(before)
   })
 
-  test('is refused by the command in a process of its own, and doctor says so', async () => {
+  test('is rejected by `parley serve` and reported by doctor', async () => {
     const { folder, dataDir } = await makeInstallation()
     await truncate(join(dataDir, 'parley.db'))
     const { code, stdout, stderr } = await runParley(['serve'], { folder, env: { PORT: '0' } })
@@ -111,7 +114,7 @@ describe('a database without tables beside files', () => {
     expect(keys).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no Parley database') })
   })
 
-  test('whose rows may be in its log is not opened', async () => {
+  test('is not opened while its WAL file may hold rows', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
@@ -120,7 +123,7 @@ describe('a database without tables beside files', () => {
     expect(await readFile(join(dataDir, 'parley.db-wal'), 'utf8')).toBe('rows')
   })
 
-  test('that a first start left when it was killed becomes an installation', async () => {
+  test('left by a killed first start becomes an installation', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     for (const name of ['parley.db', '.lock']) await writeFile(join(dataDir, name), '')
@@ -130,7 +133,7 @@ describe('a database without tables beside files', () => {
 })
 
 describe('the database of another installation', () => {
-  test('is refused, and nothing changes', async () => {
+  test('is rejected without any change', async () => {
     const { dataDir } = await makeInstallation()
     await swapDatabase(dataDir)
     const before = await readAll(dataDir)
@@ -140,19 +143,21 @@ describe('the database of another installation', () => {
     expect(await readAll(dataDir)).toEqual(before)
   })
 
-  test('is refused beside files without a mark, of which it names none', async () => {
+  test('is rejected next to unmarked files when none of its rows names them', async () => {
     const { dataDir } = await makeInstallation()
     await removeMarks(dataDir)
     await swapDatabase(dataDir)
     const before = await readAll(dataDir)
-    expect(await refusal(start(dataDir))).toMatch(/files holds files, and the database in \S+ names none of/)
+    expect(await refusal(start(dataDir))).toMatch(
+      /files contains files, but the database in \S+ refers to none of/,
+    )
     expect(await readAll(dataDir)).toEqual(before)
   })
 
-  test('is reported by doctor and refused by backup', async () => {
+  test('is reported by doctor and rejected by backup', async () => {
     const { folder, dataDir } = await makeInstallation()
     const well = await runCommandHere(['doctor'], { folder })
-    expect(well.stdout).toMatch(/ok +stored files +they belong to this database/)
+    expect(well.stdout).toMatch(/ok +stored files +stored files belong to this database/)
     await swapDatabase(dataDir)
     const doctor = await runCommandHere(['doctor'], { folder })
     expect(doctor.code).toBe(1)
@@ -161,14 +166,14 @@ describe('the database of another installation', () => {
     expect(await readdir(folder)).toEqual(['data'])
   })
 
-  test('is accepted once the operator has adopted the files', async () => {
+  test('is accepted after the operator adopts the files', async () => {
     const { folder, dataDir } = await makeInstallation()
     await swapDatabase(dataDir)
     const adopted = await runCommandHere(['store', 'adopt'], { folder })
     expect(adopted).toMatchObject({ code: 0, stderr: '' })
-    expect(adopted.stdout).toMatch(/^files in \S+ belongs to this database now \(\S+\); before: \S+\n/)
+    expect(adopted.stdout).toMatch(/^files in \S+ now belongs to this database \(\S+\); previously: \S+\n/)
     const again = await runCommandHere(['store', 'adopt'], { folder })
-    expect(again.stdout).toMatch(/^files in \S+ belongs to this database already\n/)
+    expect(again.stdout).toMatch(/^files in \S+ already belongs to this database\n/)
     await start(dataDir)
   })
 })
@@ -178,7 +183,7 @@ describe('store orphans', () => {
     for (let count = 0; count < 120; count++) await writeFile(join(dataDir, 'files', randomUUID()), '')
   }
 
-  test('counts what no row names, beside a running server, and deletes nothing by itself', async () => {
+  test('counts files without a row next to a running server, and deletes them only with --delete', async () => {
     const folder = await makeFolder()
     const dataDir = join(folder, 'data')
     const app = await start(dataDir)
@@ -188,7 +193,7 @@ describe('store orphans', () => {
     expect(counted).toMatchObject({ code: 0 })
     expect(JSON.parse(counted.stdout).files).toMatchObject({ objects: 121, deleted: 0 })
     expect((await listStored(dataDir)).kept).toHaveLength(121)
-    // A file of the last hour may be about to get its row, and nothing but the clock makes it older.
+    // Files younger than an hour may still get a row, so the test moves the clock.
     vi.useFakeTimers({ now: Date.now() + 7_200_000, toFake: ['Date'] })
     try {
       const deleted = await runCommandHere(['store', 'orphans', '--delete'], { folder })

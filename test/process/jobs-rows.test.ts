@@ -1,4 +1,4 @@
-/** Several processes that take jobs from one database never take the same job. */
+/** Tests that several processes on one database never take the same job. */
 import { expect, test } from 'vitest'
 import { insertJob, takeJob } from '../../src/artifacts/jobs/store.ts'
 import { insertArtifact } from '../../src/artifacts/store.ts'
@@ -24,7 +24,7 @@ async function openWith(blobs: readonly string[], dataDir = ':memory:') {
   return { db, take }
 }
 
-test('of several processes that look for jobs each gets others', async () => {
+test('two processes take every job exactly once', async () => {
   const dataDir = `${await makeFolder()}/data`
   const blobs = Array.from({ length: 60 }, (_, index) => `blob-${index}`)
   const { db } = await openWith(blobs, dataDir)

@@ -1,9 +1,9 @@
-/** Checks that `support/log-leaks.ts` also finds leaks in the log of a server process. */
+/** Tests that `support/log-leaks.ts` also finds leaks in the log of a server process. */
 import { expect, test } from 'vitest'
 import { checkLine, takeLeaks } from '../support/log-leaks.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 
-test('what a process writes is watched as well', async () => {
+test('a leak in the output of a server process is found', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env: { LOG_LEVEL: 'debug' } })
   const said = 'a very particular sentence'

@@ -1,4 +1,4 @@
-/** Tools of MCP servers over HTTP, in processes of their own, of both generations of the protocol. */
+/** Tests tools of MCP servers over HTTP in separate processes, with sessions (2025) and without (modern protocol). */
 import { describe, expect, test, vi } from 'vitest'
 import type { TestApp } from '../support/app.ts'
 import { say, startChatStand } from '../support/chat-stand.ts'
@@ -12,14 +12,14 @@ vi.setConfig({ testTimeout: 60_000 })
 const stand = await startChatStand()
 const config = ({ url }: McpHttpServer) => ({ near: { url, headers: { Authorization: 'Bearer mcp-key' } } })
 
-/** What the model is told of one call. */
+/** Calls one tool; returns the result that the model receives. */
 const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
 
 describe.each([
   ['with sessions', []],
-  ['of the second generation', ['--modern']],
-])('a server %s', (_what, words) => {
-  test('lists its tools, on all pages, with their schemas, and is sent what the operator says', async () => {
+  ['without sessions', ['--modern']],
+])('an MCP server %s', (_what, words) => {
+  test('lists all pages of its tools with their schemas, and receives the configured headers', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'data'])
     const names = app.service.deps.tools.list().map(({ name }) => name)
@@ -41,7 +41,7 @@ describe.each([
     expect(me.body.tools).toEqual(
       ['echo', 'near__echo'].map((name) => ({
         name,
-        description: 'Says it again.',
+        description: 'Repeats the text.',
         inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
       })),
     )
@@ -62,19 +62,19 @@ describe.each([
     })
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
     expect(await resultOf(app, 'near__echo', '{"text":7}')).toBe(
-      "Error: the arguments of 'near__echo' are wrong: text must be string",
+      "Error: the arguments of 'near__echo' are invalid: text must be string",
     )
     expect(await resultOf(app, 'near__gone')).toBe("Error: the tool 'near__gone' does not exist")
   })
 
-  test('says too much: what is large is cut, what is huge is an error, and the next call is answered', async () => {
+  test('has large results truncated and huge ones rejected, and answers the next call', async () => {
     const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['big', 'huge'])
-    expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was cut off: it has 1048576 bytes/)
-    expect(await resultOf(app, 'huge')).toBe('Error: the server of this tool gave no answer')
+    expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was truncated: it has 1048576 bytes/)
+    expect(await resultOf(app, 'huge')).toBe('Error: the server of this tool did not respond')
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
   })
 
-  test('is told when the caller leaves', async () => {
+  test('is notified when the caller disconnects', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['wait'])
     const { agent_key } = await app.createAgent(agentWith(['wait']))
@@ -90,7 +90,7 @@ describe.each([
     expect(await eventually(async () => (await server.seen()).cancelled.length, 1)).toBe(1)
   })
 
-  test('has another tool from one moment to the next', async () => {
+  test('may add a tool while it is connected', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo'])
     await server.add('late')
@@ -98,7 +98,7 @@ describe.each([
     expect(await resultOf(app, 'late')).toBe('late')
   })
 
-  test('that comes back with other tools is asked for them, whether anybody calls it or not', async () => {
+  test('has its tools listed again after a restart, without a call', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo'])
     await server.restart(['--extra', 'new'])
@@ -106,10 +106,10 @@ describe.each([
     expect(await resultOf(app, 'new')).toBe('new')
   })
 
-  test('that dies costs a round, and is there again once it is back', async () => {
+  test('that dies fails one call, and works again after its restart', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'die'])
-    expect(await resultOf(app, 'die')).toBe('Error: the server of this tool gave no answer')
+    expect(await resultOf(app, 'die')).toBe('Error: the server of this tool did not respond')
     await server.kill()
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toMatch(/^Error: /)
     const again = await server.restart()
@@ -119,7 +119,7 @@ describe.each([
   })
 })
 
-test('a server that has forgotten the session is asked in a new one, within the call', async () => {
+test('a call gets a new session when the server has lost the old one', async () => {
   const server = await startMcpHttpServer()
   const app = await startWithMcp(stand, config(server), ['echo'])
   await server.forget()
@@ -127,7 +127,7 @@ test('a server that has forgotten the session is asked in a new one, within the 
   expect(await server.seen()).toMatchObject({ begun: 2, calls: ['echo'] })
 })
 
-test('the session ends with the service', async () => {
+test('the session ends when the service stops', async () => {
   const server = await startMcpHttpServer()
   const app = await startWithMcp(stand, config(server), ['echo'])
   await app.close()
@@ -140,7 +140,7 @@ describe('a redirect', () => {
     await startWithMcp(stand, { near: { url: `${server.origin}/moved` } }, ['echo'])
   })
 
-  test('to another origin is not', async () => {
+  test('to another origin is not followed', async () => {
     const [server, other] = [await startMcpHttpServer(), await startMcpHttpServer()]
     const url = `${server.origin}/moved?to=${encodeURIComponent(other.url)}`
     const app = await startWithMcp(
@@ -148,15 +148,15 @@ describe('a redirect', () => {
       { far: { url, headers: { Authorization: 'Bearer mcp-key' } }, ...config(server) },
       ['echo'],
     )
-    // By the second attempt the first has come to its end.
+    // A second attempt shows that the first one has ended.
     expect(await eventually(async () => (await server.seen()).moved > 1, true)).toBe(true)
     expect(app.service.deps.tools.list().map(({ name }) => name)).not.toContain('far__echo')
     expect(await other.seen()).toMatchObject({ authorizations: [] })
   })
 })
 
-describe('names', () => {
-  test('that two servers share are told apart by the servers’', async () => {
+describe('a tool name', () => {
+  test('that two servers share gets the name of its server as a prefix', async () => {
     const [one, two] = [await startMcpHttpServer(), await startMcpHttpServer()]
     const servers = { one: { url: one.url }, two: { url: two.url } }
     const app = await startWithMcp(stand, servers, ['one__echo', 'two__echo'])
@@ -165,7 +165,7 @@ describe('names', () => {
     expect([(await one.seen()).calls, (await two.seen()).calls]).toEqual([[], ['echo']])
   })
 
-  test('of the host’s tools are the host’s', async () => {
+  test('that the host also uses belongs to the host’s tool', async () => {
     const server = await startMcpHttpServer()
     const app = await startWithMcp(stand, config(server), ['data'], {
       tools: { echo: tool(() => 'the host') },
@@ -175,22 +175,20 @@ describe('names', () => {
   })
 })
 
-test('a server that cannot be reached holds up neither the start nor a call', async () => {
+test('an unreachable server delays neither the start nor a call', async () => {
   const server = await startMcpHttpServer()
   await server.kill()
   const app = await startWithMcp(stand, config(server), [])
-  expect(await resultOf(app, 'near__echo')).toBe(
-    "Error: the tool 'near__echo' cannot be reached at the moment",
-  )
+  expect(await resultOf(app, 'near__echo')).toBe("Error: the tool 'near__echo' is currently unavailable")
 })
 
-test('neither arguments nor results are logged, however a call ends', async () => {
+test('neither arguments nor results are logged, whether a call succeeds or fails', async () => {
   const { log, lines } = createLineLog()
   const server = await startMcpHttpServer()
   const app = await startWithMcp(stand, config(server), ['echo', 'huge'], { log })
   expect(await resultOf(app, 'echo', '{"text":"argument-7f3a"}')).toBe('echo: argument-7f3a')
   await resultOf(app, 'huge', '{"word":"argument-7f3a"}')
   await resultOf(app, 'die', '{"word":"argument-7f3a"}')
-  expect(lines.join('')).toContain('an MCP server gave no answer')
+  expect(lines.join('')).toContain('MCP server did not respond')
   expect(lines.join('')).not.toMatch(/7f3a|hhhh|mcp-key/)
 })

@@ -1,4 +1,7 @@
-/** MCP servers that are programs of the operator's: what they are given, what becomes of what they say, and that none outlives us. */
+/**
+ * Tests MCP servers that run as child programs: their environment, their output, and that none outlives the
+ * service.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -17,10 +20,10 @@ const program = (more: object = {}, words: readonly string[] = []) => ({
   here: { command: process.execPath, args: [stdioProgram, ...words], ...more },
 })
 
-/** What the model is told of one call. */
+/** Calls one tool; returns the result that the model receives. */
 const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
 
-/** Whether a process is there. */
+/** Reports whether the process exists. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)
@@ -29,7 +32,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The ids a program has written down, once it has. */
+/** Waits until a program has written its process ids, and returns them. */
 async function readPids(path: string): Promise<number[]> {
   const read = () => readFile(path, 'utf8').catch(() => '')
   expect(await eventually(async () => (await read()) !== '', true)).toBe(true)
@@ -38,8 +41,8 @@ async function readPids(path: string): Promise<number[]> {
 
 const areGone = (pids: readonly number[]) => eventually(async () => pids.some(isAlive), false)
 
-describe('a program', () => {
-  test('answers calls, and has of the environment only what the operator names and the search path', async () => {
+describe('an MCP program', () => {
+  test('answers calls, and its environment holds only PATH and the configured variables', async () => {
     const folder = await makeFolder()
     const app = await startWithMcp(stand, program({ env: { GREETING: 'hi' }, cwd: folder }), ['echo'])
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
@@ -47,16 +50,16 @@ describe('a program', () => {
     expect(Object.keys(environment).filter((name) => !name.startsWith('__'))).toEqual(['PATH', 'GREETING'])
   })
 
-  test('that says too much, or ends, costs a round and is started again', async () => {
+  test('that sends too much or exits fails one call and is restarted', async () => {
     const app = await startWithMcp(stand, program(), ['huge', 'die'])
     for (const name of ['huge', 'die']) {
-      expect(await resultOf(app, name)).toBe('Error: the server of this tool gave no answer')
+      expect(await resultOf(app, name)).toBe('Error: the server of this tool did not respond')
       const answered = async () => (await resultOf(app, 'echo', '{"text":"hi"}')) === 'echo: hi'
       expect(await eventually(answered, true)).toBe(true)
     }
   })
 
-  test('is told when the caller leaves', async () => {
+  test('is notified when the caller disconnects', async () => {
     const app = await startWithMcp(stand, program(), ['wait'])
     const { agent_key } = await app.createAgent(agentWith(['wait', 'seen']))
     await stand.answerWith(answerCalling('streamed', [{ name: 'wait' }]), 1)
@@ -71,7 +74,7 @@ describe('a program', () => {
     expect(await eventually(async () => (await seen()).cancelled.length, 1)).toBe(1)
   })
 
-  test('has what it says on standard error in the log, for those who debug', async () => {
+  test('has its standard error logged at debug level', async () => {
     const { log, lines } = createLineLog()
     await startWithMcp(stand, program(), ['echo'], { log })
     expect(lines.map((line) => JSON.parse(line))).toContainEqual(
@@ -79,22 +82,20 @@ describe('a program', () => {
     )
   })
 
-  test('that is not there is told of, and holds nothing up', async () => {
+  test('that does not exist is logged as a warning and delays nothing', async () => {
     const { log, lines } = createLineLog()
     const app = await startWithMcp(stand, program({ command: '/gone/program' }), [], { log })
-    expect(await resultOf(app, 'here__echo')).toBe(
-      "Error: the tool 'here__echo' cannot be reached at the moment",
-    )
-    const told = async () =>
+    expect(await resultOf(app, 'here__echo')).toBe("Error: the tool 'here__echo' is currently unavailable")
+    const isLogged = async () =>
       lines
         .map((line) => JSON.parse(line))
         .some(({ level, mcp, code }) => level === 40 && mcp === 'here' && code === 'ENOENT')
-    expect(await eventually(told, true)).toBe(true)
+    expect(await eventually(isLogged, true)).toBe(true)
   })
 })
 
-describe('a program that does not want to end', () => {
-  test('ends with the service, and so do those it has started', async () => {
+describe('an MCP program that ignores signals', () => {
+  test('ends with the service, and so do its child processes', async () => {
     const pids = join(await makeFolder(), 'pids')
     const app = await startWithMcp(stand, program({}, ['--stay', '--pids', pids]), ['echo'])
     const started = await readPids(pids)
@@ -103,7 +104,7 @@ describe('a program that does not want to end', () => {
     expect(await areGone(started)).toBe(false)
   })
 
-  test.each<NodeJS.Signals>(['SIGKILL', 'SIGTERM'])('ends when the service does of a %s', async (signal) => {
+  test.each<NodeJS.Signals>(['SIGKILL', 'SIGTERM'])('ends when the server ends after %s', async (signal) => {
     const folder = await makeFolder()
     const pids = join(folder, 'pids')
     const env = await withMcp(program({}, ['--stay', '--pids', pids]))

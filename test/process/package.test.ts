@@ -1,4 +1,4 @@
-/** The publishable package, as those have it who install it: plain JavaScript below `node_modules`, with nothing of this checkout. */
+/** Tests the published package as its users install it: plain JavaScript in `node_modules`, without this checkout. */
 
 import { readFile, realpath } from 'node:fs/promises'
 import { builtinModules } from 'node:module'
@@ -11,7 +11,7 @@ import { renderedPage, typedProgram, typedProject } from '../support/package-use
 import { makeFolder, repository, startServer } from '../support/process.ts'
 import { readArtifact, readStatus, uploadWhole } from '../support/uploads.ts'
 
-// These install packages and start processes, which takes its time on a busy machine.
+// Installing packages and starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
 let installed: InstalledPackage
@@ -35,6 +35,7 @@ describe('the tarball', () => {
   const allowed = [
     /^(package|openapi)\.json$/,
     /^(README|CHANGELOG)\.md$|^LICENSE$/,
+    /^docs\/[\w-]+\.md$/,
     /^src\/([\w-]+\/)*[\w-]+\.(js|d\.ts)$/,
     /^packages\/in-process\/src\/[\w-]+\.js$/,
     /^src\/artifacts\/status-page\/(status\.css|icon\.svg)$/,
@@ -44,14 +45,14 @@ describe('the tarball', () => {
     /^dist\/(console|widget)\/manifest\.json$/,
   ]
 
-  test('holds code, its types, and what the service reads beside it', () => {
+  test('contains only code, types and the assets that the service serves', () => {
     expect(installed.files.filter((path) => !allowed.some((one) => one.test(path)))).toEqual([])
     for (const one of allowed) expect(installed.files.some((path) => one.test(path))).toBe(true)
     expect(installed.files.filter((path) => path.endsWith('.js')).length).toBeGreaterThan(350)
     expect(installed.sizeBytes).toBeLessThan(3 * 1024 ** 2)
   })
 
-  test('has every file that its entries name', () => {
+  test('contains every file that its exports name', () => {
     const named = Object.values(manifest.exports).flatMap((one) =>
       typeof one === 'string' ? [one] : Object.values(one),
     )
@@ -59,7 +60,7 @@ describe('the tarball', () => {
     expect(named.filter((path) => !installed.files.includes(path.slice(2)))).toEqual([])
   })
 
-  test('asks for what its files import, and for nothing of the checkout', async () => {
+  test('depends on the packages that its files import, and on nothing of the checkout', async () => {
     const wanted = new Set<string>()
     const imported = /(?:\bfrom |\bimport\(|^import )['"]([^.'"][^'"]*)['"](?:;|\)|$)/gm
     for (const path of installed.files.filter((name) =>
@@ -78,7 +79,7 @@ describe('the tarball', () => {
       expect(Object.keys(manifest)).not.toContain(name)
   })
 
-  test('says nothing of the machine it was made on, and leads to no source', async () => {
+  test('contains no path of the build machine and no source maps', async () => {
     const places = [repository, await realpath(repository), `${homedir()}/`, `${installed.folder}/`]
     for (const path of installed.files.filter((name) => !name.endsWith('.br'))) {
       const text = await readText(path)
@@ -89,8 +90,8 @@ describe('the tarball', () => {
   })
 })
 
-describe('a project that has installed it', () => {
-  test('runs the service and talks to it: examples/library.mjs', async () => {
+describe('a project that installs the package', () => {
+  test('runs the service and calls it, as in examples/library.mjs', async () => {
     await installed.write('library.mjs', await readFile(join(repository, 'examples/library.mjs'), 'utf8'))
     expect(await installed.run('node', 'library.mjs')).toBe('The tool answered: Welcome, Ada!\n')
   })
@@ -102,20 +103,20 @@ describe('a project that has installed it', () => {
     )
   })
 
-  test('compiles against its types', async () => {
+  test('compiles against the package’s types', async () => {
     await installed.write('typed.ts', typedProgram)
     await installed.write('tsconfig.json', typedProject)
     expect(await installed.run(join(repository, 'node_modules/.bin/tsc'), '-p', '.')).toBe('')
   })
 
-  test('has the command', async () => {
+  test('has the `parley` command', async () => {
     const { version } = JSON.parse(await readText('package.json')) as { version: string }
     expect(await installed.run('npx', '--no-install', 'parley', 'version')).toBe(`${version}\n`)
     expect(await installed.run('npx', '--no-install', 'parley', 'openapi', '--check')).toBe('')
   })
 })
 
-test('the command serves everything that a checkout does', async () => {
+test('the installed command serves everything that a checkout serves', async () => {
   const main = join(installed.folder, 'node_modules/.bin/parley')
   const server = await startServer({ folder: await makeFolder(), main })
   const get = async (path: string) => {
@@ -126,7 +127,16 @@ test('the command serves everything that a checkout does', async () => {
   expect(await get('/readyz')).toMatchObject({ status: 200, text: expect.stringContaining('"ready"') })
   const page = await get('/console')
   const [script = ''] = /\/console\/assets\/main-[\w-]+\.js/.exec(page.text) ?? []
-  const paths = [script, '/embed/parley.js', '/docs', '/docs/page.js', '/openapi.json', '/demo']
+  const paths = [
+    script,
+    '/embed/parley.js',
+    '/docs',
+    '/docs/page.js',
+    '/openapi.json',
+    '/llms.txt',
+    '/docs/security.md',
+    '/demo',
+  ]
   for (const path of paths) expect([path, (await get(path)).status]).toEqual([path, 200])
 
   const target = { url: server.url, key: server.key as string, fetch }
@@ -142,7 +152,7 @@ test('the command serves everything that a checkout does', async () => {
   expect(stderr).not.toMatch(/Error|DeprecationWarning/)
 })
 
-test('a Node that is too old is refused with a sentence', async () => {
+test('the package rejects an outdated Node in one sentence', async () => {
   const older =
     "data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'22.11.0'}})"
   const sentence = 'Parley needs Node 24 or newer; this is 22.11.0.'

@@ -1,4 +1,4 @@
-/** What the two commands of the README rest on: the set-up, the last line of a test run, the check of documented paths. */
+/** Tests the setup script, the last line of a test run, and the check of documented paths. */
 import { execFile, spawn } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { findCommand } from '../../scripts/programs.mjs'
 import { webBuilds } from '../../scripts/web-sources.mjs'
 
-// These run npm, which takes its time on a busy machine.
+// Running npm is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true })
 })
 
-/** A temporary folder with these files in it, gone after the test. */
+/** Creates a temporary folder with these files, and removes it after the test. */
 async function makeFolder(files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-setup-test-'))
   folders.push(folder)
@@ -35,10 +35,10 @@ interface Ended {
   readonly output: string
 }
 
-/** Runs the project's Node to its end. None of the environment of `npm test` reaches it: npm would act on this repository. */
+/** Runs the project's Node to its end, without npm's environment, which would make npm act on this repository. */
 async function runNode(folder: string, args: readonly string[], path = process.env.PATH): Promise<Ended> {
   const env = { PATH: path, HOME: folder, TMPDIR: folder }
-  // One pipe for both outputs, as in a terminal: the order of the lines is part of the promise.
+  // Both outputs share one pipe, as in a terminal, because the order of the lines matters.
   const command = ['-c', 'exec "$@" 2>&1', 'sh', process.execPath, ...args]
   const child = spawn('sh', command, { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => void child.kill('SIGKILL'))
@@ -48,8 +48,8 @@ async function runNode(folder: string, args: readonly string[], path = process.e
   return { code, output: Buffer.concat(chunks).toString() }
 }
 
-describe('the set-up', () => {
-  /** A checkout whose packages lie in folders of their own; the one that the server needs has an install script. */
+describe('the setup', () => {
+  /** Creates a checkout whose packages are local folders; the package that the server needs has an install script. */
   async function makeCheckout(): Promise<string> {
     const models = { 'node-llama-cpp': 'file:engine' }
     const folder = await makeFolder({
@@ -80,7 +80,7 @@ describe('the set-up', () => {
     return folder
   }
 
-  /** A script that builds nothing but the manifest, which says from what. */
+  /** A build script that writes only the manifest with the digest of its sources. */
   function renderBuild(name: string): string {
     return `import { mkdirSync, writeFileSync } from 'node:fs'
       import { digestSources, webBuilds } from './web-sources.mjs'
@@ -124,7 +124,7 @@ describe('the set-up', () => {
     return JSON.stringify({ name: 'checkout', version: '1.0.0', lockfileVersion: 3, packages })
   }
 
-  /** The packages of the checkout that are installed. */
+  /** Lists the installed packages of the checkout. */
   async function listPackages(folder: string): Promise<string[]> {
     const known = ['button', 'checker', 'node-llama-cpp', 'part', 'suite']
     return (await readdir(join(folder, 'node_modules'))).filter((name) => known.includes(name)).sort()
@@ -133,7 +133,7 @@ describe('the set-up', () => {
   const setUp = (folder: string, ...options: readonly string[]) =>
     runNode(folder, ['scripts/setup.mjs', ...options])
 
-  test('installs a fresh checkout without install scripts and gives it a Node', async () => {
+  test('installs a fresh checkout without running install scripts, and adds a Node', async () => {
     const folder = await makeCheckout()
     expect(await setUp(folder)).toMatchObject({ code: 0, output: expect.stringContaining('npm ci') })
     expect(await readFile(join(folder, 'node_modules/part/package.json'), 'utf8')).toBe(renderPart('1.0.0'))
@@ -141,7 +141,7 @@ describe('the set-up', () => {
     expect((await stat(join(folder, 'node_modules/.bin/node'))).isFile()).toBe(true)
   })
 
-  test('says and does nothing the second time', async () => {
+  test('does and prints nothing the second time', async () => {
     const folder = await makeCheckout()
     await setUp(folder)
     await writeFile(join(folder, 'node_modules/kept'), '')
@@ -149,7 +149,7 @@ describe('the set-up', () => {
     expect((await stat(join(folder, 'node_modules/kept'))).isFile()).toBe(true)
   })
 
-  test('installs for each command the packages that it needs', async () => {
+  test('installs only the packages that each command needs', async () => {
     const folder = await makeCheckout()
     await setUp(folder)
     expect(await listPackages(folder)).toEqual(['button', 'part'])
@@ -161,7 +161,7 @@ describe('the set-up', () => {
       expect(await setUp(folder, ...options)).toEqual({ code: 0, output: '' })
   })
 
-  test('leaves out what only compilers read until a command needs it', async () => {
+  test('omits type declarations and source maps until a command needs them', async () => {
     const folder = await makeCheckout()
     const files = ['typed/index.js', 'typed/index.d.ts', 'typed/index.js.map']
     await mkdir(join(folder, 'typed'))
@@ -181,7 +181,7 @@ describe('the set-up', () => {
     expect(await list()).toEqual(['index.d.ts', 'index.js', 'index.js.map', 'package.json'])
   })
 
-  test('keeps the package for models in the process when it installs the others again', async () => {
+  test('restores the package for in-process models after `node_modules` is deleted', async () => {
     const folder = await makeCheckout()
     await setUp(folder, '--in-process')
     expect(await listPackages(folder)).toEqual(['button', 'node-llama-cpp', 'part'])
@@ -191,7 +191,7 @@ describe('the set-up', () => {
     expect(await readFile(engine, 'utf8')).toBe(renderPackage('node-llama-cpp'))
   })
 
-  test('follows a lock file that has changed', async () => {
+  test('installs again when the lock file changes', async () => {
     const folder = await makeCheckout()
     await setUp(folder)
     await writeFile(join(folder, 'package-lock.json'), renderLockfile('2.0.0'))
@@ -201,7 +201,7 @@ describe('the set-up', () => {
   })
 
   test.each(Object.entries(webBuilds))(
-    'builds what is for the %s again when its sources have changed, and only then',
+    'rebuilds the %s only when its sources change',
     async (_name, { source }) => {
       const folder = await makeCheckout()
       const part = join(folder, source, 'part.ts')
@@ -215,14 +215,14 @@ describe('the set-up', () => {
     },
   )
 
-  test('twice at once installs once', async () => {
+  test('installs once when it runs twice at the same time', async () => {
     const folder = await makeCheckout()
     const both = await Promise.all([setUp(folder), setUp(folder)])
     expect(both.map(({ code }) => code)).toEqual([0, 0])
     expect(both.filter(({ output }) => output.includes('npm ci'))).toHaveLength(1)
   })
 
-  test('names the package of a program it cannot install', async () => {
+  test('prints the command that installs a missing program', async () => {
     const folder = await makeCheckout()
     await setUp(folder, '--all-packages')
     const path = await makePath(folder, ['npm', 'node', 'sh'])
@@ -232,7 +232,7 @@ describe('the set-up', () => {
     })
   })
 
-  test('fails with a sentence when npm does', async () => {
+  test('fails in one sentence when npm fails', async () => {
     const folder = await makeCheckout()
     await writeFile(
       join(folder, 'package-lock.json'),
@@ -241,7 +241,7 @@ describe('the set-up', () => {
     expect(await setUp(folder)).toMatchObject({ code: 1, output: expect.stringContaining('npm ci failed') })
   })
 
-  /** A PATH on which nothing but these commands is found. */
+  /** Creates a PATH that contains only these commands. */
   async function makePath(folder: string, commands: readonly string[]): Promise<string> {
     const path = join(folder, 'path')
     await mkdir(path)
@@ -251,7 +251,7 @@ describe('the set-up', () => {
 })
 
 describe('the last line of a test run', () => {
-  /** Runs these test files the way `npm test` runs ours. */
+  /** Runs these test files the way `npm test` runs the repository's. */
   async function runTests(
     files: Record<string, string>,
   ): Promise<{ code: number | null; lastLine: string | undefined }> {
@@ -271,12 +271,12 @@ describe('the last line of a test run', () => {
     return { code, lastLine: output.trimEnd().split('\n').at(-1) }
   }
 
-  test('counts what passed', async () => {
+  test('counts passed tests', async () => {
     const files = { 'a.test.js': `test('one', () => {}); test('two', () => {})` }
     expect(await runTests(files)).toEqual({ code: 0, lastLine: '2 passed, 0 failed' })
   })
 
-  test('counts failed and skipped tests, and tests that wrote to the console', async () => {
+  test('counts failed and skipped tests, and fails tests that write to the console', async () => {
     const files = {
       'a.test.js': `test('good', () => {}); test('bad', () => { throw new Error('bad') }); test.skip('later', () => {})`,
       'b.test.js': `test('loud', () => { console.warn('careful') })`,
@@ -284,12 +284,12 @@ describe('the last line of a test run', () => {
     expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 2 failed, 1 skipped' })
   })
 
-  test('counts a file that does not load', async () => {
+  test('counts a file that does not load as a failure', async () => {
     const files = { 'a.test.js': `import './absent.js'`, 'b.test.js': `test('good', () => {})` }
     expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 1 failed' })
   })
 
-  test('counts a broken hook and an error outside any test', async () => {
+  test('counts a broken hook and an error outside any test as failures', async () => {
     const files = {
       'a.test.js': `describe('x', () => { beforeAll(() => { throw new Error('hook') }); test('unreached', () => {}) })`,
       'b.test.js': `test('early', () => new Promise((resolve) => { setTimeout(() => { resolve(); throw new Error('late') }) }))`,
@@ -297,7 +297,7 @@ describe('the last line of a test run', () => {
     expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 2 failed, 1 skipped' })
   })
 
-  test('is not good when there was nothing to run', async () => {
+  test('reports a failure when there are no tests', async () => {
     expect(await runTests({})).toEqual({ code: 1, lastLine: '0 passed, 1 failed' })
   })
 })
@@ -307,21 +307,62 @@ describe('the check of documented paths', () => {
     const folder = await makeFolder({
       'README.md': readme,
       'src/here.ts': '',
-      'docs/guide.md': '[home](../README.md)',
+      'docs/guide.md': '# A part\n[home](../README.md)',
     })
     return runNode(folder, [join(repository, 'scripts/check-doc-paths.ts')])
   }
 
-  test('passes over paths that exist, patterns, placeholders, URLs and code blocks', async () => {
+  test('accepts existing paths, patterns, placeholders, URLs and code blocks', async () => {
     const readme =
-      'See `src/here.ts`, `src/*.ts`, `src/<room>/store.ts`, `/v1/agents`, [a](docs/guide.md#part), [b](https://a.test/b).'
+      'See `src/here.ts`, `src/*.ts`, `src/<module>/store.ts`, `/v1/agents`, [a](docs/guide.md#a-part), [b](https://a.test/b).'
     expect(await check(`${readme}\n\`\`\`\n\`src/gone.ts\`\n\`\`\`\n`)).toEqual({ code: 0, output: '' })
   })
 
-  test('fails for a word and for a link that lead nowhere', async () => {
-    const { code, output } = await check('See `src/gone.ts` and [this](docs/gone.md).')
+  test('fails for a path, a link and a heading that do not exist', async () => {
+    const { code, output } = await check(
+      'See `src/gone.ts`, [this](docs/gone.md) and [that](docs/guide.md#gone).',
+    )
     expect(code).toBe(1)
     expect(output).toContain('README.md names src/gone.ts')
     expect(output).toContain('README.md names docs/gone.md')
+    expect(output).toContain('README.md names docs/guide.md#gone')
+  })
+})
+
+describe('the check of wording', () => {
+  const check = async (source: string) => {
+    const folder = await makeFolder({ 'README.md': '# Parley', 'src/file.ts': source })
+    return runNode(folder, [join(repository, 'scripts/check-prose.ts')])
+  }
+
+  test('accepts plain comments and references that exist', async () => {
+    const source = "/** Reads the file (docs/a.md). */\nexport const message = 'The file is too large.'\n"
+    const folder = await makeFolder({ 'README.md': '# Parley', 'docs/a.md': 'Hello.', 'src/file.ts': source })
+    expect(await runNode(folder, [join(repository, 'scripts/check-prose.ts')])).toEqual({
+      code: 0,
+      output: '',
+    })
+  })
+
+  test.each([
+    [
+      'a word to avoid in a comment',
+      `/** Reads the file. */\n// It ${'lies'} in a folder.\n`,
+      'src/file.ts:2',
+    ],
+    [
+      'a word to avoid in a message',
+      `/** Reads. */\nthrow new Error('The file ${'is'} away now.')\n`,
+      'unavailable',
+    ],
+    ['a clause as the subject', '/** Reads. */\n// What was read is kept.\n', '"What"'],
+    ['a file header without a verb', '/** The file of the list. */\n', 'no verb'],
+    ['a tag of another document', '/** Reads. */\n// Decision: 7\n', '"Decision: 7"'],
+    ['an ADR that does not exist', '/** Reads, see ADR 9999. */\n', 'ADR 9999, which does not exist'],
+    ['a page that does not exist', '/** Reads, see docs/gone.md. */\n', 'docs/gone.md, which does not exist'],
+  ])('fails for %s', async (_name, source, fault) => {
+    const { code, output } = await check(source)
+    expect(code).toBe(1)
+    expect(output).toContain(fault)
   })
 })

@@ -1,4 +1,7 @@
-/** How a server goes: what is under way may end, what lasts too long is told, and nothing else holds the exit. */
+/**
+ * Tests graceful shutdown: open requests may finish, slow ones get an error, and idle connections do not delay the
+ * exit.
+ */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { open } from 'node:fs/promises'
@@ -8,17 +11,17 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { callServer, makeFolder, type RunningServer, startParley, startServer } from '../support/process.ts'
 import { startUpstream, type Upstream } from '../support/start-upstream.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** So long that a test in which the grace is waited for runs out of time. */
+/** Longer than the test timeout, so that a test that waits for the grace period fails. */
 const LONG_GRACE = { PARLEY_SHUTDOWN_SECONDS: '600' }
 const SHORT_GRACE = { PARLEY_SHUTDOWN_SECONDS: '0.3' }
 
 interface OpenStream {
-  /** What has arrived so far, the first read included. */
+  /** The bytes of the first read. */
   readonly start: string
-  /** All of it, once it has ended. */
+  /** The whole stream, once it has ended. */
   readonly whole: Promise<string>
 }
 
@@ -45,13 +48,13 @@ async function openStream({ url, key }: RunningServer, content: string): Promise
   return { start, whole: readRest() }
 }
 
-/** Tells the server to stop, and waits until it says that it does. */
+/** Signals the server to stop, and waits until it reports that. */
 async function beginStop(server: RunningServer, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   server.kill(signal)
   await server.prints(/received: finishing open requests.*\n/, 'stderr')
 }
 
-/** A connection of one's own: what is written is sent as it is. */
+/** Opens a raw connection that sends bytes exactly as written. */
 async function openSocket(
   url: string,
 ): Promise<{ socket: Socket; hears: (text: string) => Promise<string> }> {
@@ -64,7 +67,7 @@ async function openSocket(
   const hears = (text: string) =>
     new Promise<string>((resolve, reject) => {
       const look = () => heard.includes(text) && resolve(heard)
-      socket.on('data', look).once('close', () => reject(new Error(`closed after: ${heard}`)))
+      socket.on('data', look).once('close', () => reject(new Error(`the connection closed after: ${heard}`)))
       look()
     })
   return { socket, hears }
@@ -79,21 +82,24 @@ async function startBehindGateway(
   return { server: await startServer({ folder: await makeFolder(), env: { ...gateway, ...env } }), upstream }
 }
 
-describe('a stream under way when the server is told to stop', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('is whole when it ends in time (%s)', async (signal) => {
-    const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
-    const stream = await openStream(server, '[[tokens:8]] [[delay:60]]')
-    await beginStop(server, signal)
-    const text = await stream.whole
-    expect(text.length).toBeGreaterThan(stream.start.length)
-    expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
-    expect(await server.ended).toMatchObject({ code: 0 })
-  })
+describe('a stream that is open when the server is stopped', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'is completed when it ends within the grace period (%s)',
+    async (signal) => {
+      const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
+      const stream = await openStream(server, '[[tokens:8]] [[delay:60]]')
+      await beginStop(server, signal)
+      const text = await stream.whole
+      expect(text.length).toBeGreaterThan(stream.start.length)
+      expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
+      expect(await server.ended).toMatchObject({ code: 0 })
+    },
+  )
 
   test.each([
-    ['that says something all the time', '[[tokens:100000]] [[delay:20]]'],
-    ['of which nothing has come yet but a comment', '[[hang]]'],
-  ])('%s ends with the error frame and without [DONE]', async (_title, content) => {
+    ['a stream that sends all the time', '[[tokens:100000]] [[delay:20]]'],
+    ['a stream that has sent only a comment', '[[hang]]'],
+  ])('%s ends with an error event and without [DONE]', async (_title, content) => {
     const env = { ...SHORT_GRACE, PARLEY_HEARTBEAT_SECONDS: '0.1' }
     const server = await startServer({ folder: await makeFolder(), env })
     const stream = await openStream(server, content)
@@ -107,7 +113,7 @@ describe('a stream under way when the server is told to stop', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('ends at its backend too', async () => {
+  test('also ends at the model provider', async () => {
     const { server, upstream } = await startBehindGateway(SHORT_GRACE)
     const stream = await openStream(server, 'endless {{up:hang-after 2}}')
     const request = await upstream.waitForRequest('endless')
@@ -118,15 +124,15 @@ describe('a stream under way when the server is told to stop', () => {
   })
 })
 
-describe('a server that is told to stop before it listens', () => {
+describe('a server that is stopped before it listens', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'ends in order while it reads its settings (%s)',
+    'exits with code 0 while it reads its settings (%s)',
     async (signal) => {
       const folder = await makeFolder()
       const secretFile = join(folder, 'secret')
       expect(spawnSync('mkfifo', [secretFile]).status).toBe(0)
       const server = startParley(['serve'], { folder, env: { PORT: '0', PARLEY_SECRET_FILE: secretFile } })
-      // Opens once the server has opened the other side, and waits there for what is written.
+      // Opening blocks until the server has opened the pipe for reading.
       await using pipe = await open(secretFile, 'w')
       server.kill(signal)
       await pipe.writeFile('a secret that is long enough for it')
@@ -135,7 +141,7 @@ describe('a server that is told to stop before it listens', () => {
     },
   )
 
-  test('goes on until it has shown the key that it made', async () => {
+  test('still prints the key that it created', async () => {
     const upstream = await startUpstream()
     onTestFinished(() => upstream.stop())
     await upstream.script('/v1/models', '{{up:hang}}')
@@ -148,8 +154,8 @@ describe('a server that is told to stop before it listens', () => {
   })
 })
 
-describe('an answer under way that is not streamed', () => {
-  test('is whole when it ends in time, and its kept connection does not hold the exit', async () => {
+describe('an open request without streaming', () => {
+  test('is completed within the grace period, and its idle connection does not delay the exit', async () => {
     const { server, upstream } = await startBehindGateway(LONG_GRACE)
     const { socket, hears } = await openSocket(server.url)
     const body = JSON.stringify(chatBody('slow one {{up:slow-head 300}}', false))
@@ -161,11 +167,11 @@ describe('an answer under way that is not streamed', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('is 503 when it lasts longer', async () => {
+  test('gets 503 when it outlasts the grace period', async () => {
     const server = await startServer({ folder: await makeFolder(), env: SHORT_GRACE })
     const body = chatBody('[[hang]]', false)
     const answer = callServer(server.url, 'POST', '/v1/chat/completions', server.key, body)
-    // Answered after it, on the next connection: by then the first one is under way.
+    // Answered on a later connection, so the first request has reached the server by then.
     await callServer(server.url, 'GET', '/v1/keys/validate', server.key)
     await beginStop(server)
     expect(await answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
@@ -173,8 +179,8 @@ describe('an answer under way that is not streamed', () => {
   })
 })
 
-describe('while it stops', () => {
-  test('a server says so on open connections, closes them, and takes no new ones', async () => {
+describe('a stopping server', () => {
+  test('reports it on open connections, closes them, and accepts no new ones', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const { socket, hears } = await openSocket(server.url)
     // The answer to the first request proves that the beginning of the second has arrived.
@@ -190,7 +196,7 @@ describe('while it stops', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('idle connections do not hold it', async () => {
+  test('does not wait for idle connections', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const { socket, hears } = await openSocket(server.url)
     socket.write('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n')
@@ -198,7 +204,7 @@ describe('while it stops', () => {
     expect(await server.stop()).toMatchObject({ code: 0 })
   })
 
-  test('connections on which nothing was ever sent do not hold it, as browsers open them ahead', async () => {
+  test('does not wait for connections on which nothing was sent', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const { socket } = await openSocket(server.url)
     await once(socket, 'connect')
@@ -206,7 +212,7 @@ describe('while it stops', () => {
     expect(await server.stop()).toMatchObject({ code: 0 })
   })
 
-  test('a second signal ends it at once', async () => {
+  test('exits at once on a second signal', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const stream = await openStream(server, '[[tokens:100000]] [[delay:20]]')
     const cut = expect(stream.whole).rejects.toThrow()
@@ -216,7 +222,7 @@ describe('while it stops', () => {
     await cut
   })
 
-  test('its data is written into the database file, and the directory is free again', async () => {
+  test('checkpoints its database and releases the data directory', async () => {
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()
     const second = await startServer({ folder })
@@ -224,15 +230,15 @@ describe('while it stops', () => {
   })
 })
 
-describe('an error that nobody caught', () => {
-  /** Loaded into the server's process before its own code: throws when it is told to. */
+describe('an uncaught error', () => {
+  /** A module, loaded before the server's code, that throws on SIGUSR2. */
   const bomb = (what: string) =>
     `data:text/javascript,process.on('SIGUSR2', () => { ${encodeURIComponent(what)} })`
 
   test.each([
     ['an exception', `throw new Error('boom')`],
     ['a rejection', `Promise.reject(new Error('boom'))`],
-  ])('%s lets answers end, then ends the process with 1', async (_title, what) => {
+  ])('%s lets open requests finish, then ends the process with exit code 1', async (_title, what) => {
     const nodeOptions = ['--import', bomb(what)]
     const server = await startServer({ folder: await makeFolder(), nodeOptions })
     const stream = await openStream(server, '[[tokens:8]] [[delay:60]]')
@@ -242,4 +248,34 @@ describe('an error that nobody caught', () => {
     expect(code).toBe(1)
     expect(JSON.parse(stderr)).toMatchObject({ level: 60, err: { message: 'boom' } })
   })
+})
+
+describe('a request that reached a busy server before the signal', () => {
+  test('is answered although its connection was not accepted yet', async () => {
+    const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
+    server.kill('SIGSTOP')
+    const clients = await Promise.all(Array.from({ length: 20 }, () => openSocket(server.url)))
+    await Promise.all(clients.map(({ socket }) => once(socket, 'connect')))
+    const answers = clients.map(({ socket, hears }) => {
+      socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+      return hears('{"status":"ok"}')
+    })
+    server.kill('SIGTERM')
+    server.kill('SIGCONT')
+    for (const answer of await Promise.all(answers)) expect(answer).toContain('200 OK')
+    expect(await server.ended).toMatchObject({ code: 0 })
+  })
+})
+
+test('a response that begins after the signal closes its connection', async () => {
+  const { server, upstream } = await startBehindGateway(LONG_GRACE)
+  const { socket, hears } = await openSocket(server.url)
+  const body = JSON.stringify({ model: 'up-chat', ...chatBody('{{up:slow-head 1500}}', false) })
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  )
+  await upstream.waitForRequest('slow-head')
+  await beginStop(server)
+  expect(await hears('"finish_reason"')).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\nConnection: close\r\n/)
 })

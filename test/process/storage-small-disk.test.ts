@@ -1,18 +1,20 @@
-/** Staging a file on a mounted file system that is really full. */
+/** Tests staging a file on a mounted file system that is really full. */
 import { spawnSync } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { makeFolder } from '../support/process.ts'
 
-describe('a disk', () => {
-  // Needs a file system of its own, which not every machine lets one have.
+describe('a full disk', () => {
+  // Needs a mount namespace, which not every machine allows.
   const alone = ['--user', '--map-root-user', '--mount']
   const canMount = spawnSync('unshare', [...alone, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
-  test.skipIf(!canMount)('that has no room in truth is no failure of ours either', async () => {
-    const folder = await makeFolder()
-    await mkdir(join(folder, 'small'))
-    const script = `
+  test.skipIf(!canMount)(
+    'reports storage_full and leaves no partial file when the system returns ENOSPC',
+    async () => {
+      const folder = await makeFolder()
+      await mkdir(join(folder, 'small'))
+      const script = `
       import { readdir } from 'node:fs/promises'
       import { openFolder } from ${JSON.stringify(join(import.meta.dirname, '../../src/storage/folder.ts'))}
       import { toResumableStore } from ${JSON.stringify(join(import.meta.dirname, '../../src/storage/local.ts'))}
@@ -24,11 +26,12 @@ describe('a disk', () => {
       const failure = await blobs.stage(tooMuch()).catch((error) => error)
       console.log(failure.reason, failure.details?.cause?.code, JSON.stringify(await readdir('small/files/incoming')))
     `
-    const mount = `mount -t tmpfs -o size=1m none small && exec "$0" --input-type=module -e "$1"`
-    const { stdout } = spawnSync('unshare', [...alone, 'sh', '-c', mount, process.execPath, script], {
-      cwd: folder,
-      encoding: 'utf8',
-    })
-    expect(stdout).toBe('storage_full ENOSPC []\n')
-  })
+      const mount = `mount -t tmpfs -o size=1m none small && exec "$0" --input-type=module -e "$1"`
+      const { stdout } = spawnSync('unshare', [...alone, 'sh', '-c', mount, process.execPath, script], {
+        cwd: folder,
+        encoding: 'utf8',
+      })
+      expect(stdout).toBe('storage_full ENOSPC []\n')
+    },
+  )
 })

@@ -1,4 +1,4 @@
-/** tus-js-client and a connection that breaks again and again, with a server that is killed once: no byte is lost or doubled. */
+/** Tests that tus-js-client uploads a file unchanged through repeated disconnections and a server kill. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -8,18 +8,18 @@ import { createClientUpload } from '../support/tus-client.ts'
 import { readArtifact, untilState } from '../support/uploads.ts'
 import { createRandom } from '../support/upstream-sending.ts'
 
-// It starts processes and moves many bytes, which takes its time on a busy machine.
+// New processes and large transfers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
 const SIZE = 128 * MIB
 const INTERRUPTIONS = 20
-/** What is done at each of them, in turns. */
+/** The kind of each interruption, repeated in this order. */
 const ways: readonly (Cut | 'abort')[] = ['reset', 'end', 'abort', 'end', 'reset']
-/** At this one the server is killed. */
+/** The index of the interruption that kills the server. */
 const KILL_AT = 11
 
-/** One in each of as many stretches, somewhere in it. */
+/** Chooses one random position in each of equally long stretches. */
 function choosePoints(seed: number): number[] {
   const random = createRandom(seed)
   const stretch = SIZE / (INTERRUPTIONS + 1)
@@ -28,7 +28,7 @@ function choosePoints(seed: number): number[] {
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-test('128 MiB arrive as they were sent, through twenty interruptions', async () => {
+test('128 MiB arrive unchanged through twenty interruptions', async () => {
   const folder = await makeFolder()
   const start = () => startServer({ folder, env: { PARLEY_DATA_DIR: join(folder, 'data') } })
   let server = await start()
@@ -45,7 +45,7 @@ test('128 MiB arrive as they were sent, through twenty interruptions', async () 
       }
       const way = ways[index % ways.length] as Cut | 'abort'
       if (way !== 'abort') return way
-      goOn().catch(reject)
+      resume().catch(reject)
       return 'go on'
     },
   })
@@ -63,8 +63,8 @@ test('128 MiB arrive as they were sent, through twenty interruptions', async () 
     current.done.then(resolve, reject)
     current.upload.start()
   }
-  /** As a page does that was closed and opened again: of the upload it knows the address. */
-  async function goOn(): Promise<void> {
+  /** Resumes like a reloaded page, which knows only the URL of the upload. */
+  async function resume(): Promise<void> {
     await current.upload.abort()
     current = createClientUpload(bytes, { url: proxy.url, key }, { uploadUrl: current.upload.url as string })
     run()

@@ -1,34 +1,35 @@
-/** A server that is killed while several uploads run: what it had promised is there, byte by byte, and all of them go on. */
+/** Tests that a server killed during several uploads keeps every acknowledged byte, and that all uploads resume. */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { findResumableFile } from '../../src/storage/resumable-files.ts'
 import { CuttingProxy } from '../support/cutting-proxy.ts'
 import { raw } from '../support/database.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 import { type ClientUpload, createClientUpload } from '../support/tus-client.ts'
 import { readArtifact, untilState } from '../support/uploads.ts'
 
-// It starts processes and moves many bytes, which takes its time on a busy machine.
+// New processes and large transfers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
 const UPLOADS = 4
 const SIZE = 24 * MIB
 const CHUNK = 3 * MIB
-/** The server is killed after so many chunks were accepted. */
+/** The numbers of accepted chunks after which the server is killed. */
 const killsAfter: readonly number[] = [2, 5, 9]
 
-/** An upload of the test's, and what the service has promised of it. */
-interface Watched extends ClientUpload {
+/** An upload of this test, with the number of bytes the service has acknowledged. */
+interface WatchedUpload extends ClientUpload {
   readonly name: string
   readonly bytes: Buffer
   id: string
   promisedBytes: number
 }
 
-/** Every other one sends all it has in one request, the rest in chunks. */
-function watch(url: string, key: string, index: number, onChunk: () => void): Watched {
+/** Creates an upload; those with an even index send one request, the others send chunks. */
+function startWatching(url: string, key: string, index: number, onChunk: () => void): WatchedUpload {
   const bytes = randomBytes(SIZE)
   const name = `upload ${index}`
   const client = createClientUpload(
@@ -47,24 +48,24 @@ function watch(url: string, key: string, index: number, onChunk: () => void): Wa
       },
     },
   )
-  const watched: Watched = { ...client, name, bytes, id: '', promisedBytes: 0 }
+  const watched: WatchedUpload = { ...client, name, bytes, id: '', promisedBytes: 0 }
   return watched
 }
 
-/** What lies in the data directory of a server that is dead. */
-async function readLeft(dataDir: string, { name }: Watched) {
+/** Reads the row and the bytes of an upload from the data directory of a dead server. */
+async function readLeft(dataDir: string, { name }: WatchedUpload) {
   const database = raw(dataDir)
   try {
     const query = database.prepare('select blob, state, received_bytes from artifacts where name = ?')
     const row = query.get(name) as { blob: string; state: string; received_bytes: number }
-    const growing = readFile(join(dataDir, 'artifacts', 'growing', row.blob))
-    return { ...row, file: await growing.catch(() => readFile(join(dataDir, 'artifacts', row.blob))) }
+    const active = await findResumableFile(join(dataDir, 'artifacts', 'growing'), row.blob)
+    return { ...row, file: await readFile(active?.path ?? join(dataDir, 'artifacts', row.blob)) }
   } finally {
     database.close()
   }
 }
 
-async function expectKept(dataDir: string, upload: Watched): Promise<number> {
+async function expectKept(dataDir: string, upload: WatchedUpload): Promise<number> {
   const { file, received_bytes: receivedBytes } = await readLeft(dataDir, upload)
   expect(receivedBytes).toBeGreaterThanOrEqual(upload.promisedBytes)
   expect(file.length).toBeGreaterThanOrEqual(receivedBytes)
@@ -72,7 +73,7 @@ async function expectKept(dataDir: string, upload: Watched): Promise<number> {
   return receivedBytes
 }
 
-test('four uploads lose nothing by it, however often', async () => {
+test('four uploads lose no acknowledged byte when the server is killed three times', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const start = () => startServer({ folder, env: { PARLEY_DATA_DIR: dataDir } })
@@ -101,12 +102,12 @@ test('four uploads lose nothing by it, however often', async () => {
     return server.url
   }
 
-  const uploads = Array.from({ length: UPLOADS }, (_, index) => watch(proxy.url, key, index, onChunk))
+  const uploads = Array.from({ length: UPLOADS }, (_, index) => startWatching(proxy.url, key, index, onChunk))
   for (const { upload } of uploads) upload.start()
   await Promise.race([failed.promise, Promise.all(uploads.map(({ done }) => done))])
 
   expect(kills).toBe(killsAfter.length)
-  // Something had come of them, or the kills have shown nothing.
+  // At least one upload had progressed, or the kills prove nothing.
   expect(Math.max(...keptBytes)).toBeGreaterThanOrEqual(CHUNK)
   const target = { url: server.url, key, fetch }
   for (const { id, bytes } of uploads) {

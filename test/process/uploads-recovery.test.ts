@@ -1,8 +1,9 @@
-/** Uploads that a process leaves behind, however it ends: what the next one makes of them, byte by byte. */
+/** Tests how a server recovers the uploads of a process that ended in any way. */
 import { createHash, randomBytes } from 'node:crypto'
 import { open, rename, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { toBlobName } from '../../src/storage/resumable-files.ts'
 import { raw } from '../support/database.ts'
 import { eventually, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
@@ -18,12 +19,12 @@ import {
   untilState,
 } from '../support/uploads.ts'
 
-// Each of these starts processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
 
-/** A data directory, and the servers that live on it one after the other. */
+/** Creates a data directory that the test's servers use one at a time. */
 async function startWorld() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -36,7 +37,7 @@ async function startWorld() {
   return { dataDir, start }
 }
 
-/** Sends the beginning of a PATCH whose end never comes. */
+/** Sends the beginning of a PATCH and never completes it. */
 async function stall(
   { url, key }: Target,
   { location }: Begun,
@@ -50,7 +51,7 @@ async function stall(
   connection.send(bytes)
 }
 
-/** Goes on as a client does, to the end; the artifact is then what was sent. */
+/** Resumes the upload, completes it and compares the artifact with what was sent. */
 async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void> {
   const offset = await readOffset(target, begun)
   expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
@@ -59,7 +60,7 @@ async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void
 }
 
 test.each([true, false])(
-  'a server that is killed in the middle is gone on from (synced: %s)',
+  'an upload resumes after the server is killed mid-upload (fsync: %s)',
   async (isSynced) => {
     const env = { PARLEY_UPLOAD_FSYNC: String(isSynced) }
     const world = await startWorld()
@@ -81,7 +82,7 @@ test.each([true, false])(
   },
 )
 
-test('an upload survives one kill after another', async () => {
+test('an upload survives three kills in a row', async () => {
   const world = await startWorld()
   const bytes = randomBytes(5 * MIB)
   let { server, target } = await world.start()
@@ -96,37 +97,38 @@ test('an upload survives one kill after another', async () => {
   await finish(target, begun, bytes)
 })
 
-describe('a server that died between the last byte and what follows', () => {
-  /** An upload with all its bytes, of which nobody has taken notice yet. */
+describe('an upload whose server died after the last byte', () => {
+  /** Leaves an upload with all its bytes that no process has completed yet. */
   async function leaveComplete(world: Awaited<ReturnType<typeof startWorld>>, bytes: Buffer): Promise<Begun> {
     const { server, target } = await world.start()
     const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 4) })
     await server.crash()
     const database = raw(world.dataDir)
-    const { blob } = database.prepare('select blob from artifacts').get() as { blob: string }
-    await writeFile(join(world.dataDir, 'artifacts', 'growing', blob), bytes)
+    const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
+    await writeFile(join(world.dataDir, 'artifacts', 'growing', name), bytes)
     database.prepare('update artifacts set received_bytes = size_bytes, lease_until = 1e10').run()
     database.close()
     return begun
   }
 
   test.each([
-    ['before the bytes were moved', false],
-    ['after the bytes were moved', true],
-  ])('is finished for by the next one (%s)', async (_when, isMoved) => {
+    ['before the blob was moved', false],
+    ['after the blob was moved', true],
+  ])('is completed by the next server (%s)', async (_when, isMoved) => {
     const world = await startWorld()
     const bytes = randomBytes(100_000)
     const begun = await leaveComplete(world, bytes)
     const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
     const root = join(world.dataDir, 'artifacts')
-    if (isMoved) await rename(join(root, 'growing', name), join(root, name))
+    const blob = toBlobName(name)
+    if (isMoved) await rename(join(root, 'growing', name), join(root, blob))
     const { target } = await world.start()
     await untilState(target, begun.id, 'ready')
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
-    expect(await listArtifactBytes(world.dataDir)).toEqual({ kept: [name], growing: [] })
+    expect(await listArtifactBytes(world.dataDir)).toEqual({ kept: [blob], growing: [] })
   })
 
-  test('is finished for while it was processing, too', async () => {
+  test('is completed by the next server when its conversion was running', async () => {
     const world = await startWorld()
     const bytes = randomBytes(100_000)
     const { server, target } = await world.start()
@@ -143,12 +145,12 @@ describe('a server that died between the last byte and what follows', () => {
   })
 })
 
-describe('a file that does not hold what the row says', () => {
+describe('a file whose size differs from its row', () => {
   test.each([
     ['less', 70_000, 70_000],
     ['more', 130_000, 100_000],
     ['nothing', 0, 0],
-  ])('(%s) is believed where it is the less', async (_what, sizeBytes, expected) => {
+  ])('(%s) resumes from the smaller of the two sizes', async (_what, sizeBytes, expected) => {
     const world = await startWorld()
     const bytes = randomBytes(200_000)
     const first = await world.start()
@@ -158,7 +160,7 @@ describe('a file that does not hold what the row says', () => {
     const path = join(world.dataDir, 'artifacts', 'growing', name)
     if (sizeBytes <= 100_000) await truncate(path, sizeBytes)
     else {
-      // Bytes that were on their way, and never counted.
+      // Bytes that were written but never counted.
       await using file = await open(path, 'a')
       await file.writeFile(Buffer.alloc(sizeBytes - 100_000, 'x'))
     }

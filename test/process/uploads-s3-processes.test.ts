@@ -1,4 +1,4 @@
-/** Uploads into a bucket by servers that die: the next one goes on where the one before promised. */
+/** Tests that uploads into a bucket resume from the acknowledged offset after a server dies. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -19,10 +19,10 @@ import {
   untilState,
 } from '../support/uploads.ts'
 
-// Each of these starts processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
-/** A data directory with a bucket, and the servers that live on it one after the other. */
+/** Creates a data directory with a bucket on which the test starts one server after the other. */
 async function startWorld(env: Readonly<Record<string, string>>) {
   const folder = await makeFolder()
   let key: string | undefined
@@ -33,7 +33,7 @@ async function startWorld(env: Readonly<Record<string, string>>) {
   }
 }
 
-/** Sends the beginning of a PATCH whose end never comes. */
+/** Sends the beginning of a PATCH and never completes it. */
 async function stall(
   { url, key }: Target,
   { location }: Begun,
@@ -50,7 +50,7 @@ async function stall(
   return connection
 }
 
-/** Goes on as a client does, to the end; the artifact is then what was sent. */
+/** Resumes the upload, completes it and compares the artifact with what was sent. */
 async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void> {
   const offset = await readOffset(target, begun)
   expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
@@ -60,8 +60,8 @@ async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void
 
 test.each([
   ['s3rver', startS3rver],
-  ['the scripted S3', async () => (await S3Server.start()).environment],
-])('a server that is killed in the middle, over and over, is gone on from (%s)', async (_what, startS3) => {
+  ['the scripted S3 server', async () => (await S3Server.start()).environment],
+])('an upload resumes after the server is killed three times mid-upload (%s)', async (_what, startS3) => {
   const start = await startWorld(await startS3())
   const bytes = randomBytes(60 * MIB)
   const checksum = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
@@ -71,8 +71,8 @@ test.each([
   for (const partBytes of [20 * MIB, 11 * MIB, 9 * MIB + 7]) {
     await stall(target, begun, promised, bytes.subarray(promised, promised + partBytes))
     const before = promised
-    const goesOn = async () => (await readOffset(target, begun)) >= before + 8 * MIB
-    expect(await eventually(goesOn, true)).toBe(true)
+    const hasProgressed = async () => (await readOffset(target, begun)) >= before + 8 * MIB
+    expect(await eventually(hasProgressed, true)).toBe(true)
     promised = await readOffset(target, begun)
     await server.crash()
     ;({ server, target } = await start())
@@ -85,7 +85,7 @@ test.each([
   expect((await server.stop()).code).toBe(0)
 })
 
-test('a server that is killed before it could end an upload is ended for by the next one', async () => {
+test('the next server completes an upload whose server was killed while completing it', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld(s3.environment)
   const bytes = randomBytes(10 * MIB)
@@ -102,7 +102,7 @@ test('a server that is killed before it could end an upload is ended for by the 
   await expect.poll(() => listResumable(s3)).toEqual({ trailingParts: [], uploads: 0 })
 })
 
-test('a server that stops keeps what has arrived, and the next one has it', async () => {
+test('a stopping server keeps the received bytes, and the next one resumes from them', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld({ ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.2' })
   const bytes = randomBytes(12 * MIB)
@@ -118,7 +118,7 @@ test('a server that stops keeps what has arrived, and the next one has it', asyn
   await finish(second.target, begun, bytes)
 })
 
-test('a start does not look into the bucket for each upload', async () => {
+test('a start does not query the bucket for each upload', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld(s3.environment)
   const first = await start()

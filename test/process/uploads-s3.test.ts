@@ -1,4 +1,4 @@
-/** Uploads into a bucket, through the service, against s3rver. */
+/** Tests uploads into a bucket through the service, with s3rver. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -17,7 +17,7 @@ import {
   uploadWhole,
 } from '../support/uploads.ts'
 
-// What waits for a store takes its time on a busy machine.
+// Waiting for the object store is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
@@ -26,7 +26,7 @@ async function startWith(s3: Readonly<Record<string, string>>, options: Paramete
   return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
 }
 
-/** Uploads in requests of those sizes, and reads it back. */
+/** Uploads in requests of the given sizes in bytes, and compares the artifact. */
 async function uploadInParts(app: TestApp, sizes: readonly number[], creation: Creation = {}): Promise<void> {
   const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0))
   const metadata = { checksum: digestOf(bytes) }
@@ -44,17 +44,17 @@ async function uploadInParts(app: TestApp, sizes: readonly number[], creation: C
   expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
 }
 
-describe('in s3rver', () => {
+describe('with s3rver', () => {
   test.each([
     ['one byte', [1]],
-    ['three small ones', [10, 300_001, 2 * MIB]],
+    ['three small pieces', [10, 300_001, 2 * MIB]],
     ['many odd sizes', [9 * MIB + 1, 3, 7 * MIB, 17 * MIB - 5, 1]],
     ['exact parts', [8 * MIB, 16 * MIB]],
-  ])('an upload in requests of %s comes back byte by byte', async (_what, sizes) => {
+  ])('an upload in requests of %s is stored unchanged', async (_what, sizes) => {
     await uploadInParts(await startWith(await startS3rver()), sizes)
   })
 
-  test('one of a length told late does, too, and one without bytes', async () => {
+  test('an upload of deferred length and an empty one are stored unchanged', async () => {
     const app = await startWith(await startS3rver())
     await uploadInParts(app, [9 * MIB, 5 * MIB], { size: 'deferred' })
     const empty = await uploadWhole(app, Buffer.alloc(0))

@@ -1,4 +1,4 @@
-/** Uploads on a real disk that is really full: 507, nothing lost, and on it goes once there is room. */
+/** Tests uploads on a real disk that fills up: they get 507, lose nothing, and resume once there is space. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -19,17 +19,18 @@ import {
   uploadWhole,
 } from '../support/uploads.ts'
 
-// Each of these starts a process, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
 const error = { ok: false, error: expect.any(String) }
 
 const obstacle = findDiskObstacle()
-if (obstacle !== undefined) process.stderr.write(`no small disk can be mounted here: ${obstacle}\n`)
+if (obstacle !== undefined)
+  process.stderr.write(`small-disk tests are skipped: no file system can be mounted here: ${obstacle}\n`)
 
-/** A service that believes its disk to be empty until the system says otherwise, as one does whose disk others fill. */
-const careless = (dataDir: string) => `
+/** A service that assumes plenty of free space until a write fails, as when other programs fill its disk. */
+const overconfident = (dataDir: string) => `
   import { parseConfig } from ${source('config/parse.ts')}
   import { createService } from ${source('server/service.ts')}
   import { openFolder } from ${source('storage/folder.ts')}
@@ -43,14 +44,14 @@ const careless = (dataDir: string) => `
   console.log(service.firstParentKey)
 `
 
-async function startCareless(sizeMebibytes: number) {
+async function startOverconfident(sizeMebibytes: number) {
   const dataDir = join(await makeFolder(), 'data')
-  const server = new OtherProcess(careless(dataDir), await prepareSmallDisk(dataDir, sizeMebibytes))
+  const server = new OtherProcess(overconfident(dataDir), await prepareSmallDisk(dataDir, sizeMebibytes))
   const target: Target = { url: await server.hears(), key: await server.hears(), fetch }
   return { dataDir, server, target }
 }
 
-/** Goes on with an upload to its end; the artifact is then what was sent. */
+/** Resumes the upload, completes it and compares the artifact with what was sent. */
 async function finish(target: Target, begun: { location: string; id: string }, bytes: Buffer) {
   const offset = await readOffset(target, begun)
   const answer = await patchUpload(target, begun, offset, bytes.subarray(offset))
@@ -64,8 +65,8 @@ async function expectWhole(target: Target, id: string, bytes: Buffer): Promise<v
 }
 
 describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
-  test('while two uploads run ends what does not fit with 507, and everything else goes on', async () => {
-    const { dataDir, server, target } = await startCareless(24)
+  test('returns 507 to the upload that does not fit, and everything else continues', async () => {
+    const { dataDir, server, target } = await startOverconfident(24)
     const kept = randomBytes(4 * MIB)
     const { id: keptId } = await uploadWhole(target, kept)
     const bodies = [randomBytes(14 * MIB), randomBytes(14 * MIB)] as const
@@ -77,15 +78,15 @@ describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
       uploads.map((upload, index) => patchUpload(target, upload, 0, bodies[index] as Buffer)),
     )
     const offsets = [await readOffset(target, uploads[0]), await readOffset(target, uploads[1])] as const
-    // The one that has more to send than a truncated tail could make room for.
+    // The upload that lost the race for the last free space.
     const failed = offsets[0] < offsets[1] ? 0 : 1
     expect(answers[failed]).toMatchObject({ status: 507, body: error })
 
-    // It stays full: whoever asks is answered, whoever sends is told.
+    // The disk stays full: reads work, and writes get 507.
     const [begun, bytes] = [uploads[failed], bodies[failed]] as const
     const filler = await beginUpload(target, { size: 24 * MIB })
     expect((await patchUpload(target, filler, 0, randomBytes(24 * MIB))).status).toBe(507)
-    // What fits of it is kept, so it has to be the right bytes.
+    // The bytes that still fit are kept, so they must be the right ones.
     const again = await patchUpload(target, begun, offsets[failed], bytes.subarray(offsets[failed]))
     expect(again).toMatchObject({ status: 507, body: error })
     expect((await postUpload(target, { body: randomBytes(10) })).status).toBe(507)
@@ -93,7 +94,7 @@ describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
     expect((await fetch(`${target.url}/healthz`)).status).toBe(200)
     await expectWhole(target, keptId, kept)
 
-    // There is room again.
+    // Frees the space.
     for (const other of [filler, uploads[failed === 0 ? 1 : 0]])
       expect((await callUpload(target, 'DELETE', other.location)).status).toBe(204)
     await finish(target, begun, bytes)
@@ -102,10 +103,10 @@ describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
     expect(raw(dataDir).pragma('integrity_check', { simple: true })).toBe('ok')
   })
 
-  test('is left some room by a service that looks at it: 507 before a byte is sent', async () => {
+  test('keeps its reserve when the service checks free space: 507 before a byte is sent', async () => {
     const folder = await makeFolder()
     const dataDir = join(folder, 'data')
-    // 2 GiB of it are not for files.
+    // The service reserves 2 GiB that files cannot use.
     const wrapper = await prepareSmallDisk(dataDir, 2_048 + 48)
     const server = await startServer({ folder, wrapper, env: { PARLEY_DATA_DIR: dataDir } })
     onTestFinished(() => server.kill('SIGKILL'))

@@ -1,4 +1,4 @@
-/** Two processes on one database share a token budget. */
+/** Tests that two processes on one database share a token budget. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ function counters(app: TestApp) {
   return app.service.deps.db.selectFrom('budget_counters').select(['period', 'used', 'reserved']).execute()
 }
 
-describe('calls side by side', () => {
+describe('concurrent calls', () => {
   test('of two processes on one database share a budget', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
@@ -33,7 +33,7 @@ describe('calls side by side', () => {
       { period: 'month', used: 0, reserved: 1_000 },
     ])
 
-    /** Tries to hold back 100 tokens 25 times, in another process; answers how often it could. */
+    /** Tries 25 times to reserve 100 tokens in another process; returns the number of successes. */
     async function reserveElsewhere(): Promise<number> {
       const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src', path))
       const script = `
@@ -44,9 +44,9 @@ describe('calls side by side', () => {
         import { createBudgetEnforcer } from ${source('usage/budget-enforcer.ts')}
         const { config } = await parseConfig(${JSON.stringify(env)})
         const opened = await openDatabase({ ...config, role: 'command' })
-        const keeper = createBudgetEnforcer({ config, db: opened.db, clock: systemClock, random: randomBytes })
+        const enforcer = createBudgetEnforcer({ config, db: opened.db, clock: systemClock, random: randomBytes })
         const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
-        const reserve = () => keeper.reserve(call, () => 100)
+        const reserve = () => enforcer.reserve(call, () => 100)
         const results = await Promise.allSettled(Array.from({ length: 25 }, reserve))
         for (const { reason } of results) if (reason && reason.reason !== 'insufficient_quota') throw reason
         console.log(results.filter(({ status }) => status === 'fulfilled').length)

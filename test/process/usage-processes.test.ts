@@ -1,4 +1,4 @@
-/** Usage and budgets between processes: a server and one beside it, a server that was killed and the one after it. */
+/** Tests usage records and budgets across processes: concurrent ones, and a restart after a kill. */
 
 import { join } from 'node:path'
 import type Sqlite from 'better-sqlite3'
@@ -7,7 +7,7 @@ import { raw } from '../support/database.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { callServer, eventually, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const DAY_MS = 86_400_000
@@ -21,7 +21,7 @@ function ask({ url }: RunningServer, key: string, content: string) {
   return callServer(url, 'POST', '/v1/chat/completions', key, body)
 }
 
-/** Bounds the key's tokens of a day, as another process would. */
+/** Sets the daily token budget of the key, as another process would. */
 function insertBudget(database: Sqlite.Database, key: string, limit: number): void {
   database
     .prepare("insert into budgets (owner_kind, owner_id, period, token_limit) values ('parent', ?, 'day', ?)")
@@ -63,33 +63,33 @@ const spendingScript = (dataDir: string, tenantId: string) => `
   process.exit()
 `
 
-test('a server under 50 calls at once and a process beside it do not overspend a budget by more than one call', async () => {
+test('50 concurrent calls and a second process overspend a budget by at most one call', async () => {
   const limit = 1_000
   const folder = await makeFolder()
   const server = await startOn(folder)
   const key = server.key as string
   const database = raw(join(folder, 'data'))
   insertBudget(database, key, limit)
-  const beside = new OtherProcess(spendingScript(join(folder, 'data'), tenantOf(key)))
-  expect(await beside.hears()).toBe('ready')
-  beside.say('go')
+  const otherProcess = new OtherProcess(spendingScript(join(folder, 'data'), tenantOf(key)))
+  expect(await otherProcess.hears()).toBe('ready')
+  otherProcess.say('go')
   const asked = Array.from({ length: 50 }, () => ask(server, key, '[[tokens:60]] [[delay:1]]'))
   const answers = await Promise.all(asked)
-  const passedBeside = Number(await beside.hears())
+  const passedElsewhere = Number(await otherProcess.hears())
 
   const passed = answers.filter(({ status }) => status === 200)
-  const refused = answers.filter(
+  const rejected = answers.filter(
     ({ status, body }) => status === 429 && body.error.code === 'insufficient_quota',
   )
-  expect(passed.length + refused.length).toBe(50)
+  expect(passed.length + rejected.length).toBe(50)
   const perCall = Math.max(60, ...passed.map(({ body }) => body.usage.total_tokens))
-  const used = passed.reduce((sum, { body }) => sum + body.usage.total_tokens, 60 * passedBeside)
+  const used = passed.reduce((sum, { body }) => sum + body.usage.total_tokens, 60 * passedElsewhere)
   expect(readCounter(database)).toEqual({ used, reserved: 0 })
   expect(used).toBeLessThan(limit + perCall)
-  expect(refused.length).toBeGreaterThan(0)
+  expect(rejected.length).toBeGreaterThan(0)
 })
 
-test('what a server that was killed held back is given back by the next, once no call can last so long', async () => {
+test('the tokens reserved by a killed server are released after the longest possible call', async () => {
   const folder = await makeFolder()
   const first = await startOn(folder)
   const key = first.key as string
@@ -114,7 +114,7 @@ describe('retention', () => {
   const countCalls = (database: Sqlite.Database) =>
     database.prepare('select count(*) from usage_calls').pluck().get()
 
-  test('prunes old calls in a server as it runs, and keeps their sums', async () => {
+  test('prunes old calls while the server runs, and keeps their sums', async () => {
     const folder = await makeFolder()
     const first = await startOn(folder)
     const key = first.key as string
@@ -127,7 +127,7 @@ describe('retention', () => {
     const [old] = database.prepare('select * from usage_calls order by id limit 1').all() as { id: string }[]
     const oldTime = String(Number(old?.id.slice(0, 15)) - 3 * DAY_MS).padStart(15, '0')
     database.prepare('update usage_calls set id = ? || substr(id, 16) where id = ?').run(oldTime, old?.id)
-    // More than one batch of them.
+    // Inserts more rows than one batch deletes.
     const columns = Object.keys(old ?? {}).filter((name) => name !== 'id')
     database.exec(`
       with recursive counted (n) as (select 1 union all select n + 1 from counted where n < 1200)

@@ -1,4 +1,4 @@
-/** Usage records survive a SIGTERM that arrives right after calls or during streams. */
+/** Tests that usage records survive a SIGTERM that arrives right after calls or during streams. */
 
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -11,7 +11,7 @@ import Sqlite from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { mintKey } from '../../src/lib/api-key.ts'
 
-/** A served data directory; answers its address, and how it is stopped. */
+/** Starts a server; returns its URL and its process. */
 async function startServer(dataDir: string, env: Readonly<Record<string, string>>) {
   const main = join(import.meta.dirname, '../../src/main.ts')
   const child = spawn(process.execPath, [main, 'serve'], {
@@ -29,7 +29,7 @@ async function startServer(dataDir: string, env: Readonly<Record<string, string>
 }
 
 describe('a stop by SIGTERM', () => {
-  /** Has a server chat, stops it in the middle of so many streams, and counts what its database then holds. */
+  /** Opens `streamCount` streams, completes `wholeCount` calls, stops the server, and counts the recorded calls. */
   async function countAfterStop(wholeCount: number, streamCount: number) {
     const folder = await mkdtemp(join(tmpdir(), 'parley-usage-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
@@ -62,7 +62,7 @@ describe('a stop by SIGTERM', () => {
     expect(await countAfterStop(30, 0)).toEqual({ calls: [{ status: 'ok', n: 30 }], sums: 30 })
   })
 
-  test('in the middle of streams loses none of them', async () => {
+  test('during streams loses none of them', async () => {
     expect(await countAfterStop(0, 3)).toEqual({
       calls: [{ status: 'service_unavailable', n: 3 }],
       sums: 3,

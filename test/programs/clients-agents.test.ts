@@ -1,4 +1,4 @@
-/** OpenAI's agents library in chat-completions mode, unmodified, with tools of its own and of the server's. */
+/** Tests OpenAI's agents library, unmodified, in chat-completions mode, with client-side and server-side tools. */
 
 import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool } from '@openai/agents'
 import OpenAI from 'openai'
@@ -14,7 +14,7 @@ import {
 } from '../support/clients.ts'
 
 const stand = await startChatStand()
-// It would send what it sees to its maker.
+// Tracing would send data to OpenAI.
 setTracingDisabled(true)
 
 function agentOf({ baseURL, apiKey, model, answer }: Conversation) {
@@ -34,14 +34,14 @@ function agentOf({ baseURL, apiKey, model, answer }: Conversation) {
   })
 }
 
-describe.each(backends)('an agent with the %s', (backend) => {
-  test('calls its tools in whole answers', async () => {
+describe.each(backends)('an agent that uses the %s', (backend) => {
+  test('calls its tools without streaming', async () => {
     const conversation = await startConversation(stand, backend, 'whole')
     const { finalOutput } = await run(agentOf(conversation), conversation.prompt)
     await conversation.check(finalOutput)
   })
 
-  test('calls its tools over streams', async () => {
+  test('calls its tools with streaming', async () => {
     const conversation = await startConversation(stand, backend, 'streamed')
     const result = await run(agentOf(conversation), conversation.prompt, { stream: true })
     let text = ''
@@ -52,7 +52,7 @@ describe.each(backends)('an agent with the %s', (backend) => {
   })
 })
 
-test('an agent sees nothing of a tool that runs on the server', async () => {
+test('a server-side tool is invisible to the agent', async () => {
   const conversation = await startConversation(stand, 'mock', 'whole')
   const { finalOutput, newItems } = await run(agentOf(conversation), rainPrompt)
   expect([finalOutput, newItems.length]).toEqual([rainAnswer, 1])

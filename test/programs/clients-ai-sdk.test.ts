@@ -1,4 +1,7 @@
-/** Vercel's AI SDK with its provider for compatible servers, unmodified: several steps, with tools of its own and of the server's. */
+/**
+ * Tests Vercel's AI SDK, unmodified, with its provider for compatible servers, and client-side and server-side
+ * tools.
+ */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateText, isStepCount, jsonSchema, streamText, tool } from 'ai'
 import { describe, expect, test } from 'vitest'
@@ -24,7 +27,7 @@ function requestOf({ baseURL, apiKey, model, answer }: Conversation, prompt: str
   return { model: provider(model), prompt, tools: { ask }, stopWhen: isStepCount(5), maxRetries: 0 }
 }
 
-describe.each(backends)('with the %s', (backend) => {
+describe.each(backends)('the AI SDK with the %s', (backend) => {
   test('generateText takes several steps', async () => {
     const conversation = await startConversation(stand, backend, 'whole')
     const { text, steps, finishReason } = await generateText(requestOf(conversation, conversation.prompt))
@@ -43,7 +46,7 @@ describe.each(backends)('with the %s', (backend) => {
   })
 })
 
-test('a tool that runs on the server takes no step', async () => {
+test('a server-side tool takes no extra step', async () => {
   const conversation = await startConversation(stand, 'mock', 'streamed')
   const result = streamText(requestOf(conversation, rainPrompt))
   expect(await result.text).toBe(rainAnswer)

@@ -1,4 +1,4 @@
-/** LangChain's embeddings, pointed at a running service: nothing but the base URL and the key is changed. */
+/** Tests LangChain's embeddings client with a running service; only the base URL and the key are changed. */
 import { OpenAIEmbeddings } from '@langchain/openai'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -11,8 +11,8 @@ function embeddingsOf({ url, key }: TestApp, more: object = {}): OpenAIEmbedding
   return new OpenAIEmbeddings({ model: 'mock-embedding', apiKey: key, configuration, maxRetries: 0, ...more })
 }
 
-/** The cosine of the angle between two vectors of unit length. */
-function likeness(one: readonly number[], other: readonly number[]): number {
+/** Returns the cosine of the angle between two unit vectors. */
+function similarity(one: readonly number[], other: readonly number[]): number {
   return one.reduce((sum, value, place) => sum + value * (other[place] ?? Number.NaN), 0)
 }
 
@@ -22,8 +22,8 @@ describe('OpenAIEmbeddings', () => {
     const documents = ['How to water\nthyme and sage', 'Opening hours in winter', 'Delivery by bicycle']
     const vectors = await embeddings.embedDocuments(documents)
     const question = await embeddings.embedQuery('when should I water my thyme')
-    const likenesses = vectors.map((vector) => likeness(vector, question))
-    expect(likenesses.indexOf(Math.max(...likenesses))).toBe(0)
+    const similarities = vectors.map((vector) => similarity(vector, question))
+    expect(similarities.indexOf(Math.max(...similarities))).toBe(0)
     expect(vectors.map(({ length }) => length)).toEqual([1536, 1536, 1536])
   })
 
@@ -35,7 +35,7 @@ describe('OpenAIEmbeddings', () => {
     expect(new Set(inBatches.map(String)).size).toBe(7)
   })
 
-  test('asks for a width and an encoding', async () => {
+  test('requests a vector width and an encoding', async () => {
     const app = await startApp()
     const numbers = await embeddingsOf(app, { dimensions: 8, encodingFormat: 'float' }).embedQuery('a text')
     expect(numbers).toHaveLength(8)
@@ -45,14 +45,14 @@ describe('OpenAIEmbeddings', () => {
     expect(encoded).toBe(Buffer.from(Float32Array.from(numbers).buffer).toString('base64'))
   })
 
-  test('reads what a gateway answered', async () => {
+  test('reads vectors from a gateway', async () => {
     const app = await stand.start()
     const vector = await embeddingsOf(app, { model: 'up-embedding' }).embedQuery('a text')
     expect(vector.length).toBeGreaterThan(0)
     expect(vector.every(Number.isFinite)).toBe(true)
   })
 
-  test('throws what the service says of a wrong key and of a model nobody has', async () => {
+  test("throws the service's error for an invalid key and for an unknown model", async () => {
     const app = await startApp()
     const failureOf = (more: object) =>
       embeddingsOf(app, more)

@@ -1,4 +1,4 @@
-/** LangChain's chat model with tools, unmodified, with tools of its own and of the server's. */
+/** Tests LangChain's chat model, unmodified, with client-side and server-side tools. */
 import { type AIMessageChunk, type BaseMessage, HumanMessage } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
 import { ChatOpenAI } from '@langchain/openai'
@@ -10,7 +10,7 @@ import type { Way } from '../support/tools.ts'
 
 const stand = await startChatStand()
 
-/** The loop every LangChain agent runs; answers with the text of the last message. */
+/** Runs the loop of every LangChain agent; returns the text of the last message. */
 async function converse(
   { baseURL, apiKey, model, answer }: Conversation,
   prompt: string,
@@ -45,7 +45,7 @@ describe.each(backends)('ChatOpenAI with the %s', (backend) => {
   })
 })
 
-test('ChatOpenAI sees nothing of a tool that runs on the server', async () => {
+test('a server-side tool is invisible to ChatOpenAI', async () => {
   const conversation = await startConversation(stand, 'mock', 'streamed')
   expect(await converse(conversation, rainPrompt, 'streamed')).toBe(rainAnswer)
 })

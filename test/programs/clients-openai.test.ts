@@ -1,4 +1,4 @@
-/** The official client's tool runner, unmodified, with tools of its own and of the server's. */
+/** Tests the tool runner of the official OpenAI client, unmodified, with client-side and server-side tools. */
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { startChatStand } from '../support/chat-stand.ts'
@@ -31,7 +31,7 @@ function requestOf({ model, answer }: Conversation, content: string) {
 }
 
 describe.each(backends)('runTools with the %s', (backend) => {
-  test('runs its own tool, and the server its own, in whole answers', async () => {
+  test('runs client-side and server-side tools without streaming', async () => {
     const conversation = await startConversation(stand, backend, 'whole')
     const runner = clientOf(conversation).chat.completions.runTools(
       requestOf(conversation, conversation.prompt),
@@ -40,14 +40,14 @@ describe.each(backends)('runTools with the %s', (backend) => {
     expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
   })
 
-  test('does the same over streams', async () => {
+  test('runs client-side and server-side tools with streaming', async () => {
     const conversation = await startConversation(stand, backend, 'streamed')
     const request = { ...requestOf(conversation, conversation.prompt), stream: true as const }
     await conversation.check(await clientOf(conversation).chat.completions.runTools(request).finalContent())
   })
 })
 
-test('runTools sees nothing of a tool that runs on the server', async () => {
+test('a server-side tool is invisible to runTools', async () => {
   const conversation = await startConversation(stand, 'mock', 'streamed')
   const request = { ...requestOf(conversation, rainPrompt), stream: true as const }
   const runner = clientOf(conversation).chat.completions.runTools(request)

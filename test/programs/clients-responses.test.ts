@@ -1,4 +1,4 @@
-/** Other clients of the Responses API, in their default mode: nothing but the address and the key is changed. */
+/** Tests other clients of the Responses API in their default mode; only the base URL and the key are changed. */
 import { HumanMessage } from '@langchain/core/messages'
 import { tool as langchainTool } from '@langchain/core/tools'
 import { ChatOpenAI } from '@langchain/openai'
@@ -24,7 +24,7 @@ describe('@openai/agents', () => {
     return new Runner({ modelProvider, tracingDisabled: true })
   }
 
-  test('runs its tools, and goes on with what was said', async () => {
+  test('runs its tools and continues the conversation', async () => {
     const runner = runnerOf(await startApp())
     const first = await runner.run(agent, 'weather city=Oslo')
     expect(first.finalOutput).toBe('The tool answered: Rain in Oslo.')
@@ -32,7 +32,7 @@ describe('@openai/agents', () => {
     expect(second.finalOutput).toBe('You said: and now?')
   })
 
-  test('does so with a stream', async () => {
+  test('runs its tools with streaming', async () => {
     const stream = await runnerOf(await startApp()).run(agent, 'weather city=Oslo', { stream: true })
     await stream.completed
     expect(stream.finalOutput).toBe('The tool answered: Rain in Oslo.')
@@ -49,7 +49,7 @@ describe("LangChain's ChatOpenAI", () => {
       configuration: { baseURL: `${url}/v1` },
     })
 
-  test('is given tool calls and takes their results', async () => {
+  test('receives tool calls and sends their results', async () => {
     const model = modelOf(await startApp()).bindTools([weather])
     const asked = new HumanMessage('weather city=Oslo')
     const called = await model.invoke([asked])
@@ -58,7 +58,7 @@ describe("LangChain's ChatOpenAI", () => {
     expect((await model.invoke([asked, called, result])).text).toBe('The tool answered: Rain in Oslo.')
   })
 
-  test('streams', async () => {
+  test('streams an answer', async () => {
     const texts: string[] = []
     for await (const { text } of await modelOf(await startApp()).stream('one two')) texts.push(text)
     expect(texts.join('')).toBe('You said: one two')

@@ -1,4 +1,4 @@
-/** tus-js-client as it is, with what pages use of it. */
+/** Tests tus-js-client, unmodified, with the features that pages use. */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { Upload } from 'tus-js-client'
@@ -7,20 +7,20 @@ import { startApp } from '../support/app.ts'
 import { createClientUpload, createUrlStorage, readRefusal } from '../support/tus-client.ts'
 import { headUpload, readArtifact, readStatus, untilState } from '../support/uploads.ts'
 
-// What waits for a disk takes its time on a busy machine.
+// Waiting for a disk is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
 
-/** The name of the address in which an upload lies, as our own helpers want it. */
+/** Returns the path of an upload in the form that the upload helpers take. */
 const placeOf = ({ url }: Upload) => ({ location: new URL(url as string).pathname })
 
-/** The id of the artifact, from a HEAD of its upload. */
+/** Reads the artifact id from a HEAD of the upload. */
 async function findId(app: Awaited<ReturnType<typeof startApp>>, upload: Upload): Promise<string> {
   return (await headUpload(app, placeOf(upload))).headers.get('x-artifact-id') as string
 }
 
-/** Pieces of uneven length, as a camera gives them. */
+/** Splits bytes into pieces of uneven length, as a camera produces them. */
 function toUnevenStream(bytes: Buffer): Readable {
   function* pieces() {
     for (let at = 0, length = 1; at < bytes.length; at += length, length = ((length * 7) % 65_521) + 1)
@@ -29,14 +29,14 @@ function toUnevenStream(bytes: Buffer): Readable {
   return Readable.from(pieces(), { objectMode: false })
 }
 
-describe('an upload', () => {
+describe('a tus upload', () => {
   test.each([
     ['in one request', {}],
     ['in chunks', { chunkSize: MIB }],
     ['with its first bytes in the creation', { uploadDataDuringCreation: true }],
     ['with a chunk in the creation', { uploadDataDuringCreation: true, chunkSize: MIB }],
-    ['by POST alone', { overridePatchMethod: true, chunkSize: 2 * MIB }],
-  ])('arrives as it was sent (%s)', async (_how, options) => {
+    ['with POST instead of PATCH', { overridePatchMethod: true, chunkSize: 2 * MIB }],
+  ])('arrives unchanged (%s)', async (_how, options) => {
     const app = await startApp()
     const bytes = randomBytes(5 * MIB + 1)
     const { upload, done } = createClientUpload(bytes, app, options)
@@ -47,23 +47,21 @@ describe('an upload', () => {
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  // Of a stream whose length is a multiple of the chunks' the client never sees the end: it does not ask us then.
-  test.each([1, 3 * MIB + 5])(
-    'of a length nobody knows before its end arrives too (%i bytes)',
-    async (size) => {
-      const app = await startApp()
-      const bytes = randomBytes(size)
-      const options = { uploadLengthDeferred: true, chunkSize: MIB }
-      const { upload, done } = createClientUpload(toUnevenStream(bytes), app, options)
-      upload.start()
-      await done
-      const id = await findId(app, upload)
-      await untilState(app, id, 'ready')
-      expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
-    },
-  )
+  // When the length of a stream is a multiple of the chunk size, the client misses its end and sends no last
+  // request.
+  test.each([1, 3 * MIB + 5])('of unknown length arrives unchanged (%i bytes)', async (size) => {
+    const app = await startApp()
+    const bytes = randomBytes(size)
+    const options = { uploadLengthDeferred: true, chunkSize: MIB }
+    const { upload, done } = createClientUpload(toUnevenStream(bytes), app, options)
+    upload.start()
+    await done
+    const id = await findId(app, upload)
+    await untilState(app, id, 'ready')
+    expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
+  })
 
-  test('of no bytes is complete once it is created', async () => {
+  test('of zero bytes is complete once it is created', async () => {
     const app = await startApp()
     const { upload, done } = createClientUpload(Buffer.alloc(0), app)
     upload.start()
@@ -82,7 +80,7 @@ describe('an upload', () => {
     expect((await readStatus(app, await findId(app, upload))).name).toBe(name)
   })
 
-  test('is found again by a client that was closed, and gone on with', async () => {
+  test('is found and resumed by a client that was closed', async () => {
     const app = await startApp()
     const bytes = randomBytes(4 * MIB)
     const urlStorage = createUrlStorage()
@@ -113,7 +111,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  test('that is gone is begun anew by a client that remembers it', async () => {
+  test('that was deleted is started again by a client that remembers it', async () => {
     const app = await startApp()
     const urlStorage = createUrlStorage()
     const first = createClientUpload(Buffer.from('hello'), app, { urlStorage })
@@ -131,8 +129,8 @@ describe('an upload', () => {
   })
 })
 
-describe('terminating', () => {
-  test('ends an upload under way, and its id is unknown', async () => {
+describe('termination', () => {
+  test('ends an open upload and makes its id unknown', async () => {
     const app = await startApp()
     const ended = Promise.withResolvers<void>()
     let id = ''
@@ -153,13 +151,18 @@ describe('terminating', () => {
   })
 })
 
-describe('a client is told at once and not in the end', () => {
+describe('a client is rejected at once', () => {
   test.each([
-    ['parallel uploads, for parts are not put together here', { parallelUploads: 2 }, 400, 'Upload-Concat'],
+    [
+      'parallel uploads, because the server does not concatenate parts',
+      { parallelUploads: 2 },
+      400,
+      'Upload-Concat',
+    ],
     ['metadata without a file name', { metadata: { name: 'x' } }, 400, 'filename'],
-    ['a kind there is not', { metadata: { filename: 'x', kind: 'song' } }, 400, 'kind'],
-    ['a key that is none', { headers: { Authorization: 'Bearer svc_none' } }, 401, 'key'],
-  ])('of %s', async (_what, options, status, word) => {
+    ['an unknown kind', { metadata: { filename: 'x', kind: 'song' } }, 400, 'kind'],
+    ['an invalid key', { headers: { Authorization: 'Bearer svc_none' } }, 401, 'key'],
+  ])('for %s', async (_what, options, status, word) => {
     const app = await startApp()
     const requests: string[] = []
     const { upload, done } = createClientUpload(randomBytes(MIB), app, {
@@ -175,14 +178,14 @@ describe('a client is told at once and not in the end', () => {
     expect(rows).toEqual([])
   })
 
-  test('that its upload is longer than the limit', async () => {
+  test('for an upload that exceeds the size limit', async () => {
     const app = await startApp({ PARLEY_MAX_UPLOAD_BYTES: '1000' })
     const { upload, done } = createClientUpload(randomBytes(1001), app)
     upload.start()
     expect(readRefusal(await done.catch((error) => error)).status).toBe(413)
   })
 
-  test('of a checksum that is wrong; what it sent is gone', async () => {
+  test('for a wrong checksum, and its bytes are deleted', async () => {
     const app = await startApp()
     const checksum = `sha256:${'0'.repeat(64)}`
     const { upload, done } = createClientUpload(randomBytes(MIB), app, {

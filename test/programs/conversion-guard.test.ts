@@ -1,4 +1,4 @@
-/** Programs that read uploads can do little harm: they are limited, cut off, and gone with all they started. */
+/** Tests that programs that read uploads are limited, stopped, and cleaned up with all their child processes. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -12,19 +12,19 @@ import { createSandbox, type Tool } from '../../src/conversion/sandbox.ts'
 import { h264, listProcesses, makeStand, makeVideo } from '../support/conversion.ts'
 import { eventually, makeFolder } from '../support/process.ts'
 
-// These start many processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const all = await findPrograms(process.env.PATH ?? '')
 const { bwrap: _without, ...plain } = all
 const MIB = 1024 ** 2
-/** What a Node reserves before it does anything. */
+/** The address space that Node reserves at startup. */
 const reservedBytes = 1536 * MIB
 const node: Tool = { program: process.execPath, reads: [], check: ['--version'], reservedBytes }
 const limits = { wallMs: 60_000, memoryBytes: 256 * MIB }
 const canIsolate = await createSandbox(all, limits).isIsolated(node)
 
-/** Runs JavaScript under a sandbox, in a folder of its own. */
+/** Runs JavaScript in a sandbox, in its own folder. */
 async function runScript(programs: Programs, toScript: (folder: string) => string, given = limits) {
   const folder = await makeFolder()
   const { signal } = new AbortController()
@@ -39,7 +39,7 @@ const ways: [way: string, programs: Programs][] = [
 ]
 
 describe.each(ways)('%s', (_way, programs) => {
-  test('a program prints, writes and ends as it would', async () => {
+  test('a program prints, writes and exits normally', async () => {
     const end = await runScript(programs, (folder) => {
       const path = JSON.stringify(join(folder, 'made'))
       return `require('fs').writeFileSync(${path}, ''); console.log(1); console.error(2); process.exitCode = 3`
@@ -48,7 +48,7 @@ describe.each(ways)('%s', (_way, programs) => {
     expect(existsSync(join(end.folder, 'made'))).toBe(true)
   })
 
-  test('it learns nothing of the environment', async () => {
+  test('a program sees no environment variables of the server', async () => {
     const { stdout } = await runScript(programs, () => 'console.log(Object.keys(process.env).join())')
     expect(
       stdout
@@ -58,32 +58,32 @@ describe.each(ways)('%s', (_way, programs) => {
     ).toEqual(['LC_ALL'])
   })
 
-  test('it gets so much memory', async () => {
+  test('a program that exceeds its memory limit fails', async () => {
     const allocate = (mib: number) => () =>
       `const a = Buffer.alloc(${mib} * 1048576, 1); console.log(a.length)`
     expect(await runScript(programs, allocate(64))).toMatchObject({ code: 0 })
     expect((await runScript(programs, allocate(1900))).code).not.toBe(0)
   })
 
-  test('it gets so much time of the processor', async () => {
+  test('a program that exceeds its processor time is killed', async () => {
     const end = await runScript(programs, () => 'for (;;);', { ...limits, wallMs: 250 })
     expect(end.code).not.toBe(0)
   })
 
-  test('it writes files of so many bytes', async () => {
+  test('a program cannot write a file that exceeds its size limit', async () => {
     const write = (mib: number) => (folder: string) =>
       `require('fs').writeFileSync(${JSON.stringify(join(folder, 'made'))}, Buffer.alloc(${mib} * 1048576))`
     expect(await runScript(programs, write(1))).toMatchObject({ code: 0 })
     expect((await runScript(programs, write(2))).code).not.toBe(0)
   })
 
-  test('what it prints is kept to an end', async () => {
+  test('output is cut at its limit', async () => {
     const script = `const line = 'x'.repeat(1048576); for (let i = 0; i < 8; i++) { process.stdout.write(line); process.stderr.write(line) }`
     const { stdout, stderr } = await runScript(programs, () => script)
     expect([stdout.length, stderr.length]).toEqual([MIB, 4096])
   })
 
-  test('what is aborted is gone with all it started', async () => {
+  test('aborting a conversion kills the program and its children', async () => {
     const { folder, converter, workFolder } = await makeHanging(programs)
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     const leaving = new AbortController()
@@ -99,7 +99,7 @@ describe.each(ways)('%s', (_way, programs) => {
     ).rejects.toThrow('enough')
   })
 
-  test('so is what takes too long, and nothing of it stays in the folder', async () => {
+  test('a conversion that times out is killed and leaves no files', async () => {
     const { folder, convert } = await makeHanging(programs, 400)
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     expect(await convert('video', source)).toEqual({
@@ -109,30 +109,30 @@ describe.each(ways)('%s', (_way, programs) => {
     expect(await listProcesses(marker)).toEqual([])
   })
 
-  test('a video that takes more memory than it may have is refused', async () => {
+  test('a video that needs more memory than the limit is rejected', async () => {
     const { folder, convert } = await makeStand({ memoryBytes: 450 * MIB, programs: pick(programs) })
     const args = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-an', '-frames:v', '4']
     const source = await makeVideo(join(folder, 'clip.mov'), args, 'color=size=3000x3000:rate=2')
     const { refused, left } = await convert('video', source)
-    expect(refused).toBe('unconvertible: The video takes more memory than a conversion may have.')
+    expect(refused).toBe('unconvertible: Converting the video needs more memory than the limit.')
     expect(left).toEqual([])
   })
 })
 
-/** A number of seconds nobody else sleeps. */
+/** A unique sleep duration, by which the test finds its processes. */
 const marker = `98${process.pid}`
 
 function pick(programs: Programs) {
   return Object.fromEntries(Object.keys(programs).map((name) => [name, true as const]))
 }
 
-/** A stand whose ffmpeg starts another process and never ends. */
+/** Prepares a conversion whose ffmpeg starts another process and never ends. */
 function makeHanging(programs: Programs, wallMs = 60_000) {
   const ffmpeg = `[ "$1" = -version ] && exit; sleep ${marker} & sleep ${marker}`
   return makeStand({ wallMs, programs: { ...pick(programs), ffmpeg } })
 }
 
-test('what a server started is gone when the server is killed', async () => {
+test('the programs of a server end when the server is killed', async () => {
   const { folder, workFolder } = await makeHanging(all)
   const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
   const script = fileURLToPath(new URL('../support/convert-forever.ts', import.meta.url))
@@ -144,8 +144,8 @@ test('what a server started is gone when the server is killed', async () => {
   expect(await eventually(async () => (await listProcesses(`sleep\0${marker}`)).length, 0)).toBe(0)
 })
 
-describe.runIf(canIsolate)('in namespaces of its own a program', () => {
-  test('sees neither the network nor files that are not its own', async () => {
+describe.runIf(canIsolate)('a program in its own namespaces', () => {
+  test('sees neither the network nor files outside its folder', async () => {
     const server = createServer((socket) => void socket.end())
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -161,14 +161,14 @@ describe.runIf(canIsolate)('in namespaces of its own a program', () => {
     expect(await runScript(all, script)).toMatchObject({ code: 0, stdout: '' })
   })
 
-  test('does so only where that works; else it runs with its limits', async () => {
+  test('falls back to limits only where bubblewrap does not work', async () => {
     const broken = { ...plain, bwrap: '/bin/false' }
     expect(await createSandbox(broken, limits).isIsolated(node)).toBe(false)
     expect(await runScript(broken, () => 'console.log(1)')).toMatchObject({ code: 0, stdout: '1\n' })
   })
 })
 
-test('a program that is not there is an error of the machine', async () => {
+test('a missing program is an error of the machine, not of the upload', async () => {
   const run = { args: [], source: '/', folder: '/tmp', outputBytes: 1, signal: new AbortController().signal }
   const tool = { ...node, program: '/nowhere/ffmpeg' }
   await expect(createSandbox({}, limits).run(tool, run)).rejects.toThrow('ENOENT')

@@ -1,4 +1,7 @@
-/** What is no video, or not all of one, is refused with a sentence; what would make ffmpeg look elsewhere never gets the chance. */
+/**
+ * Tests that invalid or incomplete videos are rejected in one sentence, and that ffmpeg never follows references
+ * in them.
+ */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile, truncate, writeFile } from 'node:fs/promises'
@@ -9,13 +12,13 @@ import { toConversionArguments, toProbeArguments } from '../../src/conversion/ff
 import { ffmpeg, h264, listBoxes, makeStand, makeVideo } from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
 
-// These start many processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-const NO_VIDEO = 'unconvertible: This is no MP4, MOV, WebM or Matroska video.'
-const DAMAGED = 'unconvertible: The video cannot be read: it is damaged or not complete.'
+const NOT_A_VIDEO = 'unconvertible: The file is not an MP4, MOV, WebM or Matroska video.'
+const DAMAGED = 'unconvertible: The video cannot be read: it is damaged or incomplete.'
 
-/** A server that counts who comes. */
+/** Starts a server that counts its connections. */
 async function listen() {
   const seen = { connections: 0 }
   const server = createServer((socket) => {
@@ -28,7 +31,7 @@ async function listen() {
   return { seen, port: (server.address() as { port: number }).port }
 }
 
-/** Lists that other programs take for videos, each leading to a place of ours. */
+/** Returns playlists that other programs treat as videos, each with a reference to the given URL or path. */
 function makeLists(place: string): [name: string, text: string][] {
   const hls = `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n${place}\n#EXT-X-ENDLIST\n`
   const dash =
@@ -37,20 +40,20 @@ function makeLists(place: string): [name: string, text: string][] {
     '</Representation></AdaptationSet></Period></MPD>'
   return [
     ['an HLS playlist', hls],
-    ['a list of ffmpeg’s own', `ffconcat version 1.0\nfile '${place}'\n`],
+    ['an ffmpeg concat list', `ffconcat version 1.0\nfile '${place}'\n`],
     ['a DASH manifest', dash],
   ]
 }
 
-describe('a list of other files named .mp4', () => {
-  test('is no video', async () => {
+describe('a playlist named .mp4', () => {
+  test('is not accepted as a video', async () => {
     const { convert } = await makeStand()
     for (const [, text] of makeLists('/etc/passwd')) {
-      expect(await convert('video', text)).toEqual({ refused: NO_VIDEO, left: [] })
+      expect(await convert('video', text)).toEqual({ refused: NOT_A_VIDEO, left: [] })
     }
   })
 
-  test('reaches neither the network nor another file, even if it is taken for one', async () => {
+  test('never makes ffmpeg read the network or another file, even when it is treated as a video', async () => {
     const { seen, port } = await listen()
     const folder = await makeFolder()
     const [path, output] = [join(folder, 'list.mp4'), join(folder, 'out')]
@@ -68,7 +71,7 @@ describe('a list of other files named .mp4', () => {
       }
     }
     expect(seen.connections).toBe(0)
-    // Without the guards the same machine does follow such a list.
+    // Without the protections, ffmpeg on this machine does follow such a playlist.
     const [, text = ''] = makeLists(`http://127.0.0.1:${port}/a.ts`)[0] ?? []
     await writeFile(path, text)
     await runPlainly('ffmpeg', [
@@ -85,7 +88,7 @@ describe('a list of other files named .mp4', () => {
     expect(seen.connections).toBeGreaterThan(0)
   })
 
-  test('nor does a file whose name is a protocol’s', async () => {
+  test('a file name that looks like an ffmpeg protocol is read as a file', async () => {
     const { folder, convert } = await makeStand()
     const clip = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     const source = join(folder, 'concat:a|subfile,,start,0,end,9,,:x %d.mp4')
@@ -94,43 +97,43 @@ describe('a list of other files named .mp4', () => {
   })
 })
 
-/** Runs a program with nothing but its words to hold it back; its exit code. */
+/** Runs a program outside the sandbox; returns its exit code. */
 function runPlainly(program: string, words: readonly string[]): Promise<number> {
   return new Promise((resolve) => {
     execFile(program, [...words], (error) => resolve(typeof error?.code === 'number' ? error.code : 0))
   })
 }
 
-describe('when ffmpeg fails for want of', () => {
+describe('when ffmpeg fails for lack of', () => {
   const fail = (words: string) =>
     makeStand({ programs: { ffmpeg: `echo "${words}" >&2; exit 1`, ffprobe: true } })
 
-  test('room on the disk, the content is not at fault', async () => {
+  test('disk space, the upload is not at fault', async () => {
     const { folder, convert } = await fail('av_interleaved_write_frame(): No space left on device')
     const source = await makeVideo(join(folder, 'clip.mp4'))
     await expect(convert('video', source)).rejects.toMatchObject({ reason: 'storage_full' })
   })
 
-  test('an encoder, the reason says so', async () => {
+  test('an encoder, the reason names it', async () => {
     const { folder, convert } = await fail("Unknown encoder 'libx264'")
     const { refused } = await convert('video', await makeVideo(join(folder, 'clip.mp4')))
-    expect(refused).toBe('unconvertible: The ffmpeg of this server cannot make H.264 with AAC.')
+    expect(refused).toBe('unconvertible: The ffmpeg of this server cannot encode H.264 with AAC.')
   })
 })
 
-describe('what is no whole video is refused, and nothing of it stays', () => {
-  test('nothing at all', async () => {
+describe('an invalid video is rejected and leaves no files', () => {
+  test('an empty file', async () => {
     const { convert } = await makeStand()
     expect(await convert('video', '')).toEqual({ refused: 'unconvertible: The file is empty.', left: [] })
   })
 
-  test('text, a picture, a page', async () => {
+  test('text, a picture or a page', async () => {
     const { convert } = await makeStand()
     for (const text of ['text', '<html></html>', 'RIFFxxxxAVI LIST', '\x1aE\xdf\xa3'])
-      expect(await convert('video', Buffer.from(text, 'latin1'))).toEqual({ refused: NO_VIDEO, left: [] })
+      expect(await convert('video', Buffer.from(text, 'latin1'))).toEqual({ refused: NOT_A_VIDEO, left: [] })
   })
 
-  test('a beginning and nothing more', async () => {
+  test('only the beginning of a video', async () => {
     const { folder, convert } = await makeStand()
     const whole = await readFile(await makeVideo(join(folder, 'clip.mp4')))
     expect(await convert('video', whole.subarray(0, 40))).toEqual({ refused: DAMAGED, left: [] })
@@ -140,7 +143,7 @@ describe('what is no whole video is refused, and nothing of it stays', () => {
     })
   })
 
-  test('a video that was cut off behind its index', async () => {
+  test('a video that is cut off after its index', async () => {
     const { folder, convert } = await makeStand()
     const long = 'testsrc2=size=320x240:rate=10:duration=8'
     const source = await makeVideo(
@@ -151,11 +154,11 @@ describe('what is no whole video is refused, and nothing of it stays', () => {
     expect(await listBoxes(source)).toContain('moov')
     await truncate(source, Math.floor((await readFile(source)).length / 3))
     const { refused, left } = await convert('video', source)
-    expect(refused).toMatch(/^unconvertible: Only \d\.\d of its 8\.0 seconds can be read\.$/)
+    expect(refused).toMatch(/^unconvertible: Only \d\.\d of the video's 8\.0 seconds can be read\.$/)
     expect(left).toEqual([])
   })
 
-  test('sound alone, with a cover', async () => {
+  test('sound with a cover picture', async () => {
     const { folder, convert } = await makeStand()
     const [cover, source] = [join(folder, 'cover.png'), join(folder, 'song.mp4')]
     await ffmpeg('-f', 'lavfi', '-i', 'testsrc=size=64x64', '-frames:v', '1', cover)
@@ -174,19 +177,19 @@ describe('what is no whole video is refused, and nothing of it stays', () => {
       'attached_pic',
       source,
     )
-    const refused = 'unconvertible: The file holds no moving pictures.'
+    const refused = 'unconvertible: The file contains no video.'
     expect(await convert('video', source)).toEqual({ refused, left: [] })
   })
 
-  test('pictures of very many pixels', async () => {
+  test('pictures with too many pixels', async () => {
     const { folder, convert } = await makeStand()
     const words = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-frames:v', '1', '-an']
     const source = await makeVideo(join(folder, 'wide.mov'), words, 'color=size=9000x6000:rate=1:duration=1')
-    const refused = 'unconvertible: Its pictures are too large: 9000 x 6000.'
+    const refused = 'unconvertible: The video resolution is too high: 9000 x 6000.'
     expect(await convert('video', source)).toEqual({ refused, left: [] })
   })
 
-  test('bytes without sense behind a good beginning', async () => {
+  test('invalid bytes after a valid beginning', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-movflags', '+faststart'])
     await using file = await open(source, 'r+')

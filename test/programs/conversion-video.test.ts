@@ -1,4 +1,4 @@
-/** Videos become H.264 and AAC in an MP4 with the index in front, without loss where they can. */
+/** Tests that videos become H.264 and AAC in an MP4 with the index in front, without re-encoding where possible. */
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -8,8 +8,8 @@ import { makeFolder } from '../support/process.ts'
 const codecs = async (path: string) =>
   (await probe(path)).streams.map(({ codec_name }: { codec_name: string }) => codec_name)
 
-describe('a video whose codecs fit', () => {
-  test('is moved into an MP4 with the index in front, frame by frame the same', async () => {
+describe('a video with supported codecs', () => {
+  test('is remuxed into an MP4 with the index in front, with identical frames', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'end.mp4'))
     expect((await listBoxes(source)).at(-1)).toBe('moov')
@@ -22,19 +22,19 @@ describe('a video whose codecs fit', () => {
     const boxes = await listBoxes(file)
     expect(boxes.indexOf('moov')).toBeLessThan(boxes.indexOf('mdat'))
     expect(await codecs(file)).toEqual(['h264', 'aac'])
-    // Coded again it would lose something, so that equal frames are a copy.
+    // Encoding is lossy, so identical frames prove a copy.
     expect(await listFrames(file)).toEqual(await listFrames(source))
     expect(await readFile(source)).toEqual(before)
   })
 
-  test.each(['mov', 'mkv'])('comes out of a .%s file as well', async (extension) => {
+  test.each(['mov', 'mkv'])('is remuxed from a .%s file', async (extension) => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, `clip.${extension}`))
     const file = (await convert('video', source)).converted?.file.path ?? ''
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('keeps its pictures when only the sound has to be coded again', async () => {
+  test('keeps its pictures when only the sound must be encoded', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mkv'), [...h264.slice(0, -1), 'flac'])
     const file = (await convert('video', source)).converted?.file.path ?? ''
@@ -42,13 +42,13 @@ describe('a video whose codecs fit', () => {
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('may be silent', async () => {
+  test('may have no sound', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     expect(await codecs((await convert('video', source)).converted?.file.path ?? '')).toEqual(['h264'])
   })
 
-  test('loses subtitles, attachments, data, chapters, and what its camera wrote into it', async () => {
+  test('loses subtitles, attachments, data, chapters and camera metadata', async () => {
     const { folder, convert } = await makeStand()
     const [subtitles, chapters] = [join(folder, 'a.srt'), join(folder, 'a.txt')]
     await writeFile(subtitles, '1\n00:00:00,000 --> 00:00:01,000\nHi\n')
@@ -67,7 +67,7 @@ describe('a video whose codecs fit', () => {
   })
 })
 
-describe('a video whose codecs do not fit', () => {
+describe('a video with unsupported codecs', () => {
   test.each([
     ['VP9 in a WebM', 'clip.webm', ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-c:a', 'libopus']],
     ['MPEG-4 in a MOV', 'clip.mov', ['-c:v', 'mpeg4', '-c:a', 'pcm_s16le']],
@@ -77,7 +77,7 @@ describe('a video whose codecs do not fit', () => {
       ['-c:v', 'libx264', '-pix_fmt', 'yuv420p10le', '-c:a', 'aac'],
     ],
     ['H.264 in full colour', 'clip.mp4', ['-c:v', 'libx264', '-pix_fmt', 'yuv444p', '-c:a', 'aac']],
-  ])('is coded again: %s', async (_what, name, words) => {
+  ])('is re-encoded: %s', async (_what, name, words) => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, name), words)
     const shares: number[] = []
@@ -95,7 +95,7 @@ describe('a video whose codecs do not fit', () => {
     expect(shares.every((share) => share > 0 && share <= 1)).toBe(true)
   })
 
-  test('is made smaller than 1920 a side, with even sides, and stays upright', async () => {
+  test('is scaled to at most 1920 pixels a side, with even sides and the same orientation', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(
       join(folder, 'tall.mov'),
@@ -106,7 +106,7 @@ describe('a video whose codecs do not fit', () => {
     expect(streams).toMatchObject([{ codec_name: 'h264', width: 960, height: 1920 }])
   })
 
-  test('tells its progress even where the file does not say how long it is, as recordings of browsers', async () => {
+  test('reports progress even without a known duration, as in browser recordings', async () => {
     const { folder, convert } = await makeStand()
     const clip = await makeVideo(join(folder, 'clip.webm'), [
       '-c:v',
@@ -125,7 +125,7 @@ describe('a video whose codecs do not fit', () => {
 })
 
 describe('the poster', () => {
-  test('is a JPEG of the video’s shape, out of its first seconds', async () => {
+  test("is a JPEG of the video's shape, taken from its first seconds", async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'))
     const { converted } = await convert('video', source)
@@ -135,7 +135,7 @@ describe('the poster', () => {
     expect((await stat(converted?.poster?.path ?? '')).size).toBeGreaterThan(1000)
   })
 
-  test('no video fails for want of one', async () => {
+  test('may fail without failing the conversion', async () => {
     const { folder } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'))
     const real = (await makeStand()).converter.programs
@@ -148,7 +148,7 @@ describe('the poster', () => {
   })
 })
 
-test('what cannot be moved as it is, is coded again', async () => {
+test('a video that cannot be remuxed is re-encoded', async () => {
   const real = (await makeStand()).converter.programs
   const script = `case "$*" in *"-c:v copy"*) exit 1;; esac; exec ${real.ffmpeg} "$@"`
   const { folder, convert } = await makeStand({ programs: { ffmpeg: script, ffprobe: true } })
@@ -158,14 +158,14 @@ test('what cannot be moved as it is, is coded again', async () => {
   expect(await listFrames(converted?.file.path ?? '')).not.toEqual(await listFrames(source))
 })
 
-test('without ffmpeg a video is left as it is, and says why', async () => {
+test('a video is served unchanged, with the reason, when ffmpeg is missing', async () => {
   const { convert } = await makeStand({ programs: { prlimit: true } })
   const source = await makeVideo(join(await makeFolder(), 'clip.mp4'))
   const { converted, left } = await convert('video', source)
   expect(converted).toEqual({
     result: 'original',
     file: { path: source, mediaType: 'application/octet-stream' },
-    reason: 'This server has no ffmpeg, so videos are served as they were uploaded.',
+    reason: 'This server has no ffmpeg, so it serves videos as uploaded.',
   })
   expect(left).toEqual([])
 })

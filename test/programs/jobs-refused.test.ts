@@ -1,4 +1,4 @@
-/** Conversion jobs that need ffmpeg and end without a conversion. */
+/** Tests conversion jobs that need ffmpeg and end without a conversion. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -9,11 +9,11 @@ import { getRow, listJobs, listWork, makeGate, openArtifact, startJobs, until } 
 import { makeFolder } from '../support/process.ts'
 import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../support/uploads.ts'
 
-// These run other programs, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-describe('what cannot be converted', () => {
-  test('is an attachment even if it is what browsers show', async () => {
+describe('an upload that cannot be converted', () => {
+  test('is served as an attachment, even with a media type that browsers show', async () => {
     const app = await startApp()
     const path = await makeVideo(join(await makeFolder(), 'clip.mp4'))
     const bytes = (await readFile(path)).subarray(0, 5_000)
@@ -24,10 +24,10 @@ describe('what cannot be converted', () => {
     expect(served.equals(bytes)).toBe(true)
   })
 
-  test('for want of ffmpeg is served at once', async () => {
+  test('because ffmpeg is missing is served at once', async () => {
     const path = await makeVideo(join(await makeFolder(), 'clip.mp4'))
     const env = { PATH: await makeFolder(), PARLEY_CONVERSION_TRIES: '3' }
-    // Its clock stands still, so that there is no second try.
+    // The fake clock does not advance, so there is no second attempt.
     const { app } = await startJobs({ env })
     const { id } = await uploadWhole(app, await readFile(path))
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'original', reason: NO_FFMPEG })
@@ -35,7 +35,7 @@ describe('what cannot be converted', () => {
   })
 })
 
-describe('a conversion under way', () => {
+describe('a running conversion', () => {
   async function startConversion() {
     const gate = await makeGate()
     const { app, dataDir } = await startJobs({ env: gate.env })
@@ -46,7 +46,7 @@ describe('a conversion under way', () => {
     return { app, dataDir, id, isRunning }
   }
 
-  test('ends with the artifact, and nothing is left of either', async () => {
+  test('ends when its artifact is deleted, and leaves no files or rows', async () => {
     const { app, dataDir, id, isRunning } = await startConversion()
     expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(200)
     expect(await isRunning()).toBe(false)
@@ -56,7 +56,7 @@ describe('a conversion under way', () => {
     expect((await readStatus(app, id)).state).toBe('unknown')
   })
 
-  test('is given back when the server stops', async () => {
+  test('is returned to the queue when the server stops', async () => {
     const { app, dataDir, id, isRunning } = await startConversion()
     await app.close()
     expect(await isRunning()).toBe(false)

@@ -1,4 +1,4 @@
-/** A model of the process under load: its line, callers who leave, and its end. */
+/** Tests an in-process model under load: its queue, disconnecting clients and shutdown. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createLocalModelBackend, loadLocalModel } from '../../packages/in-process/src/index.ts'
@@ -9,21 +9,21 @@ import { writeConfigFile } from '../support/config-file.ts'
 import { greedy, localEnvironment, startLocalStand, writeModelFile } from '../support/local-model.ts'
 import { totalUsage } from '../support/usage.ts'
 
-// A model needs its processor, which others may have on a busy machine.
+// Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-/** A model that never ends by itself. */
+/** A model that never ends an answer by itself. */
 const stand = startLocalStand({ brevity: -100 })
 const CHAT = '/v1/chat/completions'
 
 interface HeldStream {
-  /** Leaves. */
+  /** Disconnects the client. */
   leave(): void
-  /** The rest of the stream's text. */
+  /** Reads the rest of the stream. */
   rest(): Promise<string>
 }
 
-/** Opens an endless answer and waits for its first event: it has a place of the two. */
+/** Opens an endless answer and waits for its first event, so that it occupies one of the two slots. */
 async function hold(app: TestApp): Promise<HeldStream> {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -47,38 +47,38 @@ async function hold(app: TestApp): Promise<HeldStream> {
   }
 }
 
-/** A short answer's status; it comes once there is a place. */
+/** Requests a short answer, which waits for a free slot; returns its status. */
 async function ask(more: object = {}, signal: AbortSignal = never): Promise<number> {
   const body = greedy('Hi', { max_tokens: 3, ...more })
   return (await stand.app.call('POST', CHAT, { body, signal })).status
 }
 
-describe('the line', () => {
-  test('holds two at work and six waiting; the ninth is told at once to come back', async () => {
+describe('the queue', () => {
+  test('holds two running and six waiting calls, and the ninth gets 429 with Retry-After at once', async () => {
     await Promise.all([hold(stand.app), hold(stand.app)])
     const leaving = new AbortController()
     const seven = Array.from({ length: 7 }, () =>
       stand.app.call('POST', CHAT, { body: greedy('Hi'), signal: leaving.signal }),
     )
-    const refused = await Promise.race(seven)
-    expect(refused).toMatchObject({
+    const rejected = await Promise.race(seven)
+    expect(rejected).toMatchObject({
       status: 429,
       body: { error: { type: 'rate_limit_error', code: 'rate_limit_exceeded' } },
     })
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
     leaving.abort()
     const ends = await Promise.allSettled(seven)
     expect(ends.filter(({ status }) => status === 'rejected')).toHaveLength(6)
   })
 
-  test('moves on as soon as somebody leaves', async () => {
+  test('advances as soon as a client disconnects', async () => {
     const [first] = await Promise.all([hold(stand.app), hold(stand.app)])
     const waiting = ask()
     first.leave()
     expect(await waiting).toBe(200)
   })
 
-  test('lets go of those who leave it', async () => {
+  test('drops a waiting call whose client disconnects', async () => {
     const held = await Promise.all([hold(stand.app), hold(stand.app)])
     const leaving = new AbortController()
     const waiting = ask({}, leaving.signal)
@@ -88,7 +88,7 @@ describe('the line', () => {
     expect(await Promise.all([ask(), ask(), ask()])).toEqual([200, 200, 200])
   })
 
-  test('is the embeddings’ too', async () => {
+  test('also holds embeddings calls', async () => {
     const [first] = await Promise.all([hold(stand.app), hold(stand.app)])
     const waiting = stand.app.call('POST', '/v1/embeddings', { body: { input: 'Hi' } })
     first.leave()
@@ -96,7 +96,7 @@ describe('the line', () => {
   })
 })
 
-test('where the line is full a fallback answers at once', async () => {
+test('a full queue makes a fallback answer at once', async () => {
   const text = `providers:\n  own: { kind: local, model: "${stand.path}", threads: 1 }\n  play: { kind: mock }\n`
   const app = await startApp({ PARLEY_CONFIG: await writeConfigFile(text) })
   const { agent_id, agent_key } = await app.createAgent()
@@ -118,7 +118,7 @@ test('where the line is full a fallback answers at once', async () => {
   await Promise.allSettled(others)
 })
 
-test('two models run side by side; one that cannot be loaded closes the other', async () => {
+test('two models run side by side, and one that cannot be loaded fails the start', async () => {
   const vectors = writeModelFile({ poolingType: 1 })
   const write = (path: string) =>
     writeConfigFile(`providers:
@@ -136,10 +136,10 @@ test('two models run side by side; one that cannot be loaded closes the other', 
   const chat = await app.call('POST', CHAT, { body: greedy('Hi', { max_tokens: 2 }) })
   expect(chat.headers.get('x-parley-provider')).toBe('talk')
   const missing = startApp({ PARLEY_CONFIG: await write('/nowhere.gguf') })
-  await expect(missing).rejects.toThrow('The model file /nowhere.gguf (provider embed) is not there.')
+  await expect(missing).rejects.toThrow('The model file /nowhere.gguf (provider embed) does not exist.')
 })
 
-test('who leaves in the middle of an answer stops it, and what was used is booked', async () => {
+test('a client that disconnects mid-answer stops it, and its usage is recorded', async () => {
   const app = await startApp(localEnvironment(stand.path))
   const { leave } = await hold(app)
   leave()
@@ -149,7 +149,7 @@ test('who leaves in the middle of an answer stops it, and what was used is booke
   expect(usage.completion_tokens).toBeLessThan(1500)
 })
 
-test('who leaves while a prompt is read stops that', async () => {
+test('a client that disconnects while its prompt is read stops the reading', async () => {
   const path = writeModelFile({ contextLength: 8192 })
   const model = await loadLocalModel({
     kind: 'local-model',
@@ -170,7 +170,7 @@ test('who leaves while a prompt is read stops that', async () => {
   await vi.waitUntil(() => countRead() > 0, { interval: 1, timeout: 10_000 })
   leaving.abort(new Error('gone'))
   await expect(left).rejects.toThrow('gone')
-  // Both places have come free, so nothing of it goes on.
+  // Both slots are free again, so the abandoned prompt is no longer read.
   const short = () => backend.complete({ body: greedy('Hi', { max_tokens: 1 }), signal: never })
   await Promise.all([short(), short()])
   expect(countRead()).toBeLessThan(3500)
@@ -180,7 +180,7 @@ test('who leaves while a prompt is read stops that', async () => {
   expect(countRead() - before).toBeGreaterThan(3990)
 })
 
-test('a service that closes in the middle of an answer says so, and is closed', async () => {
+test('closing the service ends a stream with an error event', async () => {
   const app = await startApp(localEnvironment(stand.path))
   const stream = await hold(app)
   await app.service.close()

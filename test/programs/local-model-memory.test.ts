@@ -1,4 +1,4 @@
-/** What a hundred answers of a model leave behind in the process: a service in a process where nothing else happens. */
+/** Tests that a hundred answers of a model leave no memory behind in a dedicated process. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -6,12 +6,12 @@ import { localEnvironment, writeModelFile } from '../support/local-model.ts'
 import { source } from '../support/other-process.ts'
 import { makeFolder, runParley } from '../support/process.ts'
 
-// A model needs its processor, which others may have on a busy machine.
+// Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
 
 const path = writeModelFile()
 
-/** Answers, embeds, leaves in the middle of answers; prints what is in use after 40 rounds and after 100 more, in MiB. */
+/** Answers, embeds and disconnects mid-answer; prints the memory in use in MiB after 40 rounds and after 100 more. */
 const script = `
   import { setFlagsFromString } from 'node:v8'
   import { runInNewContext } from 'node:vm'
@@ -61,7 +61,7 @@ const script = `
   await service.close()
 `
 
-test('a hundred answers, as many vectors and as many who left later, the memory is back', async () => {
+test('a hundred rounds of answers, embeddings and disconnections return their memory', async () => {
   const folder = await makeFolder()
   const main = join(folder, 'measure.mjs')
   await writeFile(main, script)
@@ -69,7 +69,7 @@ test('a hundred answers, as many vectors and as many who left later, the memory 
   expect(stderr).toBe('')
   const { before, after } = JSON.parse(stdout)
   const [rss, heap, external] = after.map((mebibytes: number, index: number) => mebibytes - before[index])
-  // A context for each answer, which the library allows, would leave 200 MiB and more.
+  // A new context for each answer, which the library allows, would leave more than 200 MiB.
   expect(rss).toBeLessThan(24)
   expect(heap).toBeLessThan(3)
   expect(external).toBeLessThan(3)

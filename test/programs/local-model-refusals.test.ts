@@ -1,9 +1,9 @@
-/** What a model of the process refuses, with the field at fault; and its embeddings. */
+/** Tests the requests that an in-process model rejects, with the field at fault, and its embeddings. */
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { greedy, localEnvironment, startLocalStand, writeModelFile } from '../support/local-model.ts'
 
-// A model needs its processor, which others may have on a busy machine.
+// Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const stand = startLocalStand()
@@ -24,7 +24,7 @@ const schema = (value: object) => ({
 const loop = { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }
 const large = { enum: Array.from({ length: 2001 }, (_, value) => value) }
 
-describe('a chat is 400, whole and streamed, with', () => {
+describe('a chat is rejected with 400, streaming or not, for', () => {
   test.each<[what: string, body: object, param: string]>([
     [
       'an image',
@@ -33,13 +33,9 @@ describe('a chat is 400, whole and streamed, with', () => {
     ],
     ['sound', { messages: [part('input_audio', { input_audio: {} })] }, 'messages[0].content[0]'],
     ['a file', { messages: [part('file', { file: {} })] }, 'messages[0].content[0]'],
+    ['a function message', { messages: [{ role: 'function', name: 'f', content: '1' }] }, 'messages[0].role'],
     [
-      'a function’s message',
-      { messages: [{ role: 'function', name: 'f', content: '1' }] },
-      'messages[0].role',
-    ],
-    [
-      'a result nobody asked for',
+      'a result without a call',
       { messages: [hello, { role: 'tool', tool_call_id: 'b', content: '1' }] },
       'messages[1].tool_call_id',
     ],
@@ -51,28 +47,28 @@ describe('a chat is 400, whole and streamed, with', () => {
     ['several choices', { n: 2 }, 'n'],
     ['probabilities', { logprobs: true }, 'logprobs'],
     [
-      'a tool choice nobody offered',
+      'a tool choice that is not offered',
       { tools: [tool({})], tool_choice: { type: 'function', function: { name: 'x' } } },
       'tool_choice',
     ],
     [
-      'a tool choice of another kind',
+      'a tool choice of another type',
       { tools: [tool({})], tool_choice: { type: 'custom', custom: { name: 'x' } } },
       'tool_choice',
     ],
     [
-      'tools beside a format',
+      'tools together with a response format',
       { tools: [tool({})], response_format: { type: 'json_object' } },
       'response_format',
     ],
     ['another format', { response_format: { type: 'grammar' } }, 'response_format.type'],
-    ['a schema that goes in circles', schema(loop), 'response_format'],
+    ['a circular schema', schema(loop), 'response_format'],
     ['a schema that is too large', schema(large), 'response_format'],
     ['a schema with a NUL', schema({ enum: ['\0'] }), 'response_format'],
     ['a schema with a backspace', schema({ properties: { '\b': {} } }), 'response_format'],
-    ['a tool’s schema that is too large', { tools: [tool({ properties: { a: large } })] }, 'tools'],
+    ['a tool schema that is too large', { tools: [tool({ properties: { a: large } })] }, 'tools'],
     [
-      'a tool’s schema that goes in circles',
+      'a circular tool schema',
       {
         tools: [tool({ properties: { a: { $ref: loop.$ref } }, $defs: loop.$defs })],
         tool_choice: 'required',
@@ -93,7 +89,7 @@ describe('a chat is 400, whole and streamed, with', () => {
 
   test.each([
     ['a prompt longer than the context', 2100],
-    ['one so much longer that nobody counts', 100_000],
+    ['a prompt so long that its tokens are not counted', 100_000],
   ])('%s', async (_what, length) => {
     const { status, body } = await stand.app.call('POST', CHAT, { body: greedy('x'.repeat(length)) })
     expect(status).toBe(400)
@@ -101,7 +97,7 @@ describe('a chat is 400, whole and streamed, with', () => {
   })
 })
 
-test('an answer ends where the context does', async () => {
+test('an answer ends where the context is full', async () => {
   const app = await startApp({
     ...localEnvironment(writeModelFile({ brevity: -100 })),
     PARLEY_LOCAL_CONTEXT: '300',
@@ -114,7 +110,7 @@ test('an answer ends where the context does', async () => {
 describe('embeddings', () => {
   const embed = (body: object) => stand.app.call('POST', EMBEDDINGS, { body })
 
-  test('are vectors of unit length, one for each input, the same for the same text', async () => {
+  test('are unit vectors, one for each input, and equal for equal text', async () => {
     const { status, body } = await embed({ input: ['Hello', 'Good evening', 'Hello'] })
     expect({ status, model: body.model }).toEqual({ status: 200, model: 'tiny' })
     const vectors: number[][] = body.data.map(({ embedding }: { embedding: number[] }) => embedding)
@@ -125,40 +121,44 @@ describe('embeddings', () => {
     expect(body.usage).toEqual({ prompt_tokens: 22, total_tokens: 22 })
   })
 
-  test('of tokens are those of the text they stand for', async () => {
+  test('of tokens equal those of the same text', async () => {
     const [text] = (await embed({ input: 'Hi' })).body.data
-    // After <unk>, <s> and </s> come the 256 bytes.
+    // The 256 byte tokens follow <unk>, <s> and </s>.
     const tokens = [...Buffer.from('Hi')].map((byte) => byte + 3)
     for (const input of [tokens, [tokens]]) expect((await embed({ input })).body.data).toEqual([text])
   })
 
-  test('come as base64 where that is asked for', async () => {
+  test('are encoded as base64 on request', async () => {
     const [plain] = (await embed({ input: 'Hi' })).body.data
     const [encoded] = (await embed({ input: 'Hi', encoding_format: 'base64' })).body.data
     const bytes = Buffer.from(encoded.embedding, 'base64')
     expect(Array.from({ length: 64 }, (_, place) => bytes.readFloatLE(4 * place))).toEqual(plain.embedding)
   })
 
-  test('have the dimensions of the model, which may be asked for', async () => {
+  test("accept the model's own number of dimensions", async () => {
     expect((await embed({ input: 'Hi', dimensions: 64 })).status).toBe(200)
   })
 
   test.each<[what: string, body: object, error: object]>([
     ['other dimensions', { input: 'Hi', dimensions: 32 }, { param: 'dimensions', code: 'invalid_value' }],
-    ['tokens there are none of', { input: [1, 999] }, { param: 'input', code: 'invalid_value' }],
-    ['such tokens in a list', { input: [[1], [999]] }, { param: 'input[1]', code: 'invalid_value' }],
-    ['a text too long', { input: 'x'.repeat(2048) }, { param: 'input', code: 'context_length_exceeded' }],
+    ['unknown tokens', { input: [1, 999] }, { param: 'input', code: 'invalid_value' }],
+    ['unknown tokens in a list', { input: [[1], [999]] }, { param: 'input[1]', code: 'invalid_value' }],
     [
-      'a text much too long',
+      'text longer than the context',
+      { input: 'x'.repeat(2048) },
+      { param: 'input', code: 'context_length_exceeded' },
+    ],
+    [
+      'text much longer than the context',
       { input: ['x', 'x'.repeat(100_000)] },
       { param: 'input[1]', code: 'context_length_exceeded' },
     ],
-  ])('are 400 for %s', async (_what, request, error) => {
+  ])('are rejected with 400 for %s', async (_what, request, error) => {
     const { status, body } = await embed(request)
     expect({ status, error: body.error }).toMatchObject({ status: 400, error })
   })
 
-  test('come from a model made for them too, which does not chat', async () => {
+  test('also come from an embedding model, which rejects chats', async () => {
     const app = await startApp(localEnvironment(writeModelFile({ poolingType: 1 })))
     expect((await app.call('POST', EMBEDDINGS, { body: { input: 'Hi' } })).status).toBe(200)
     const { status, body } = await app.call('POST', CHAT, { body: { ...greedy('Hi'), model: 'tiny' } })

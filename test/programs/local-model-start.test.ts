@@ -1,4 +1,4 @@
-/** How a service with a model of the process starts, stops, and says what it cannot use; real processes. */
+/** Tests how a service with an in-process model starts, stops and reports unusable models, in real processes. */
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -7,22 +7,22 @@ import { greedy, localEnvironment } from '../support/local-model.ts'
 import { callServer, makeFolder, repository, runParley, startServer } from '../support/process.ts'
 import { makeTinyModel } from '../support/tiny-model.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const tiny = makeTinyModel()
 
-/** A folder with a model in it. */
+/** Creates a folder with a model file. */
 async function makeModelFolder(
   bytes: Uint8Array = tiny,
 ): Promise<{ folder: string; env: Record<string, string> }> {
   const folder = await makeFolder()
   await writeFile(join(folder, 'tiny.gguf'), bytes)
-  // The path is one from the working directory.
+  // The path is relative to the working directory.
   return { folder, env: { ...localEnvironment('tiny.gguf'), PORT: '0' } }
 }
 
-/** A checkout whose packages lack one. */
+/** Creates a checkout that lacks one package. */
 async function makeCheckoutWithout(name: string): Promise<string> {
   const folder = await makeFolder()
   for (const source of ['src', 'packages/in-process/src']) {
@@ -48,8 +48,8 @@ interface Check {
   readonly message: string
 }
 
-/** What `doctor` finds of the backend. */
-async function examine(folder: string, env: Record<string, string>): Promise<string> {
+/** Returns the finding of `doctor` about the model provider. */
+async function runDoctor(folder: string, env: Record<string, string>): Promise<string> {
   const { stdout, stderr } = await runParley(['doctor', '--json'], { folder, env })
   expect(stderr).toBe('')
   const { checks }: { checks: Check[] } = JSON.parse(stdout)
@@ -57,7 +57,7 @@ async function examine(folder: string, env: Record<string, string>): Promise<str
   return `${state}: ${message}`
 }
 
-test('a server answers with the model, prints nothing else, and stops in the middle of an answer', async () => {
+test('a server answers with the model, logs nothing else, and stops mid-answer', async () => {
   const { folder, env } = await makeModelFolder(makeTinyModel({ brevity: -100 }))
   const server = await startServer({
     folder,
@@ -86,8 +86,8 @@ test('a server answers with the model, prints nothing else, and stops in the mid
   expect(stdout).not.toMatch(/llama|gguf/i)
 })
 
-describe('what cannot be loaded is told in one sentence, by the start and by doctor', () => {
-  /** Both must say it; llama.cpp's own words do not always come in the same order. */
+describe('serve and doctor report in one sentence', () => {
+  /** Runs both commands; the pattern allows for llama.cpp's messages, whose order varies. */
   async function expectComplaint(
     folder: string,
     env: Record<string, string>,
@@ -97,7 +97,7 @@ describe('what cannot be loaded is told in one sentence, by the start and by doc
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     const path = join(folder, String(env.PARLEY_LOCAL_MODEL))
     const opening = `The model file ${path} (provider local) `
-    const found = await examine(folder, env)
+    const found = await runDoctor(folder, env)
     for (const [sentence, start] of [
       [stderr, 'parley: '],
       [`${found}\n`, 'fail: '],
@@ -107,22 +107,22 @@ describe('what cannot be loaded is told in one sentence, by the start and by doc
     }
   }
 
-  test('a file that is not there', async () => {
+  test('a missing model file', async () => {
     const { folder, env } = await makeModelFolder()
-    await expectComplaint(folder, { ...env, PARLEY_LOCAL_MODEL: 'other.gguf' }, /^is not there\.\n$/)
+    await expectComplaint(folder, { ...env, PARLEY_LOCAL_MODEL: 'other.gguf' }, /^does not exist\.\n$/)
   })
 
   test.each<[what: string, bytes: Uint8Array, complaint: RegExp]>([
     ['a text', Buffer.from('not a model, only text'), /^is not in the GGUF format\.\n$/],
     ['nothing', Buffer.alloc(0), /^is not in the GGUF format\.\n$/],
-    ['half a head', tiny.subarray(0, 5000), /^cannot be loaded: \S.*\.\n$/],
+    ['half of a file header', tiny.subarray(0, 5000), /^cannot be loaded: \S.*\.\n$/],
     [
-      'a model cut off',
+      'a model that is cut off',
       tiny.subarray(0, tiny.length - 50_000),
       /^cannot be loaded: .*(corrupted|incomplete|bounds).*\.\n$/,
     ],
     [
-      'an architecture nobody knows',
+      'an unknown architecture',
       Buffer.from(Buffer.from(tiny).toString('latin1').replace('llama', 'zzzzz'), 'latin1'),
       /^cannot be loaded: .*zzzzz.*\.\n$/,
     ],
@@ -132,7 +132,7 @@ describe('what cannot be loaded is told in one sentence, by the start and by doc
   })
 })
 
-test('a chat template that is broken stops the start', async () => {
+test('a broken chat template fails the start', async () => {
   const { folder, env } = await makeModelFolder(
     makeTinyModel({ chatTemplate: '{% for m in messages %}{{ m.content }' }),
   )
@@ -141,12 +141,12 @@ test('a chat template that is broken stops the start', async () => {
   expect(stderr).toMatch(/^parley: The model file .* cannot be loaded: .*\n$/)
 })
 
-test('doctor knows a model that can be loaded', async () => {
+test('doctor reports a model that can be loaded', async () => {
   const { folder, env } = await makeModelFolder()
-  expect(await examine(folder, env)).toBe(`ok: ${join(folder, 'tiny.gguf')} can be loaded`)
+  expect(await runDoctor(folder, env)).toBe(`ok: ${join(folder, 'tiny.gguf')} can be loaded`)
 })
 
-test('without the package the command that installs it is named; other backends do not miss it', async () => {
+test('a missing package is reported with the command that installs it, and other providers start without it', async () => {
   const { folder, env } = await makeModelFolder()
   const main = join(await makeCheckoutWithout('node-llama-cpp'), 'src/main.ts')
   const { code, stderr } = await runParley(['serve'], { folder, env, main })
@@ -154,9 +154,9 @@ test('without the package the command that installs it is named; other backends 
   const version = manifest.dependencies['node-llama-cpp']
   expect(code).toBe(1)
   expect(stderr).toBe(
-    'parley: A model that runs in this process (provider local) needs a package that is not installed; ' +
-      `\`npm install --no-save --ignore-scripts node-llama-cpp@${version}\` installs it, ` +
-      'and in a checkout of Parley `npm run local-models`.\n',
+    'parley: The in-process model (provider local) needs a package that is not installed. ' +
+      `Run \`npm install --no-save --ignore-scripts node-llama-cpp@${version}\`, ` +
+      'or `npm run local-models` in a checkout of Parley.\n',
   )
   const server = await startServer({ folder: dirname(main), main })
   expect((await server.stop()).code).toBe(0)

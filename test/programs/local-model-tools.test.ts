@@ -1,4 +1,4 @@
-/** Tools, and JSON by a schema, with a model that runs in the service's own process. */
+/** Tests tools and JSON by schema with a model that runs in the service's process. */
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import {
@@ -10,7 +10,7 @@ import {
 } from '../support/local-model.ts'
 import { chatMl } from '../support/tiny-template.ts'
 
-// A model needs its processor, which others may have on a busy machine.
+// Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const stand = startLocalStand()
@@ -38,7 +38,7 @@ interface Call {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** The answer's only choice. */
+/** Returns the only choice of the answer. */
 async function ask(body: object) {
   const answer = await stand.app.call('POST', CHAT, { body })
   expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 })
@@ -55,15 +55,15 @@ function expectCallable({ id, type, function: called }: Call): void {
   }
 }
 
-describe('a model that is offered tools', () => {
-  test('calls one, with arguments of its schema', async () => {
+describe('a model with tools', () => {
+  test('calls one with arguments that fit its schema', async () => {
     const { text, calls, finish } = await ask(greedy('Hi', { tools }))
     expect({ text, finish }).toEqual({ text: null, finish: 'tool_calls' })
     expect(calls.length).toBeGreaterThan(0)
     for (const call of calls) expectCallable(call)
   })
 
-  test('and streams, sends each call whole: id, type and name once', async () => {
+  test('streams each call whole, with id, type and name once', async () => {
     const { events, isDone } = await stand.app.stream(greedy('Hi', { tools }))
     expect(isDone).toBe(true)
     expect(events.at(-1).choices).toEqual([{ index: 0, delta: {}, finish_reason: 'tool_calls' }])
@@ -75,31 +75,31 @@ describe('a model that is offered tools', () => {
 
   test.each([
     ['required', 'required', ['paint', 'wait']],
-    ['the one that is named', choose('wait'), ['wait']],
+    ['the named tool', choose('wait'), ['wait']],
     [
-      'one of those allowed',
+      'one of the allowed tools',
       { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [choose('paint')] } },
       ['paint'],
     ],
-  ])('calls as it must: %s', async (_what, tool_choice, names) => {
+  ])('obeys the tool choice: %s', async (_what, tool_choice, names) => {
     const { calls, finish } = await ask(greedy('Hi', { tools, tool_choice }))
     expect(finish).toBe('tool_calls')
     expect(calls.length).toBeGreaterThan(0)
     for (const call of calls) expect(names).toContain(call.function.name)
   })
 
-  test('with none, or none allowed to be called, answers in words', async () => {
+  test('answers with text when tool calls are disabled', async () => {
     const none = await ask(greedy('Hi', { tools, tool_choice: 'none', max_tokens: 8 }))
     expect(none).toMatchObject({ calls: [], finish: 'length', text: expect.stringMatching(/./) })
     expect(none.answer.body.usage).toEqual((await ask(greedy('Hi', { max_tokens: 8 }))).answer.body.usage)
   })
 
-  test('calls once where calls must not be parallel', async () => {
+  test('makes a single call when parallel calls are disabled', async () => {
     const { calls } = await ask(greedy('Hi', { tools, tool_choice: 'required', parallel_tool_calls: false }))
     expect(calls).toHaveLength(1)
   })
 
-  test('is cut off in a call as in any other answer', async () => {
+  test('stops within a call at the token limit', async () => {
     const say = {
       type: 'function',
       function: { name: 'say', parameters: { type: 'object', properties: { text: { type: 'string' } } } },
@@ -111,7 +111,7 @@ describe('a model that is offered tools', () => {
     expect(calls[0]?.function).toMatchObject({ name: 'say', arguments: expect.stringMatching(/^\{\s*"text/) })
   })
 
-  test('is cut off where the context is full, and forgets no message for it', async () => {
+  test('stops within a call when the context is full, without dropping a message', async () => {
     const text = { type: 'string', minLength: 1000 }
     const write = {
       type: 'function',
@@ -132,7 +132,7 @@ describe('a model that is offered tools', () => {
   })
 })
 
-describe('results of tools', () => {
+describe('a tool result', () => {
   const called = (content: string) => [
     { role: 'user', content: 'Hi' },
     {
@@ -143,13 +143,13 @@ describe('results of tools', () => {
     { role: 'tool', tool_call_id: 'a', content },
   ]
 
-  test('are read, and answered in words', async () => {
+  test('is read and answered with text', async () => {
     const { text, calls } = await ask({ ...greedy(''), messages: called('painted'), tools, max_tokens: 8 })
     expect(calls).toEqual([])
     expect(text).toHaveLength(8)
   })
 
-  test('that are JSON are not put into quotes', async () => {
+  test('in JSON is not quoted', async () => {
     const count = async (content: string) => {
       const { answer } = await ask({ ...greedy(''), messages: called(content), tools, max_tokens: 1 })
       return answer.body.usage.prompt_tokens
@@ -158,7 +158,7 @@ describe('results of tools', () => {
     expect((await count('ab')) - (await count('[]'))).toBe('""'.length)
   })
 
-  test('lead the official client through its loop', async () => {
+  test('lets the official client run its tool loop', async () => {
     const painted: unknown[] = []
     const runner = stand.app.openai().chat.completions.runTools({
       model: 'tiny',
@@ -181,12 +181,12 @@ describe('results of tools', () => {
   })
 })
 
-describe('JSON', () => {
+describe('a JSON answer', () => {
   const format = (schema: object) => ({
     response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema } },
   })
 
-  test('of a schema is what comes, whole and streamed', async () => {
+  test('fits its schema, streaming or not', async () => {
     const { parameters } = paint.function
     const { text, finish } = await ask(greedy('Hi', format(parameters)))
     expect(finish).toBe('stop')
@@ -195,7 +195,7 @@ describe('JSON', () => {
     expect(joinText(events)).toBe(text)
   })
 
-  test('of any kind is what comes with json_object', async () => {
+  test('has any form with json_object', async () => {
     const { text, finish } = await ask(
       greedy('Hi', { response_format: { type: 'json_object' }, max_tokens: 200 }),
     )
@@ -203,7 +203,7 @@ describe('JSON', () => {
     else expect(text).toMatch(/^\s*[{["\d\-tfn]/)
   })
 
-  test('is left unfinished where the tokens end', async () => {
+  test('is left unfinished at the token limit', async () => {
     const { text, finish } = await ask(greedy('Hi', { ...format(paint.function.parameters), max_tokens: 3 }))
     expect(finish).toBe('length')
     expect(() => JSON.parse(text)).toThrow()
@@ -217,15 +217,15 @@ describe('JSON', () => {
       { type: 'array', items: { type: 'null' }, minItems: 2, maxItems: 2 },
       /^\[\s*null\s*,\s*null\s*\]$/,
     ],
-    ['letters of all kinds', { enum: ['\n\r\t"\\\\é😀'] }, /^"\\n\\r\\t\\"\\\\.*"$/],
+    ['escaped and non-ASCII characters', { enum: ['\n\r\t"\\\\é😀'] }, /^"\\n\\r\\t\\"\\\\.*"$/],
     ['lengths', { type: 'string', minLength: 2, maxLength: 2 }, /^"..?.?"$/],
     ['several types', { type: ['null', 'boolean'] }, /^(null|true|false)$/],
-  ])('of schemas with %s is understood', async (_what, schema, expected) => {
+  ])('supports schemas with %s', async (_what, schema, expected) => {
     expect((await ask(greedy('Hi', { ...format(schema), max_tokens: 200 }))).text.trim()).toMatch(expected)
   })
 })
 
-test('a model whose template has no tools refuses them', async () => {
+test('a model whose template has no tools rejects them', async () => {
   const app = await startApp(localEnvironment(writeModelFile({ chatTemplate: chatMl })))
   const { status, body } = await app.call('POST', CHAT, { body: greedy('Hi', { tools }) })
   expect(status).toBe(400)

@@ -1,4 +1,4 @@
-/** What the soak's clients do, each a short piece of what real ones do; every answer is looked at. */
+/** Implements the actions of the soak's clients, each a short part of real use, with every answer checked. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { BenchFailure } from '../bench/connection.ts'
 import { JsonSink } from '../bench/load.ts'
@@ -15,7 +15,7 @@ import {
 import { BytesSink, TextSink } from './sinks.ts'
 import { agentYaml, removeArtifact, type World } from './world.ts'
 
-/** One thing to do; of a hundred in a row so many are of this kind. */
+/** One action; `share` is its number of occurrences in a hundred actions. */
 export interface Action {
   readonly share: number
   run(world: World): Promise<void>
@@ -23,10 +23,10 @@ export interface Action {
 
 const CHAT = '/v1/chat/completions'
 const question = 'How often should I water thyme on a dry balcony?'
-/** A stream of the pace of a quick model. */
-const told = '[[tokens:40]][[delay:10]] Tell me about thyme.'
+/** A stream at the pace of a fast model. */
+const slowAnswer = '[[tokens:40]][[delay:10]] Describe how to water thyme.'
 const UPLOAD_BYTES = 256 * 1024
-/** A server notices a moment after a client that it has gone, and holds its upload until then. */
+/** A server notices a disconnection shortly after the client, and holds the upload's lease until then. */
 const PATIENCE = { tries: 50, pauseMs: 20 }
 
 function toChat(world: World, content: string, stream: boolean): Buffer {
@@ -53,14 +53,14 @@ export const actions: Readonly<Record<string, Action>> = {
   stream: {
     share: 15,
     async run(world) {
-      const { text } = await world.connections.exchange(toChat(world, told, true), new TextSink())
+      const { text } = await world.connections.exchange(toChat(world, slowAnswer, true), new TextSink())
       const isWhole = text.endsWith('data: [DONE]\n\n') && text.split('"content":"').length > 40
-      if (!isWhole) throw new BenchFailure(`The stream is not whole: …${text.slice(-200)}`)
+      if (!isWhole) throw new BenchFailure(`The stream is incomplete: …${text.slice(-200)}`)
     },
   },
   'stream, broken off': {
     share: 3,
-    run: (world) => world.connections.breakOff(toChat(world, told, true)),
+    run: (world) => world.connections.breakOff(toChat(world, slowAnswer, true)),
   },
   'upload, interrupted and resumed': { share: 6, run: uploadInTwo },
   status: {
@@ -81,7 +81,8 @@ export const actions: Readonly<Record<string, Action>> = {
       ])
       const checked = await page.agents.check.mutate({ yaml: agentYaml })
       const isRight = me.agents === 20 && data.length === 20 && agent.agent_id === agentId
-      if (!isRight || checked === undefined) throw new BenchFailure('The console was told something else.')
+      if (!isRight || checked === undefined)
+        throw new BenchFailure('The console received an unexpected answer.')
     },
   },
   'page load': {
@@ -94,10 +95,13 @@ export const actions: Readonly<Record<string, Action>> = {
   },
 }
 
-/** Sends half of an upload, goes away in the middle of a request, asks where to go on, sends the rest, and gives it up before its end. */
+/**
+ * Sends half of an upload, disconnects mid-request, resumes from the server's offset, and deletes the upload
+ * before it completes.
+ */
 async function uploadInTwo({ target }: World): Promise<void> {
   const bytes = Buffer.alloc(UPLOAD_BYTES, 'parley ')
-  // One byte more is declared than is sent: what is whole would be converted.
+  // One byte more is declared than is sent, because a complete upload would be converted.
   const begun = await beginUpload(target, { size: bytes.length + 1, metadata: { filename: 'a.mp4' } })
   const half = bytes.subarray(0, UPLOAD_BYTES / 2)
   await patchUpload(target, begun, 0, breakingAfter(half)).catch(() => {})
@@ -108,24 +112,24 @@ async function uploadInTwo({ target }: World): Promise<void> {
     else if ((status === 423 || status === 409) && tries < PATIENCE.tries) {
       await wait(PATIENCE.pauseMs)
       offset = await readOffset(target, begun)
-    } else throw new BenchFailure(`The upload did not go on: ${status}.`)
+    } else throw new BenchFailure(`The upload did not resume: ${status}.`)
   }
   const { status } = await callUpload(target, 'DELETE', begun.location)
-  if (status !== 204) throw new BenchFailure(`The upload was not given up: ${status}.`)
+  if (status !== 204) throw new BenchFailure(`The upload was not deleted: ${status}.`)
 }
 
 function breakingAfter(bytes: Buffer): ReadableStream {
   let isSent = false
   return new ReadableStream({
     pull(controller) {
-      if (isSent) controller.error(new Error('the client went away'))
+      if (isSent) controller.error(new Error('the client disconnected'))
       else controller.enqueue(bytes)
       isSent = true
     },
   })
 }
 
-/** A picture goes in, is made anew in a process of its own, comes out, and is removed. */
+/** Uploads a picture, waits for its conversion in a separate process, downloads it and deletes it. */
 export async function convertPicture(world: World): Promise<void> {
   const metadata = { filename: 'a.png', kind: 'thumbnail' }
   const { id } = await uploadWhole(world.target, world.picture, { metadata })

@@ -1,4 +1,7 @@
-/** Keeps the rows of a soak few: what an installation keeps for weeks goes after seconds, so that memory is what is measured. */
+/**
+ * Limits the rows of a soak: rows that an installation keeps for weeks are deleted after seconds, so that they do
+ * not dominate memory.
+ */
 import { setTimeout as wait } from 'node:timers/promises'
 import { openDatabase } from '../../src/db/open.ts'
 import { deleteCallsBefore } from '../../src/usage/store.ts'
@@ -8,7 +11,7 @@ const EVERY_MS = 2_000
 const KEPT_MS = 20_000
 const AT_ONCE = 500
 
-/** Removes old calls and audit events beside the server, until it is told to stop. */
+/** Deletes old calls and audit events next to the server; returns a function that stops it. */
 export async function boundRows(options: {
   dataDir: string
   databaseUrl: string | undefined
@@ -19,7 +22,7 @@ export async function boundRows(options: {
   async function trim(): Promise<void> {
     while (!stopping.signal.aborted) {
       const firstKeptMs = Date.now() - KEPT_MS
-      // In small pieces: while it writes, the server does not.
+      // Deletes in small batches, because the server cannot write at the same time.
       while ((await deleteCallsBefore(db, firstCallIdAt(firstKeptMs), AT_ONCE)) === AT_ONCE);
       await db
         .deleteFrom('audit_events')

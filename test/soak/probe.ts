@@ -1,32 +1,33 @@
 /**
- * Loaded into the server before its own code (`--import`): tells, when it is asked over the channel, what memory is in use after a
- * collection, and how late the event loop has been. The collection is ours, so it is not counted as lateness.
+ * Samples the server from inside. It is loaded before the server's own code with `--import`, and reports over the
+ * IPC channel the memory in use after a forced collection and the event loop lag. Forced collections do not count
+ * as lag.
  */
 import { createHistogram } from 'node:perf_hooks'
-import type { Sample, Word } from './server.ts'
+import type { ProbeCommand, Sample } from './server.ts'
 
-/** The loop is looked at so often; being there on time counts as 0. */
+/** The sampling interval of the event loop; on time counts as 0. */
 const EVERY_MS = 10
 
-/** In microseconds, of which a histogram holds no 0. */
-const lateness = createHistogram()
-const ownLateness = createHistogram()
+/** Microseconds plus 1, because a histogram cannot contain 0. */
+const lag = createHistogram()
+const ownLag = createHistogram()
 let last = look()
 
 setInterval(() => {
   const now = look()
   const lateUs = Math.max(0, now.wallUs - last.wallUs - EVERY_MS * 1e3)
-  lateness.record(1 + Math.round(lateUs))
-  // It cannot have kept itself waiting for longer than it worked; the rest is what others did to it.
-  ownLateness.record(1 + Math.round(Math.min(lateUs, now.cpuUs - last.cpuUs)))
+  lag.record(1 + Math.round(lateUs))
+  // The process cannot have delayed itself for longer than its own CPU time; other programs caused the rest.
+  ownLag.record(1 + Math.round(Math.min(lateUs, now.cpuUs - last.cpuUs)))
   last = now
 }, EVERY_MS).unref()
 
-process.on('message', (word: Word) => {
-  if (word === 'sample') process.send?.(takeSample())
-  else for (const histogram of [lateness, ownLateness]) histogram.reset()
+process.on('message', (command: ProbeCommand) => {
+  if (command === 'sample') process.send?.(takeSample())
+  else for (const histogram of [lag, ownLag]) histogram.reset()
 })
-// Whoever asks must not be what the server stays for.
+// The channel must not keep the server running.
 process.channel?.unref()
 
 function look() {
@@ -41,8 +42,8 @@ function takeSample(): Sample {
   return {
     residentMb: rss / 1024 ** 2,
     liveMb: (heapUsed + external) / 1024 ** 2,
-    latenessP99Ms: lateness.percentile(99) / 1e3,
-    latenessMaxMs: lateness.max / 1e3,
-    ownLatenessP99Ms: ownLateness.percentile(99) / 1e3,
+    lagP99Ms: lag.percentile(99) / 1e3,
+    lagMaxMs: lag.max / 1e3,
+    ownLagP99Ms: ownLag.percentile(99) / 1e3,
   }
 }

@@ -1,66 +1,66 @@
-/** What a soak ends with: what was done, what the bars are, and which of them were missed. */
+/** Renders the result of a soak: the number of actions, the limits, and which of them were exceeded. */
 import type { Sample } from './server.ts'
 import type { Tally } from './traffic.ts'
 
 export interface Findings {
   readonly minutes: number
   readonly perSecond: number
-  /** Of one core, by the server while it was measured. */
+  /** The share of one core that the server used during the measurement. */
   readonly cpuShare: number
-  /** Of the time, in which it had to wait for a core. */
+  /** The share of time for which the server waited for a core. */
   readonly waitedShare: number
-  /** Of the machine, by others. */
+  /** The share of the machine that other programs used. */
   readonly othersShare: number
-  /** After the first minute, and at the end. */
+  /** The samples after the first minute and at the end. */
   readonly first: Sample
   readonly last: Sample
   readonly skipped: number
   readonly tallies: ReadonlyMap<string, Tally>
 }
 
-/** Issue 9. */
-const MOST_GROWTH = 0.1
-const MOST_LATENESS_MS = 20
-/** With more waiting than this, lateness says something about the machine. */
+/** The limits of docs/soak.md. */
+const MAX_GROWTH = 0.1
+const MAX_LAG_MS = 20
+/** The share of waiting above which the lag depends on the machine rather than on the server. */
 const QUIET_SHARE = 0.05
 
-interface Bar {
+interface Limit {
   readonly name: string
   readonly figures: string
-  readonly bar: string
-  /** Undefined for what is only shown. */
+  readonly goal: string
+  /** Undefined for rows without a limit. */
   readonly isMet: boolean | undefined
 }
 
-/** Whether every bar is met and every answer was right. */
+/** Returns whether every limit is kept and every answer was right. */
 export function isGood(findings: Findings): boolean {
   const { tallies, skipped } = findings
   return (
     skipped === 0 &&
     [...tallies.values()].every(({ failed }) => failed === 0) &&
-    listBars(findings).every(({ isMet }) => isMet !== false)
+    listLimits(findings).every(({ isMet }) => isMet !== false)
   )
 }
 
-function listBars({ first, last }: Findings): Bar[] {
+function listLimits({ first, last }: Findings): Limit[] {
   const memory = (name: string, field: 'liveMb' | 'residentMb') => {
     const growth = last[field] / first[field] - 1
     const figures = `${first[field].toFixed(1)} MB, then ${last[field].toFixed(1)} MB (${(growth * 100).toFixed(1)} %)`
-    return { name, figures, bar: 'within 10 %', isMet: growth <= MOST_GROWTH }
+    return { name, figures, goal: 'within 10 %', isMet: growth <= MAX_GROWTH }
   }
   return [
     memory('memory in use after a collection', 'liveMb'),
-    memory('resident memory then', 'residentMb'),
+    memory('resident memory after a collection', 'residentMb'),
     {
-      name: 'lateness of the event loop, p99',
-      figures: `${last.latenessP99Ms.toFixed(1)} ms (at most ${last.latenessMaxMs.toFixed(0)} ms)`,
-      bar: `< ${MOST_LATENESS_MS} ms`,
-      isMet: last.latenessP99Ms < MOST_LATENESS_MS,
+      name: 'event loop lag, p99',
+      figures: `${last.lagP99Ms.toFixed(1)} ms (at most ${last.lagMaxMs.toFixed(0)} ms)`,
+      goal: `< ${MAX_LAG_MS} ms`,
+      isMet: last.lagP99Ms < MAX_LAG_MS,
     },
     {
-      name: 'what its own work can have made of that',
-      figures: `${last.ownLatenessP99Ms.toFixed(1)} ms`,
-      bar: '–',
+      name: 'event loop lag caused by the server itself, p99 at most',
+      figures: `${last.ownLagP99Ms.toFixed(1)} ms`,
+      goal: '–',
       isMet: undefined,
     },
   ]
@@ -69,25 +69,27 @@ function listBars({ first, last }: Findings): Bar[] {
 export function renderFindings(findings: Findings): string {
   const { minutes, perSecond, cpuShare, waitedShare, othersShare, tallies, skipped } = findings
   const counts = [...tallies].map(([name, { begun, failed }]) => [name, String(begun), String(failed)])
-  const bars = listBars(findings).map(({ name, figures, bar, isMet }) => [
+  const limits = listLimits(findings).map(({ name, figures, goal, isMet }) => [
     name,
     figures,
-    bar,
+    goal,
     isMet === undefined ? '–' : isMet ? 'yes' : 'NO',
   ])
   const failures = [...tallies].flatMap(([name, { failure }]) =>
     failure === undefined ? [] : [`${name} FAILED: ${failure}`],
   )
   const lines = [
-    `${minutes} minutes at ${perSecond.toFixed(0)} actions a second, which took ${percent(cpuShare)} of a core`,
+    `${minutes} minutes at ${perSecond.toFixed(0)} actions a second, using ${percent(cpuShare)} of a core`,
     `other work took ${percent(othersShare)} of the machine; the server waited for a core ${percent(waitedShare)} of the time${
-      waitedShare > QUIET_SHARE ? ': NOT QUIET, its lateness is not its own' : ''
+      waitedShare > QUIET_SHARE ? ': NOT QUIET, the event loop lag is not the server’s alone' : ''
     }`,
     '',
-    ...renderColumns([['done', 'times', 'failed'], ...counts]),
-    ...(skipped === 0 ? [] : [`${skipped} were not begun: the server, or the machine, did not keep up`]),
+    ...renderColumns([['action', 'count', 'failed'], ...counts]),
+    ...(skipped === 0
+      ? []
+      : [`${skipped} actions were not started, because the server or the machine did not keep up`]),
     '',
-    ...renderColumns([['bar', 'after the first minute, then at the end', 'goal', 'met'], ...bars]),
+    ...renderColumns([['measurement', 'after the first minute, then at the end', 'goal', 'met'], ...limits]),
     ...failures,
   ]
   return `${lines.join('\n')}\n`

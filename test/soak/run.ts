@@ -1,4 +1,7 @@
-/** `npm run soak`: the service at half of its capacity for ten minutes; does its memory grow, does it stay quick? How: docs/soak.md. */
+/**
+ * Runs `npm run soak`: ten minutes at half of the service's capacity, to find growing memory and event loop lag
+ * (docs/soak.md).
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,20 +19,20 @@ import { createWorld } from './world.ts'
 
 const usage = `npm run soak -- [options]
 
-  --minutes <n>    how long it is measured, 10 unless given; the first of them is what memory is compared with
-  --postgres       on a PostgreSQL server of its own instead of SQLite
+  --minutes <n>    duration of the measurement, 10 by default; memory is compared with the end of the first minute
+  --postgres       use a temporary PostgreSQL server instead of SQLite
 `
 
-/** How the pace is found: from this one on, each step goes by what the one before has cost. */
+/** The initial pace in actions per second; each step derives the next pace from the measured cost. */
 const FIRST_PER_SECOND = 50
 const STEPS = 5
 const STEP_MS = 6_000
-/** A step may multiply the pace by this: code that has hardly run is slow. */
-const MOST_FASTER = 3
+/** The maximum factor between two steps, because code that has hardly run is slow. */
+const MAX_SPEED_UP = 3
 const HALF_A_CORE = 0.5
 const MINUTE_MS = 60_000
 const PICTURE_EVERY_MS = 20_000
-/** Memory is what is in the middle of so many samples. */
+/** The number of memory samples of which the median counts. */
 const SAMPLES = 5
 const BETWEEN_SAMPLES_MS = 1_000
 
@@ -37,7 +40,7 @@ function say(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
-/** What the server does for a while: how much of a core it takes and how long it waits for one, and what seconds of it an action costs. */
+/** Measures for a while the server's share of a core, its waiting time, and the CPU seconds per action. */
 async function watchCpu(server: SoakServer, traffic: Traffic, forMs: number) {
   const before = {
     cpuNs: server.cpuNs(),
@@ -51,17 +54,17 @@ async function watchCpu(server: SoakServer, traffic: Traffic, forMs: number) {
   return {
     share: spentMs / elapsedMs,
     waitedShare: (server.waitedNs() - before.waitedNs) / 1e6 / elapsedMs,
-    // Of those that came to an end: on a busy machine the others only wait.
+    // Counts ended actions only, because on a busy machine the others merely wait.
     secondsEach: spentMs / 1e3 / (traffic.ended - before.ended),
   }
 }
 
-/** Has the traffic take half of the core that the server's own code can run on. */
+/** Sets the pace at which the server uses half of the core available to its own code. */
 async function findPace(server: SoakServer, traffic: Traffic): Promise<void> {
   for (let step = 0; step < STEPS; step++) {
     const { share, secondsEach } = await watchCpu(server, traffic, STEP_MS)
     say(`${traffic.perSecond.toFixed(0)} actions a second take ${(share * 100).toFixed(0)} % of a core`)
-    traffic.perSecond = Math.min(MOST_FASTER * traffic.perSecond, HALF_A_CORE / secondsEach)
+    traffic.perSecond = Math.min(MAX_SPEED_UP * traffic.perSecond, HALF_A_CORE / secondsEach)
   }
 }
 
@@ -73,10 +76,10 @@ async function sampleMemory(server: SoakServer): Promise<Sample> {
   }
   const middle = (field: keyof Sample) => median(samples.map((sample) => sample[field]))
   const sample = { residentMb: middle('residentMb'), liveMb: middle('liveMb') }
-  // The first one is of the traffic alone: a collection leaves code to be compiled again.
+  // Lag is taken from the first sample, because a collection discards compiled code.
   const [begin] = samples as [Sample]
   say(
-    `in use ${sample.liveMb.toFixed(1)} MB, resident ${sample.residentMb.toFixed(1)} MB, lateness p99 ${begin.latenessP99Ms.toFixed(1)} ms`,
+    `in use ${sample.liveMb.toFixed(1)} MB, resident ${sample.residentMb.toFixed(1)} MB, lag p99 ${begin.lagP99Ms.toFixed(1)} ms`,
   )
   return { ...begin, ...sample }
 }
@@ -93,7 +96,7 @@ async function soak(server: SoakServer, minutes: number): Promise<Omit<Findings,
     traffic.skipped = 0
     await wait(MINUTE_MS)
     const first = await sampleMemory(server)
-    server.forgetLateness()
+    server.resetLag()
     const watched: Awaited<ReturnType<typeof watchCpu>>[] = []
     let last = first
     for (let minute = 1; minute < minutes; minute++) {
@@ -110,7 +113,7 @@ async function soak(server: SoakServer, minutes: number): Promise<Omit<Findings,
   }
 }
 
-/** Where the rows lie: nothing where they lie in the data directory. */
+/** Starts PostgreSQL if requested; otherwise the rows are in the data directory. */
 async function openDatabaseServer(isWanted: boolean) {
   if (!isWanted) return { databaseUrl: undefined, remove: async () => {} }
   const server = await startPostgres()

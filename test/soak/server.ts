@@ -1,31 +1,31 @@
-/** The server of a soak: the service as it is, on the mock backend, with the probe in its process. */
+/** Starts the server of a soak: the unmodified service with the mock provider and the probe in its process. */
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { type Server, startProcess, unreachedLimits } from '../bench/processes.ts'
 
-/** What the probe tells. Memory is as it is right after a collection. */
+/** The probe's report; memory is measured right after a collection. */
 export interface Sample {
-  /** What the system counts for the process. */
+  /** The resident memory of the process. */
   readonly residentMb: number
-  /** What JavaScript holds: its heap, and what lies outside it. */
+  /** The memory that JavaScript uses: its heap and external memory. */
   readonly liveMb: number
-  /** Of the event loop, since it was told to forget. */
-  readonly latenessP99Ms: number
-  readonly latenessMaxMs: number
-  /** The most of it that the server's own work can have been: where others take the processor, the rest is theirs. */
-  readonly ownLatenessP99Ms: number
+  /** The event loop lag since the last reset. */
+  readonly lagP99Ms: number
+  readonly lagMaxMs: number
+  /** The maximum lag that the server's own work can have caused; other programs caused the rest. */
+  readonly ownLagP99Ms: number
 }
 
-/** What the probe is told. */
-export type Word = 'sample' | 'forget lateness'
+/** A command to the probe. */
+export type ProbeCommand = 'sample' | 'reset lag'
 
 export interface SoakServer extends Server {
   readonly url: string
   sample(): Promise<Sample>
-  forgetLateness(): void
+  resetLag(): void
 }
 
-/** Starts it on an empty data directory, and on an empty PostgreSQL database where one is named. */
+/** Starts the server on an empty data directory, with an empty PostgreSQL database if one is given. */
 export async function startSoakServer(dataDir: string, databaseUrl: string | undefined): Promise<SoakServer> {
   const probe = join(import.meta.dirname, 'probe.ts')
   const words = ['--expose-gc', '--import', probe, 'src/main.ts', 'serve']
@@ -35,15 +35,15 @@ export async function startSoakServer(dataDir: string, databaseUrl: string | und
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
   }
   const server = await startProcess(process.execPath, words, settings, true)
-  const say = (word: Word) => void server.child.send(word)
+  const send = (command: ProbeCommand) => void server.child.send(command)
   return {
     ...server,
     url: `http://127.0.0.1:${server.port}`,
     async sample() {
-      const told = once(server.child, 'message')
-      say('sample')
-      return (await told)[0] as Sample
+      const answer = once(server.child, 'message')
+      send('sample')
+      return (await answer)[0] as Sample
     },
-    forgetLateness: () => say('forget lateness'),
+    resetLag: () => send('reset lag'),
   }
 }

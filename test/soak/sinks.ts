@@ -1,7 +1,7 @@
-/** Take in answers as the soak looks at them: right or wrong, and no figures. */
+/** Checks the answers of the soak without measuring them. */
 import { BenchFailure, type Sink } from '../bench/connection.ts'
 
-/** Wants 200, and keeps the text. */
+/** Expects status 200 and collects the text. */
 export class TextSink implements Sink {
   private readonly pieces: Buffer[] = []
   text = ''
@@ -16,7 +16,7 @@ export class TextSink implements Sink {
   }
 }
 
-/** Wants 200 and at least so many bytes, and keeps none. */
+/** Expects status 200 and a minimum number of bytes, and discards them. */
 export class BytesSink implements Sink {
   private readonly atLeast: number
   private received = 0

@@ -1,33 +1,33 @@
-/** The soak's traffic: actions one by one at an even pace, in an order that chance makes, however long each takes. */
+/** Generates the soak's traffic: actions at an even pace in random order, however long each takes. */
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { createRandom } from '../support/upstream-sending.ts'
 import { actions, convertPicture } from './actions.ts'
 import type { World } from './world.ts'
 
-/** What became of one kind of action. */
+/** The counts of one kind of action. */
 export interface Tally {
   begun: number
   failed: number
-  /** What the first failure said. */
+  /** The message of the first failure. */
   failure: string | undefined
 }
 
-/** A server that does not keep up is not given more, and neither is a machine that leaves the traffic itself no time. */
-const MOST_AT_ONCE = 500
-const MOST_BEHIND_MS = 2_000
+/** The limits above which actions are skipped, because the server or the machine does not keep up. */
+const MAX_CONCURRENT = 500
+const MAX_BEHIND_MS = 2_000
 const PICTURE = 'picture, converted'
 
 export class Traffic {
-  /** Actions a second. */
+  /** The pace in actions per second. */
   perSecond: number
-  /** Actions that were due and not begun, because too many were under way. */
+  /** The number of actions that were skipped because too many were running. */
   skipped = 0
-  /** Actions that came to their end, good or bad. */
+  /** The number of actions that have ended, successful or not. */
   ended = 0
   readonly tallies = new Map<string, Tally>()
   private readonly world: World
   private readonly random = createRandom(9)
-  private readonly underWay = new Set<Promise<void>>()
+  private readonly running = new Set<Promise<void>>()
   private readonly stopping = new AbortController()
   private readonly loops: Promise<unknown>
   private deck: string[] = []
@@ -40,11 +40,11 @@ export class Traffic {
     this.loops = Promise.all([this.keepPace(), this.keepConverting(pictureEveryMs)])
   }
 
-  /** Begins no more, and resolves when nothing is under way. */
+  /** Starts no further actions, and resolves when none is running. */
   async stop(): Promise<void> {
     this.stopping.abort()
     await this.loops
-    await Promise.all(this.underWay)
+    await Promise.all(this.running)
   }
 
   private async keepPace(): Promise<void> {
@@ -52,10 +52,10 @@ export class Traffic {
     while (!this.stopping.signal.aborted) {
       dueMs += 1e3 / this.perSecond
       const aheadMs = dueMs - performance.now()
-      // Behind time too: what has come in is looked at before more is asked.
+      // Even when behind schedule, received data is processed before the next action.
       await (aheadMs > 1 ? wait(aheadMs) : nextTurn())
       const name = this.draw()
-      const isTooMuch = this.underWay.size >= MOST_AT_ONCE || aheadMs < -MOST_BEHIND_MS
+      const isTooMuch = this.running.size >= MAX_CONCURRENT || aheadMs < -MAX_BEHIND_MS
       if (isTooMuch) this.skipped += 1
       else this.begin(name, actions[name]?.run ?? convertPicture)
     }
@@ -78,12 +78,12 @@ export class Traffic {
       })
       .finally(() => {
         this.ended += 1
-        this.underWay.delete(running)
+        this.running.delete(running)
       })
-    this.underWay.add(running)
+    this.running.add(running)
   }
 
-  /** Of each hundred, as many of a kind as its share says. */
+  /** Draws an action; each hundred contain every kind according to its share. */
   private draw(): string {
     if (this.deck.length === 0) {
       this.deck = Object.entries(actions).flatMap(([name, { share }]) => new Array<string>(share).fill(name))
@@ -93,7 +93,7 @@ export class Traffic {
   }
 }
 
-/** What failed, and why: a `fetch` only says the latter in its cause. */
+/** Renders an error with its causes, because `fetch` gives the reason only in the cause. */
 function describe(error: Error): string {
   const causes: string[] = []
   for (let at: unknown = error; at instanceof Error; at = at.cause) causes.push(String(at))

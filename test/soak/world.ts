@@ -1,4 +1,4 @@
-/** What the soak works on: a signed-in session, agents, an artifact that is ready, a picture to upload. */
+/** Creates the data that the soak uses: a signed-in session, agents, a ready artifact and a picture to upload. */
 import sharp from 'sharp'
 import { type Client, createClient } from '../../client/rpc/index.ts'
 import { toHead } from '../bench/transfers.ts'
@@ -14,12 +14,12 @@ export interface World {
   readonly connections: Connections
   readonly agentId: string
   readonly agentKey: string
-  /** As a page of the console calls, with its session. */
+  /** A client that calls like a console page, with its session. */
   readonly page: Client
-  /** The artifact that is asked about. */
+  /** The artifact whose status is queried. */
   readonly artifactId: string
   readonly picture: Buffer
-  /** Everything that a browser fetches for the console's first view, and for the widget. */
+  /** All paths that a browser loads for the console's first view and for the widget. */
   readonly pagePaths: readonly string[]
 }
 
@@ -47,14 +47,14 @@ export async function createWorld(server: SoakServer): Promise<World> {
   }
 }
 
-/** The session's cookie. */
+/** Signs in; returns the session cookie. */
 async function signIn(server: SoakServer): Promise<string> {
   const response = await fetch(`${server.url}/v1/manager/sign-in`, {
     method: 'POST',
     headers: { ...ownPage, 'Content-Type': 'application/json' },
     body: JSON.stringify({ link: await server.printedLink() }),
   })
-  if (response.status !== 200) throw new Error(`nobody signed in: ${response.status}`)
+  if (response.status !== 200) throw new Error(`sign-in failed: ${response.status}`)
   return response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
 }
 
@@ -71,8 +71,8 @@ async function listPagePaths(connections: Connections): Promise<string[]> {
   return ['/console', ...new Set(assets), '/embed/parley.js', '/embed/frame', '/docs']
 }
 
-/** Ends what is there no longer needed, so that its rows and bytes do not grow. */
+/** Deletes an artifact, so that rows and bytes do not accumulate. */
 export async function removeArtifact({ target }: World, id: string): Promise<void> {
   const { status } = await callServer(target.url, 'DELETE', `/artifacts/${id}`, target.key)
-  if (status !== 200) throw new Error(`the artifact was not removed: ${status}`)
+  if (status !== 200) throw new Error(`the artifact was not deleted: ${status}`)
 }

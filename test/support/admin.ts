@@ -1,4 +1,4 @@
-/** A service with an administrator, and calls as one. */
+/** Starts services with an administrator, and calls them as one. */
 
 import type { ServiceOptions } from '../../src/server/build.ts'
 import { type Answer, type CallOptions, startApp, type TestApp } from './app.ts'
@@ -14,7 +14,7 @@ export function startAdminApp(
   return startApp({ ...proxied, PARLEY_ADMIN_EMAILS: root, ...env }, options)
 }
 
-/** A call of the administrator's under `/v1/manager/admin`. */
+/** Sends a call of the administrator to a path under `/v1/manager/admin`. */
 export function asAdmin(
   app: TestApp,
   method: string,
@@ -24,7 +24,7 @@ export function asAdmin(
   return app.call(method, `/v1/manager/admin${path}`, as(root, options))
 }
 
-/** Every entry of a list, read in pages of that many. */
+/** Reads a whole list in pages of `limit` entries. */
 export async function listInPages(app: TestApp, path: string, limit: number): Promise<{ id: string }[]> {
   const entries: { id: string }[] = []
   for (let hasMore = true; hasMore; ) {

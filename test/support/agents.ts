@@ -1,13 +1,13 @@
-/** What tests of agents share: other owners, definitions in every form, and what a typed call was refused with. */
+/** Provides helpers for agent tests: other tenants, definitions in every format, and the errors of tRPC calls. */
 import { TRPCClientError } from '@trpc/client'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { createParentKey } from '../../src/identity/keys.ts'
 import type { Answer, TestApp } from './app.ts'
 
-/** The media types a definition may be sent in besides JSON. Decision: 6. */
+/** The media types other than JSON in which a definition may be sent. */
 export const rawYamlTypes = ['application/yaml', 'text/yaml', 'application/x-yaml'] as const
 
-/** A definition with something in every field. */
+/** A definition with a value in every field. */
 export const FULL = `# Support, first line
 name: Guide
 model: mock
@@ -35,7 +35,7 @@ instructions: |
   Use look_up for orders.
 `
 
-/** Sends a definition, as raw text or bytes of that media type. */
+/** Sends a definition as raw text or bytes of the given media type. */
 export async function sendDefinition(
   app: TestApp,
   method: 'POST' | 'PUT',
@@ -52,7 +52,7 @@ export async function sendDefinition(
   return { status: response.status, headers: response.headers, text: answer, body: JSON.parse(answer) }
 }
 
-/** The key of another owner on the same service. */
+/** Creates another tenant on the service; returns its key. */
 export async function createTenant(app: TestApp): Promise<string> {
   return (await createParentKey(app.service.deps, serviceActor, 'another')).text
 }
@@ -63,7 +63,7 @@ export async function listIds(app: TestApp, query = '', key = app.key): Promise<
   return body.data.map(({ id }: { id: string }) => id)
 }
 
-/** What a typed call was refused with. */
+/** Returns the error of a tRPC call that must fail. */
 export async function refusalOf(
   call: Promise<unknown>,
 ): Promise<{ status: number; code: string; message: string }> {
@@ -71,6 +71,6 @@ export async function refusalOf(
     () => undefined,
     (thrown: unknown) => thrown,
   )
-  if (!(error instanceof TRPCClientError)) throw new Error('the call was not refused', { cause: error })
+  if (!(error instanceof TRPCClientError)) throw new Error('the call did not fail', { cause: error })
   return { status: error.data.httpStatus, code: error.data.code, message: error.message }
 }

@@ -1,4 +1,4 @@
-/** Holds every answer of the suite against the schema its operation promises. */
+/** Checks every answer of the test suite against the schema of its operation. */
 import { isAboutArtifacts } from '../../src/http/response.ts'
 import { errorShapeOf } from '../../src/operations/errors.ts'
 import { ArtifactError, ChatError, errorSchemas } from '../../src/operations/openapi.ts'
@@ -8,7 +8,7 @@ import { readEvents } from './app.ts'
 
 const routes = createRouteTable(restOperations)
 
-/** Checks in the background; `settle` throws for the first answer that broke its promise. */
+/** Checks answers in the background; `settle` throws for the first answer that does not match its schema. */
 export class AnswerChecker {
   private readonly checks: Promise<void>[] = []
 
@@ -26,16 +26,16 @@ export class AnswerChecker {
 async function checkAnswer(method: string, path: string, response: Response): Promise<void> {
   if (isAboutArtifacts(path) && response.headers.get('protocol-version') !== '2')
     throw new Error(`${path} was answered without Protocol-Version`)
-  // A test that leaves in the middle of an answer leaves nothing to check.
+  // A test that disconnects mid-answer leaves nothing to check.
   const text = await response.text().catch(() => '')
   if (text === '' || method === 'OPTIONS' || method === 'HEAD') return
   const mediaType = response.headers.get('content-type') ?? ''
-  // Files of pages are no operations, and pages tell their failures themselves.
+  // Assets of pages are not operations, and pages render their own errors.
   if (/^\/artifacts\/watch-/.test(path)) return
   if (mediaType.startsWith('text/html')) {
     const { response: promised } = routes.match(method, path).operation
     if (promised?.page === undefined && !promised?.download)
-      throw new Error(`${path} was answered with a page`)
+      throw new Error(`${path} was answered with an HTML page`)
     return
   }
   if (response.status >= 400) {

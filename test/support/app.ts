@@ -1,4 +1,4 @@
-/** Starts a real service for a test: in memory, on a free port, with every answer checked against its own schema. */
+/** Starts a real service for a test: in memory, on a free port, with every answer checked against its schema. */
 import OpenAI from 'openai'
 import { inject, onTestFinished } from 'vitest'
 import { parseConfig } from '../../src/config/parse.ts'
@@ -9,10 +9,10 @@ import { AnswerChecker } from './answer-checker.ts'
 import { checkLine, keepBodyFromLog } from './log-leaks.ts'
 import { borrowDatabase } from './postgres.ts'
 
-/** The agent most tests talk to. */
+/** The default agent of tests. */
 export const GREETER = 'name: Greeter\ninstructions: Greet people.\n'
 
-/** An answer as a test looks at it. */
+/** An answer in the form that tests use. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -21,11 +21,11 @@ export interface Answer {
   readonly body: any
 }
 
-/** What a call may carry. */
+/** Options of a call. */
 export interface CallOptions {
-  /** The key to present; the app's parent key unless given, none with `null`. */
+  /** The key to send; the app's parent key by default, and no key with `null`. */
   readonly key?: string | null
-  /** An object is sent as JSON, a string as it is. */
+  /** An object is sent as JSON, a string unchanged. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
@@ -36,26 +36,26 @@ export interface TestApp {
   readonly service: Service
   /** A parent key. */
   readonly key: string
-  /** Fetches under the service's address and checks the answer. */
+  /** Fetches a URL of the service and checks the answer. */
   readonly fetch: typeof fetch
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
-  /** Creates an agent; answers what `POST /v1/agents` answers. */
+  /** Creates an agent; returns the body of `POST /v1/agents`. */
   createAgent(yaml?: string, key?: string): Promise<{ agent_id: string; agent_key: string }>
-  /** The text and the chunks of a chat, streamed. */
+  /** Streams a chat; returns its text and its chunks. */
   stream(body: object, key?: string): Promise<StreamedAnswer>
-  /** The official client, pointed here. */
+  /** Creates an official OpenAI client for this service. */
   openai(key?: string): OpenAI
   close(): Promise<void>
 }
 
 export interface StreamedAnswer extends Answer {
-  /** The data of every event, parsed but for `[DONE]`. */
+  /** The parsed data of every event except `[DONE]`. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into chunks of every shape
   readonly events: any[]
   readonly isDone: boolean
 }
 
-/** Settings of a test service: nothing kept, nothing logged, no pauses that are there for people. */
+/** Settings of a test service: in memory, without logs and without delays. */
 export const testEnvironment: Readonly<Record<string, string>> = {
   PARLEY_DATA_DIR: ':memory:',
   PORT: '0',
@@ -74,7 +74,7 @@ export async function startApp(
   return app
 }
 
-/** Starts a service that whoever asks for it closes. */
+/** Starts a service that the caller closes. */
 export async function openApp(
   env: Readonly<Record<string, string>> = {},
   options: Omit<ServiceOptions, 'config'> = {},
@@ -91,15 +91,15 @@ export async function openApp(
   return { ...app, close }
 }
 
-/** What rows are kept in; benchmarks and the pictures of the README are made without vitest. */
+/** Returns the database of this test run; benchmarks and screenshots run without vitest, on SQLite. */
 function nameDatabase(): 'sqlite' | 'postgres' {
   return process.env.VITEST === undefined ? 'sqlite' : inject('database')
 }
 
-/** The databases of data directories: a service that starts there again finds its rows. */
+/** The database URLs by data directory, so that a restarted service finds its rows. */
 const databaseUrls = new Map<string, string>()
 
-/** The settings of the database that this run's services keep their rows in. */
+/** Returns the settings of the database for a service of this test run. */
 async function chooseDatabase(env: Readonly<Record<string, string>>) {
   const { PARLEY_DATA_DIR: dataDir = ':memory:' } = env
   if (nameDatabase() === 'sqlite' || env.DATABASE_URL !== undefined) return { env: {}, giveBack() {} }
@@ -110,7 +110,7 @@ async function chooseDatabase(env: Readonly<Record<string, string>>) {
   return { env: await databaseEnvironmentOf(dataDir), giveBack() {} }
 }
 
-/** What a process needs besides the data directory to find the rows of the services there. */
+/** Returns the settings with which another process finds the rows of the services on a data directory. */
 export async function databaseEnvironmentOf(dataDir: string): Promise<Record<string, string>> {
   if (nameDatabase() === 'sqlite') return {}
   const url = databaseUrls.get(dataDir) ?? (await borrowDatabase()).url
@@ -180,7 +180,7 @@ function createTestApp(service: Service, parentKey: string): TestApp {
   }
 }
 
-/** The events of a streamed body. */
+/** Parses the events of a streamed body. */
 export function readEvents(text: string): Pick<StreamedAnswer, 'events' | 'isDone'> {
   const data = text
     .split('\n')

@@ -1,13 +1,13 @@
-/** Judges pages by the accessibility rules of axe (WCAG 2.2 AA and its best practices). */
+/** Checks pages against the accessibility rules of axe (WCAG 2.2 AA and best practices). */
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 
 const source = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** What is wrong on the page: the rule, and where. */
+/** Lists the violations on the page as rule, element and summary. */
 export async function listAxeFaults(page: Page): Promise<string[]> {
-  // Through the debugger, which the page's content security policy does not bind.
+  // Evaluated by the debugger, which the page's content security policy does not restrict.
   await page.evaluate(source)
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as { axe: AxeCore }

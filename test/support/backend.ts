@@ -1,14 +1,14 @@
-/** What the tests of both backends need: their failures, and streams read to the end. */
+/** Provides helpers for model provider tests: their failures, and streams read to the end. */
 import { expect } from 'vitest'
 import { BackendFailure } from '../../src/providers/provider.ts'
 
-/** A signal that nobody aborts. */
+/** A signal that is never aborted. */
 export const never = new AbortController().signal
 
-/** What an iteration that is over answers. */
+/** The result of an iterator that is done. */
 export const noMore = { done: true, value: undefined }
 
-/** The failure that `attempt` ends in; fails the test where it ends otherwise. */
+/** Returns the BackendFailure with which `attempt` must reject. */
 export async function failureOf(attempt: Promise<unknown>): Promise<BackendFailure> {
   const thrown = await attempt.then(
     () => undefined,
@@ -18,14 +18,14 @@ export async function failureOf(attempt: Promise<unknown>): Promise<BackendFailu
   return thrown as BackendFailure
 }
 
-/** All reads of a stream, as they came. */
+/** Reads a stream; returns its chunks unchanged. */
 export async function listReads(stream: AsyncIterator<Uint8Array, void, void>): Promise<Uint8Array[]> {
   const reads: Uint8Array[] = []
   for (let step = await stream.next(); !step.done; step = await stream.next()) reads.push(step.value)
   return reads
 }
 
-/** All bytes of a stream. */
+/** Reads all bytes of a stream. */
 export async function readAll(stream: AsyncIterator<Uint8Array, void, void>): Promise<Buffer> {
   return Buffer.concat(await listReads(stream))
 }

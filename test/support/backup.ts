@@ -1,4 +1,4 @@
-/** Backs installations up and puts them back in this process, the way the commands do. */
+/** Backs up and restores installations in this process, like the commands. */
 import { createReadStream } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
@@ -21,12 +21,12 @@ async function toDeps(dataDir: string, env: Environment) {
   return { config, clock: systemClock, log: pino({ level: 'silent' }) }
 }
 
-/** `parley backup`. */
+/** Runs the equivalent of `parley backup`. */
 export async function backUp(dataDir: string, archive: string, env: Environment = {}): Promise<BackupReport> {
   return createBackup(await toDeps(dataDir, env), toFile(archive))
 }
 
-/** `parley restore`. */
+/** Runs the equivalent of `parley restore`. */
 export async function putBack(
   archive: string | Readable,
   dataDir: string,
@@ -36,14 +36,14 @@ export async function putBack(
   return restoreBackup(await toDeps(dataDir, env), source)
 }
 
-/** An archive, unpacked. */
+/** Reads an archive, decompressed. */
 export async function readUnpacked(archive: string): Promise<Buffer> {
   const bytes = await readFile(archive)
   if (bytes.readUInt16BE() === 0x1f8b) return gunzipSync(bytes)
   return bytes.readUInt32LE() === 0xfd2fb528 ? zstdDecompressSync(bytes) : bytes
 }
 
-/** The entries of an archive by their names, in its order. */
+/** Reads the entries of an archive by name, in their order. */
 export async function readEntries(archive: string): Promise<Map<string, Buffer>> {
   const entries = new Map<string, Buffer>()
   for await (const { name, bytes } of readTar(createReadStream(archive)))
@@ -51,7 +51,7 @@ export async function readEntries(archive: string): Promise<Map<string, Buffer>>
   return entries
 }
 
-/** Writes an archive with these entries, as nobody but a test does. */
+/** Writes an archive with arbitrary entries. */
 export async function writeArchive(
   path: string,
   entries: readonly (readonly [string, Buffer])[],

@@ -1,10 +1,10 @@
-/** A small load balancer: replicas in turn, one that cannot be reached is out at once, and only what is safe is tried again. */
+/** Runs a small load balancer: round robin, without failed replicas, and with retries of safe requests only. */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream'
 import { onTestFinished } from 'vitest'
 
-/** Starts it in front of these addresses; it ends with the test. */
+/** Starts the balancer before these URLs; it stops with the test. */
 export async function startBalancer(urls: readonly string[]): Promise<{ readonly url: string }> {
   const live = new Set(urls)
   let turn = 0
@@ -24,7 +24,7 @@ export async function startBalancer(urls: readonly string[]): Promise<{ readonly
     outgoing.once('socket', (socket) =>
       socket.once('connect', () => {
         isSent = true
-        // Not a byte of it is read before: until then any request can go to another one.
+        // The body is read only after connecting, so that any request can still move to another replica.
         if (isSafe) outgoing.end()
         else pipeline(incoming, outgoing, () => {})
       }),

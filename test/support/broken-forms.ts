@@ -5,7 +5,7 @@ import type { TestApp } from './app.ts'
 import { FORM_TYPE } from './files.ts'
 import { RawConnection, readAnswer, toRequest } from './raw-connection.ts'
 
-/** How the body of a form is framed, or how its sender stops before the end. */
+/** The framing of a form's body, or the way its sender stops early. */
 export type Framing = 'length' | 'chunked' | 'half-closed' | 'reset'
 
 export interface SentForm {
@@ -15,7 +15,7 @@ export interface SentForm {
   readonly framing: Framing
 }
 
-/** Errors that would end the process of a server, until the test is over. */
+/** Collects uncaught errors, which would end a server process, until the test ends. */
 export function collectUncaught(): readonly unknown[] {
   const errors: unknown[] = []
   const collect = (error: unknown) => void errors.push(error)

@@ -1,8 +1,11 @@
-/** A real browser for tests of pages: the Chromium of this machine, which asks nobody but the server under test. */
+/** Provides a real browser for tests of pages: this machine's Chromium, which contacts only the server under test. */
 import { type Browser, chromium } from 'playwright-core'
 import { getProgram } from './programs.ts'
 
-/** What Playwright turns off, which this switch replaces; and the menu of the address bar, which each window would load a page for. */
+/**
+ * The features that Playwright disables, which this flag replaces, and the address bar popup, which loads a page
+ * per window.
+ */
 const unneeded = [
   ...['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades'],
   ...[
@@ -26,12 +29,12 @@ const options = () => ({
   ],
 })
 
-/** The Chromium of this test worker: it starts with the first file that needs it, and ends with the worker. */
+/** The Chromium of this test worker; it starts with the first file that needs it and ends with the worker. */
 let shared: Promise<Browser> | undefined
 
 /**
- * Opens a headless Chromium; the caller closes it. In a test run the test files of a worker share one Chromium, and closing it
- * closes only the windows that were opened since.
+ * Opens a headless Chromium, which the caller closes. In a test run the files of a worker share one Chromium, and
+ * closing it closes only the windows opened since.
  */
 export async function launchBrowser(): Promise<Browser> {
   if (process.env.VITEST === undefined) return chromium.launch(options())

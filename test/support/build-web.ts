@@ -1,11 +1,11 @@
-/** Runs once before all tests: what the service serves to browsers is built again when its sources have changed. */
+/** Rebuilds the web assets once before all tests when their sources have changed. */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { listStaleBuilds } from '../../scripts/web-sources.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** What vitest calls. */
+/** The entry point that vitest calls. */
 export function setup(): void {
   for (const { script } of listStaleBuilds(root)) {
     execFileSync(process.execPath, [script], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })

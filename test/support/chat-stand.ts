@@ -1,29 +1,29 @@
-/** Services that chat through a scripted upstream in a second process. */
+/** Starts services whose model provider is a scripted upstream in a second process. */
 import { beforeEach } from 'vitest'
 import type { ServiceOptions } from '../../src/server/build.ts'
 import { startApp, type TestApp } from './app.ts'
 import { createFakeClock } from './fake-clock.ts'
 import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream.ts'
 
-/** The key that services of tests present to their upstream. */
+/** The key that test services send to their upstream. */
 export const PROVIDER_KEY = 'provider-key-0123456789'
 
-/** An upstream, and the services in front of it. */
+/** An upstream with the services that use it. */
 export interface ChatStand {
   readonly upstream: Upstream
-  /** Starts a service that stops with the test; its retries do not pause. */
+  /** Starts a service that stops with the test; its retries do not wait. */
   start(env?: Readonly<Record<string, string>>, options?: Omit<ServiceOptions, 'config'>): Promise<TestApp>
-  /** The chat requests the upstream has seen, oldest first. */
+  /** Lists the chat requests that the upstream has seen, oldest first. */
   listChats(): Promise<SeenRequest[]>
-  /** What the upstream answers to a body, without a service in between. */
+  /** Returns the upstream's answer to a body, without a service in between. */
   readDirectly(body: unknown): Promise<string>
-  /** Answers chats with this JSON, or with these events, whatever they ask; `times` of them, or all. */
+  /** Scripts the next `times` chat answers, or all of them: one JSON body, or a list of events. */
   answerWith(body: object | readonly object[], times?: number): Promise<void>
 }
 
 const CHAT_PATH = '/v1/chat/completions'
 
-/** Uses the upstream of this worker; before each test it has seen nothing. */
+/** Uses the upstream of this worker; each test starts with an empty request log. */
 export async function startChatStand(): Promise<ChatStand> {
   const upstream = await shareUpstream()
   beforeEach(() => upstream.clear())
@@ -57,7 +57,7 @@ function toEvent(chunk: object): string {
   return `data: ${JSON.stringify(chunk)}\n\n`
 }
 
-/** A request whose last user message says `text`. */
+/** Returns a request with `text` as the user message. */
 export function say(text: string, more: object = {}): object {
   return { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }
 }

@@ -1,13 +1,13 @@
-/** What the tests of client libraries share: an agent with a tool of the server's and one of its callers', and a conversation that uses both. */
+/** Provides a conversation for client library tests that uses one client-side and one server-side tool. */
 import { expect } from 'vitest'
 import { startApp, type TestApp } from './app.ts'
 import type { ChatStand } from './chat-stand.ts'
 import { agentWith, answerCalling, bodiesOf, citySchema, tool, type Way } from './tools.ts'
 
-/** The backends every client is tested with. */
+/** The providers with which every client is tested. */
 export const backends = ['mock', 'gateway'] as const
 
-/** The parameters of `ask`, which callers answer. */
+/** The parameters of the client-side tool `ask`. */
 export const askSchema = {
   type: 'object' as const,
   properties: { question: { type: 'string' as const } },
@@ -15,23 +15,23 @@ export const askSchema = {
   additionalProperties: false as const,
 }
 
-/** A conversation in which a client's tool is called, and a tool of the server's runs unseen. */
+/** A conversation that calls a client-side tool and runs a server-side tool invisibly. */
 export interface Conversation {
   readonly app: TestApp
   readonly baseURL: string
   readonly apiKey: string
   readonly model: string
-  /** What the user says; the model calls `ask` then. */
+  /** The user message after which the model calls `ask`. */
   readonly prompt: string
-  /** The client's tool: it answers with a city, and prepares what the model does next. */
+  /** The client-side tool: returns a city, and scripts the model's next answer. */
   answer(args: { question: string }): Promise<string>
-  /** Fails the test unless the last text is the right one and everybody did what was theirs. */
+  /** Expects the right final text, and the right calls of both tools. */
   check(text: string | null | undefined): Promise<void>
 }
 
 /**
- * Starts one. With the mock backend the answer quotes the client's tool; through the gateway the model calls the server's `weather`
- * after it, and the answer quotes that.
+ * Starts a conversation. With the mock the answer quotes the client-side tool; through the gateway the model then
+ * calls the server-side `weather`, and the answer quotes that.
  */
 export async function startConversation(
   stand: ChatStand,
@@ -74,6 +74,6 @@ export async function startConversation(
   }
 }
 
-/** A turn of the same agent in which only the server's tool is called. */
+/** A message to the same agent that calls only the server-side tool. */
 export const rainPrompt = '[[tool:weather {"city":"Bonn"}]]'
 export const rainAnswer = 'The tool answered: Rain in Bonn'

@@ -1,11 +1,11 @@
-/** A collector of traces: takes OTLP over HTTP, as JSON, and keeps what it is sent. */
+/** Collects traces that services send as JSON with OTLP over HTTP. */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 
-/** A span as a test looks at it. */
+/** A span in the form that tests use. */
 export interface CollectedSpan {
   readonly name: string
   /** `internal`, `server` or `client`. */
@@ -13,21 +13,21 @@ export interface CollectedSpan {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId: string | undefined
-  /** Of the spans it is linked to. */
+  /** The ids of linked spans. */
   readonly links: readonly string[]
   readonly isError: boolean
   readonly attributes: Readonly<Record<string, unknown>>
-  /** Of the service it is from. */
+  /** The attributes of the service that sent the span. */
   readonly resource: Readonly<Record<string, unknown>>
 }
 
 export interface Collector {
-  /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+  /** The value for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly url: string
   readonly spans: readonly CollectedSpan[]
-  /** Of every batch. */
+  /** The request headers of every batch. */
   readonly headers: readonly IncomingHttpHeaders[]
-  /** Answers with that status from now on. */
+  /** Answers further batches with this status. */
   answerWith(status: number): void
 }
 

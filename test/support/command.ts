@@ -1,11 +1,11 @@
-/** Runs the `parley` command in the test's own process: of what a start takes, nearly all is the loading of what the test has loaded. */
+/** Runs `parley` commands in the test's own process, which saves loading all modules again. */
 import { runCommand } from '../../src/cli/program.ts'
 import type { Ended, RunOptions } from './process.ts'
 
-/** One at a time: a process has one working directory, one environment and one standard output. */
+/** Commands run one at a time, because a process has one working directory, environment and standard output. */
 let last: Promise<unknown> = Promise.resolve()
 
-/** As `runParley`, for commands that come to their end by themselves. */
+/** Like `runParley`, for commands that exit by themselves. */
 export function runCommandHere(
   words: readonly string[],
   options: Pick<RunOptions, 'folder' | 'env'>,
@@ -25,7 +25,7 @@ async function run(
   process.chdir(folder)
   process.env = { PATH: before.env.PATH, LOG_LEVEL: 'warn', ...env }
   process.exitCode = undefined
-  // The last that a command may do.
+  // The command's call of `process.exit` must not end the test.
   process.exit = (() => {}) as typeof process.exit
   try {
     await runCommand(['node', 'parley', ...words])
@@ -41,7 +41,7 @@ async function run(
   }
 }
 
-/** Keeps what is written to the stream, until it is restored. */
+/** Captures what is written to the stream until it is restored. */
 function capture(stream: NodeJS.WriteStream) {
   let text = ''
   const { write } = stream

@@ -1,4 +1,7 @@
-/** A small installation that has been used for four weeks: agents, chats, keys, uploads and files, all through the service's own doors. */
+/**
+ * Creates a small installation with four weeks of use: agents, chats, keys, uploads and files, all created through
+ * the API.
+ */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,9 +18,9 @@ import { ask } from './usage.ts'
 
 export interface Installation {
   readonly app: TestApp
-  /** The agent with tools, versions and an embed. */
+  /** The agent with tools, several versions and an embed section. */
   readonly support: { readonly agent_id: string; readonly agent_key: string }
-  /** The upload to look at: a video, or captions where ffmpeg is missing. */
+  /** The upload to display: a video, or captions if ffmpeg is missing. */
   readonly artifactId: string
   close(): Promise<void>
 }
@@ -25,7 +28,7 @@ export interface Installation {
 const DAYS = 28
 const DAY_MS = 86_400_000
 
-/** The machine's clock, some days late until they have been caught up with. */
+/** The system clock, set back by a number of days that `passDay` reduces. */
 interface LateClock extends Clock {
   passDay(): void
 }
@@ -42,15 +45,15 @@ function createLateClock(days: number): LateClock {
   }
 }
 
-/** What the agent's tool knows. */
+/** The tool of the support agent. */
 const orders = tool(() => [{ order: 'A-1042', state: 'on its way', arrives: 'Tuesday' }], {
   description: 'The orders of the customer who asks.',
 })
 
-/** Starts the service and lets it be used; whoever asks for it closes it. */
+/** Starts the service and simulates its use; the caller closes it. */
 export async function openInstallation(): Promise<Installation> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-installation-'))
-  // The first day is the first key's alone: of keys of one second either could be the oldest, which the console shows.
+  // The first key is created a day earlier, because the order of keys of the same second is undefined.
   const clock = createLateClock(DAYS + 1)
   const app = await openApp({ PARLEY_DATA_DIR: join(folder, 'data') }, { clock, tools: { orders } })
   const close = async () => {
@@ -76,7 +79,7 @@ export async function openInstallation(): Promise<Installation> {
 
 interface Caller {
   readonly key: string
-  /** Calls on an ordinary day. */
+  /** The number of calls on an ordinary day. */
   readonly calls: number
   readonly words: number
 }
@@ -108,13 +111,13 @@ async function createAgents(app: TestApp) {
 }
 
 const questions = [
-  'Where is my parcel? I was told that it would be here on Friday, and it is not.',
+  'Where is my parcel? It was due on Friday, and it is not here.',
   'How do I return a pair of shoes that is too small, and who pays for the parcel?',
   'Can I change the address of a delivery that has not been sent yet?',
-  'Which of the two sizes fits somebody who is 182 cm tall?',
+  'Which of the two sizes fits a customer who is 182 cm tall?',
 ]
 
-/** More from week to week, less at the weekend; now and then one fails. */
+/** Simulates a day of calls: growing from week to week, fewer at the weekend, with an occasional failure. */
 async function chatForDay(app: TestApp, callers: readonly Caller[], day: number): Promise<void> {
   const isWeekend = new Date(app.service.deps.clock.now()).getUTCDay() % 6 === 0
   const growth = (isWeekend ? 0.4 : 1) * (0.6 + (0.6 * day) / DAYS)
@@ -122,7 +125,7 @@ async function chatForDay(app: TestApp, callers: readonly Caller[], day: number)
     callers.flatMap(({ key, calls, words }, place) =>
       Array.from({ length: Math.round((calls + ((day * 5 + place) % 3)) * growth) }, (_, turn) => {
         const question = questions[(day + turn) % questions.length]
-        // A stream is late with every word, so that it has fewer.
+        // Each word of a stream is delayed, so streams have fewer words.
         const stream = turn % 3 === 0
         const tokens = stream ? 12 : words + ((day * 13 + turn * 7) % 60)
         const delayMs = (stream ? 8 : 30) + ((day * 11 + turn * 17 + place * 29) % (stream ? 12 : 90))
@@ -133,7 +136,7 @@ async function chatForDay(app: TestApp, callers: readonly Caller[], day: number)
   )
 }
 
-/** The page of captions is there without any program. */
+/** Captions need no external program. */
 const captions = `WEBVTT
 
 00:00.000 --> 00:02.000
@@ -160,7 +163,7 @@ async function createUploads(app: TestApp, folder: string): Promise<string> {
 
 async function createFiles(app: TestApp): Promise<void> {
   for (const [filename, content] of [
-    ['returns.txt', 'Whatever was not worn can come back within 30 days.\n'],
+    ['returns.txt', 'Unworn items can be returned within 30 days.\n'],
     ['prices.csv', 'article,price\nshoe,80\nlace,2\n'],
   ] as const) {
     const form = new FormData()

@@ -1,16 +1,16 @@
-/** Every view of the console: its address, and what is there when it is complete. */
+/** Lists every view of the console with its path and the element that appears last. */
 import type { Locator, Page } from 'playwright-core'
 import type { Installation } from './console-installation.ts'
 
 export interface View {
   readonly name: string
-  /** Below `/console`. */
+  /** The path below `/console`. */
   readonly path: string
-  /** What comes last. */
+  /** The element that appears last. */
   readonly ready: (page: Page) => Locator
 }
 
-/** The views of an installation, in the order somebody would walk through them. */
+/** Lists the views of an installation in the order of the navigation. */
 export function listViews({ support: { agent_id: id }, artifactId }: Installation): View[] {
   const agent = `/agents/${id}`
   const text = (said: string | RegExp) => (page: Page) => page.getByText(said).first()
@@ -21,12 +21,16 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
   const widget = (page: Page) => page.frameLocator('iframe').getByText('Hello! What can I help you with?')
   return [
     { name: 'agents', path: '/agents', ready: (page) => page.getByRole('link', { name: 'Support' }) },
-    { name: 'agents-not-found', path: '/agents?q=nobody', ready: text('Nothing found') },
+    { name: 'agents-not-found', path: '/agents?q=nobody', ready: text('No matching agents') },
     { name: 'templates', path: '/agents/new', ready: (page) => page.getByRole('link', { name: /Blank/ }) },
     { name: 'create', path: '/agents/new?template=analyst&view=form', ready: text('Instructions') },
     { name: 'edit', path: `${agent}?view=form`, ready: (page) => page.getByLabel('Instructions') },
     { name: 'edit-text', path: `${agent}?view=yaml`, ready: editor },
-    { name: 'edit-try', path: `${agent}?view=try&try=true`, ready: text('Write to the agent as it stands') },
+    {
+      name: 'edit-try',
+      path: `${agent}?view=try&try=true`,
+      ready: text('Send a message to try the current draft'),
+    },
     { name: 'embed', path: `${agent}/embed`, ready: widget },
     { name: 'embed-react', path: `${agent}/embed?as=react`, ready: widget },
     { name: 'embed-api', path: `${agent}/embed?as=api`, ready: widget },
@@ -54,14 +58,14 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     { name: 'admin-keys', path: '/admin?tab=keys', ready: text('Night jobs') },
     { name: 'admin-usage', path: '/admin?tab=usage&by=key', ready: table('Usage by key') },
     { name: 'admin-audit', path: '/admin?tab=audit', ready: table('Audit log') },
-    { name: 'unknown', path: '/nothing', ready: text('There is nothing at this address') },
+    { name: 'unknown', path: '/nothing', ready: text('This page does not exist') },
   ]
 }
 
-/** Charts and editors come in several steps, on a machine that others use too. */
+/** Charts and editors load in several steps, which is slow on a busy machine. */
 const WAIT_MS = 60_000
 
-/** Goes to a view and waits until it is complete: nothing is loading any more, and what was read is painted. */
+/** Opens a view and waits until it has loaded and painted everything. */
 export async function openView(page: Page, url: string, { path, ready }: View): Promise<void> {
   await page.goto(`${url}/console${path}`, { timeout: WAIT_MS })
   await ready(page).waitFor({ timeout: WAIT_MS })

@@ -1,4 +1,4 @@
-/** The console in a real browser: signed in, watched for everything it must not do. */
+/** Opens the console in a real browser, signed in, and records forbidden behaviour. */
 import { mkdir } from 'node:fs/promises'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { onTestFinished } from 'vitest'
@@ -9,20 +9,20 @@ import type { TestApp } from './app.ts'
 export interface OpenedConsole {
   readonly page: Page
   readonly context: BrowserContext
-  /** What the page did that it must not do; a test expects it to be empty. */
+  /** Console errors, policy violations and requests to other servers; tests expect none. */
   readonly complaints: string[]
 }
 
 export interface ConsoleOptions {
   readonly colorScheme?: 'light' | 'dark'
-  /** Of the window, in pixels. */
+  /** The width of the window in pixels. */
   readonly width?: number
   readonly height?: number
   /** Headers of every request, as a proxy would add them. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A browser window on the service; closed with the test. */
+/** Opens a browser window for the service, which closes with the test. */
 export async function openWindow(
   app: Pick<TestApp, 'url'>,
   browser: Browser,
@@ -33,7 +33,7 @@ export async function openWindow(
   return opened
 }
 
-/** A browser window on the service, which whoever asks for it closes. */
+/** Opens a browser window on the console. The caller must close it. */
 export async function createWindow(
   app: Pick<TestApp, 'url'>,
   browser: Browser,
@@ -46,7 +46,7 @@ export async function createWindow(
     reducedMotion: 'reduce',
     ...(headers === undefined ? {} : { extraHTTPHeaders: { ...headers } }),
   })
-  // A condition is waited for, however busy the machine is.
+  // A long timeout, so that a busy machine fails no test.
   context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const complaints: string[] = []
@@ -54,7 +54,7 @@ export async function createWindow(
   return { page, context, complaints }
 }
 
-/** A window of the local administrator's, signed in by a fresh link, at that address of the console. */
+/** Opens the console at `path`, signed in as the local administrator. */
 export async function openConsole(
   app: TestApp,
   browser: Browser,
@@ -67,7 +67,7 @@ export async function openConsole(
   return opened
 }
 
-/** Comes in by a fresh link, to the list of agents. */
+/** Signs in with a new link and waits for the list of agents. */
 export async function signIn(app: TestApp, page: Page): Promise<void> {
   await page.goto(await makeSignInUrl(app))
   await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
@@ -77,7 +77,7 @@ export async function makeSignInUrl({ service }: TestApp): Promise<string> {
   return renderSignInUrl(service.url, await createSignInLink(service.deps, serviceActor))
 }
 
-/** Has the system of that window change its theme, and waits until the page has followed. */
+/** Changes the system theme of the window and waits until the page follows. */
 export async function setTheme(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.emulateMedia({ colorScheme })
   await page.waitForFunction(
@@ -86,7 +86,7 @@ export async function setTheme(page: Page, colorScheme: 'light' | 'dark'): Promi
   )
 }
 
-/** Errors, violations of the policy, and requests to anybody else. */
+/** Records errors, policy violations and requests to other servers. */
 function watch(page: Page, origin: string, complaints: string[]): void {
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) complaints.push(`console: ${message.text()}`)
@@ -99,7 +99,7 @@ function watch(page: Page, origin: string, complaints: string[]): void {
   })
 }
 
-/** Keeps a picture of the page for people to look at; the folder is not in the repository. */
+/** Saves a screenshot of the page for review; the folder is not committed. */
 export async function keepPicture(page: Page, name: string): Promise<void> {
   await mkdir('screenshots', { recursive: true })
   await page.screenshot({ path: `screenshots/${name}.png`, fullPage: true, animations: 'disabled' })

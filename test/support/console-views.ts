@@ -1,4 +1,4 @@
-/** Looks at a view of the console in both themes and on a phone: axe, the width, and a picture of each for people. */
+/** Checks a console view in both themes and on a phone: accessibility, width, and a screenshot of each. */
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { listAxeFaults } from './axe.ts'
@@ -6,7 +6,7 @@ import { keepPicture, setTheme } from './console-ui.ts'
 
 const PHONE = { width: 390, height: 844 }
 
-/** The view as it stands is left as it was. */
+/** Checks the current view and restores its theme and size. */
 export async function expectView(page: Page, name: string): Promise<void> {
   const viewport = page.viewportSize() ?? PHONE
   for (const colorScheme of ['light', 'dark'] as const) {

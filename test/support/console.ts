@@ -1,19 +1,19 @@
-/** Speaks as people do whom a proxy has signed in. */
+/** Calls the service as users whom a proxy has signed in. */
 import type { Answer, CallOptions, TestApp } from './app.ts'
 import { callProcedure } from './rpc.ts'
 
-/** Settings under which this machine's loopback address is the proxy. */
+/** Settings that make this machine's loopback address the proxy. */
 export const proxied = { PARLEY_TRUST_FORWARDED_AUTH: 'true', PARLEY_TRUSTED_PROXIES: '127.0.0.1' } as const
 
-/** What a page of our own sends with every call. */
+/** The headers that a same-origin page sends with every call. */
 export const ownPage = { 'Sec-Fetch-Site': 'same-origin', 'X-Requested-With': 'parley' } as const
 
-/** A call of that user's from our own page. */
+/** Adds the headers of a same-origin call by the user. */
 export function as(email: string, options: CallOptions = {}): CallOptions {
   return { ...options, key: null, headers: { 'X-Email': email, ...ownPage, ...options.headers } }
 }
 
-/** What `GET /v1/manager/me` answers to that user. */
+/** Returns the body of `GET /v1/manager/me` for the user. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export async function readMe(app: TestApp, email: string): Promise<any> {
   const { status, body, text } = await app.call('GET', '/v1/manager/me', as(email))
@@ -21,12 +21,12 @@ export async function readMe(app: TestApp, email: string): Promise<any> {
   return body
 }
 
-/** Claims a parent key for that user. */
+/** Claims a parent key for the user. */
 export function claim(app: TestApp, email: string, key: unknown): Promise<Answer> {
   return app.call('POST', '/v1/manager/claim-key', as(email, { body: { parent_key: key } }))
 }
 
-/** The text of the user's active key, which is a new one from now on. */
+/** Rotates the user's active key; returns the new key. */
 export async function revealKey(app: TestApp, email: string): Promise<string> {
   const { body } = await callProcedure(app, 'keys.rotate', {}, as(email))
   return body.result.data.json.key

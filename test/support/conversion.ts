@@ -1,4 +1,4 @@
-/** Stands on which files are converted: by the real converter with the programs of this machine, or with some of them only. */
+/** Runs the real converter with all, or only selected, installed programs, such as ffmpeg. */
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,22 +19,25 @@ import { getProgram } from './programs.ts'
 export interface StandOptions {
   readonly wallMs?: number
   readonly memoryBytes?: number
-  /** Only these are found; a text is a shell script that stands in for one. Unset finds all that this machine has. */
+  /**
+   * The only programs to be found; a string is a shell script that replaces one. Unset means all programs of this
+   * machine.
+   */
   readonly programs?: Readonly<Partial<Record<keyof Programs, string | true>>>
 }
 
-/** What came of a conversion, and what it left in its folder. */
+/** The result of a conversion, and the files left in its folder. */
 export interface Ended {
   readonly converted?: Converted
-  /** The verdict and the sentence. */
+  /** The verdict and the message. */
   readonly refused?: string
   readonly left: readonly string[]
 }
 
-/** Looks at the machine once. */
+/** The converter for all programs; it examines the machine once. */
 let usual: Promise<Converter> | undefined
 
-/** Converts files in a folder that goes with the test. */
+/** Creates a converter, and a work folder that is removed after the test. */
 export async function makeStand(options?: StandOptions) {
   const folder = await makeFolder()
   const workFolder = join(folder, 'work')
@@ -75,7 +78,7 @@ async function makeConverter(folder: string, { programs, ...limits }: StandOptio
   return createConverter({ config: { conversion }, clock: systemClock })
 }
 
-/** A search path on which nothing but these programs is found. */
+/** Creates a search path that contains only these programs. */
 export async function makePath(folder: string, programs: StandOptions['programs'] = {}): Promise<string> {
   const path = join(folder, 'programs')
   await mkdir(path)
@@ -91,13 +94,16 @@ export async function makePath(folder: string, programs: StandOptions['programs'
 
 const run = promisify(execFile)
 
-/** Runs this machine's ffmpeg; what it printed. */
+/** Runs this machine's ffmpeg; returns its output. */
 export async function ffmpeg(...words: readonly string[]): Promise<string> {
   const { stdout } = await run(getProgram('ffmpeg'), ['-nostdin', '-v', 'error', ...words])
   return stdout
 }
 
-/** A short video of moving shapes, 320 x 240 unless `pictures` says otherwise, and a tone; `words` say how it is encoded. */
+/**
+ * Encodes a short video with moving shapes and a tone; `words` are encoder arguments, `pictures` is the ffmpeg
+ * source, 320 x 240 by default.
+ */
 export async function makeVideo(
   path: string,
   words: readonly string[] = h264,
@@ -108,16 +114,16 @@ export async function makeVideo(
   return path
 }
 
-/** What needs no encoding. The index is at the end. */
+/** Encoder arguments for a video that needs no conversion; its index is at the end. */
 export const h264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-c:a', 'aac']
 
-/** The checksum of each decoded picture of a video. */
+/** Lists the checksums of the decoded pictures of a video. */
 export async function listFrames(path: string): Promise<string[]> {
   const lines = (await ffmpeg('-i', path, '-map', '0:v:0', '-f', 'framemd5', '-')).split('\n')
   return lines.filter((line) => /^\d/.test(line)).map((line) => line.split(',').at(-1)?.trim() ?? '')
 }
 
-/** What ffprobe says of the streams and the container of a file. */
+/** Returns ffprobe's description of a file. */
 export async function probe(path: string) {
   const entries = 'stream=codec_name,codec_type,width,height,pix_fmt:stream_tags:format_tags:format=duration'
   const words = ['-v', 'error', '-show_entries', entries, '-show_chapters', '-of', 'json', path]
@@ -125,7 +131,7 @@ export async function probe(path: string) {
   return JSON.parse(stdout)
 }
 
-/** The names of the boxes an MP4 consists of, in their order. */
+/** Lists the names of the top-level boxes of an MP4 in order. */
 export async function listBoxes(path: string): Promise<string[]> {
   const bytes = await readFile(path)
   const names: string[] = []
@@ -134,7 +140,7 @@ export async function listBoxes(path: string): Promise<string[]> {
   return names
 }
 
-/** The command lines of all processes of this machine that hold a text. */
+/** Lists the command lines of all processes that contain the text. */
 export async function listProcesses(text: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))

@@ -1,4 +1,4 @@
-/** A process that converts one video with the programs of one folder: for tests that kill it meanwhile. */
+/** Converts one video with the programs of one folder, for tests that kill this process. */
 import { createConverter } from '../../src/conversion/conversion.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 

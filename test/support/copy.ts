@@ -1,4 +1,4 @@
-/** Fills an installation with what `store copy` has to move: agents with all they have, usage, files and artifacts. */
+/** Fills an installation with the rows that `store copy` moves: agents, usage, files and artifacts. */
 import type { Kysely } from 'kysely'
 import type { Tables } from '../../src/db/tables.ts'
 import { crowdNames, insertCrowd } from './crowd.ts'
@@ -6,7 +6,10 @@ import { crowdNames, insertCrowd } from './crowd.ts'
 const ROWS_AT_ONCE = 200
 const CREATED_AT = 1_700_000_000
 
-/** Inserts so many agents, and as many calls of models, artifacts, files, versions of agents and audit events; a tenant for 100 agents. */
+/**
+ * Inserts `count` rows into each table of agents, calls, artifacts, versions and audit events, with a tenant for
+ * every 100 agents.
+ */
 export async function insertInstallation(db: Kysely<Tables>, count: number): Promise<void> {
   const tenants = Math.ceil(count / 100)
   await insertCrowd(db, tenants, count)
@@ -42,7 +45,7 @@ export async function insertInstallation(db: Kysely<Tables>, count: number): Pro
   })
 }
 
-/** Users and parent keys name each other. */
+/** Inserts a user and a parent key that refer to each other. */
 async function insertUser(trx: Kysely<Tables>, tenant: string): Promise<void> {
   const times = { created_at: CREATED_AT, last_seen_at: CREATED_AT }
   const user = {
@@ -68,7 +71,7 @@ async function insertJobs(trx: Kysely<Tables>, count: number): Promise<void> {
   await trx.insertInto('jobs').values(jobs).execute()
 }
 
-/** A UUID of that number. */
+/** Returns a UUID that contains the number. */
 export function toUuid(index: number): string {
   return `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`
 }

@@ -1,20 +1,20 @@
-/** A stretch of network between a client and a service that breaks where it is told to. */
+/** Forwards connections between a client and a service, and breaks them on request. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** How a connection breaks. */
+/** The way a connection breaks. */
 export type Cut = 'reset' | 'end'
 
 export interface CuttingProxyOptions {
-  /** After how many bytes from clients, all together, something happens; in ascending order. */
+  /** Numbers of bytes from all clients together after which `onPoint` is called, in ascending order. */
   readonly points: readonly number[]
-  /** Says what happens at the next of them: every connection breaks that way, or those there are go on. */
+  /** Decides what happens at the next point: all connections break in the returned way, or continue. */
   onPoint(index: number): Cut | 'go on'
 }
 
 const unbroken: CuttingProxyOptions = { points: [], onPoint: () => 'go on' }
 
-/** Hands bytes on between its own address and that of a service. */
+/** Forwards bytes between its own port and that of a service. */
 export class CuttingProxy {
   private readonly server: Server
   private readonly options: CuttingProxyOptions
@@ -36,7 +36,7 @@ export class CuttingProxy {
     return proxy
   }
 
-  /** Ends it, and every connection with it. */
+  /** Stops the proxy and resets every connection. */
   close(): void {
     this.cut('reset')
     this.server.close()
@@ -46,17 +46,17 @@ export class CuttingProxy {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`
   }
 
-  /** How many of the points have been passed. */
+  /** The number of points that have been passed. */
   get passedPoints(): number {
     return this.next
   }
 
-  /** From now on new connections lead there, and wait as long as that is not known. */
+  /** Sends new connections to another service, once its URL is known. */
   leadTo(url: Promise<string>): void {
     this.target = url
   }
 
-  /** Breaks every connection there is. */
+  /** Breaks every open connection. */
   cut(how: Cut): void {
     for (const socket of this.sockets) {
       if (how === 'reset') socket.resetAndDestroy()
@@ -71,7 +71,7 @@ export class CuttingProxy {
       [service, client],
     ] as const) {
       this.sockets.add(socket)
-      // A break on one side is a break on the other.
+      // A break on one side breaks the other side too.
       socket.on('error', () => other.resetAndDestroy())
       socket.on('close', () => {
         this.sockets.delete(socket)

@@ -1,4 +1,4 @@
-/** What tests of the database share: opening it for one test, its rows, and the reason for a refused start. */
+/** Provides helpers for database tests: opening a database, its rows, and the reason for a rejected start. */
 
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -16,14 +16,14 @@ export async function opened(role: 'server' | 'command', dataDir: string): Promi
   return database
 }
 
-/** Opens the database file behind our code's back, until the test ends. */
+/** Opens the database file directly, past the service, until the test ends. */
 export function raw(dataDir: string): Sqlite.Database {
   const connection = new Sqlite(join(dataDir, 'parley.db'))
   onTestFinished(() => void connection.close())
   return connection
 }
 
-/** The sentence an action is refused with; that it ends in anything else fails the test. */
+/** Returns the message of the StartupError with which the action must reject. */
 export async function refusal(action: Promise<unknown>): Promise<string> {
   const error = await action.then(
     () => undefined,
@@ -33,16 +33,16 @@ export async function refusal(action: Promise<unknown>): Promise<string> {
   return (error as StartupError).message
 }
 
-/** The row of a parent key. */
+/** Returns the row of a parent key. */
 export const parentKey = (id: string) => ({ id, name: 'test', hint: 'svc_…0000', created_at: 1 })
 
-/** The ids of all parent keys, in order. */
+/** Lists the ids of all parent keys in order. */
 export async function listIds(database: OpenedDatabase): Promise<string[]> {
   const rows = await database.db.selectFrom('parent_keys').select('id').orderBy('id').execute()
   return rows.map((row) => row.id)
 }
 
-/** Has the database, whichever it is, fail with that message at every such change; the answer ends it. */
+/** Makes SQLite or PostgreSQL fail with the message on every such change; the returned function undoes it. */
 export async function failAt(
   db: Database,
   change: 'insert on audit_events' | 'insert on credentials' | 'update of outcome on artifacts',
@@ -72,7 +72,7 @@ function toPostgresTrigger(change: string, message: string): [begin: string[], e
   ]
 }
 
-/** Every row of these tables, as it lies there. */
+/** Reads every row of these tables as sorted JSON. */
 export async function readTables(db: Database, tables: readonly (keyof Tables)[]): Promise<unknown[]> {
   const found: unknown[] = []
   for (const table of tables) {

@@ -1,4 +1,4 @@
-/** Lists the tests that run on PostgreSQL as well as on SQLite: those of modules that keep rows. */
+/** Lists the tests that run on PostgreSQL as well as on SQLite: those of modules that store rows. */
 
 const api = [
   'admin/*',
@@ -10,7 +10,8 @@ const api = [
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',
   'http/{errors,never-500.property,routes,rpc}',
-  // Rate limits are left out: on PostgreSQL they use its clock, which a test cannot set (see test/cluster/replicas-limits.test.ts).
+  // Rate limits are omitted: on PostgreSQL they use the database clock, which tests cannot set (see
+  // test/cluster/replicas-limits.test.ts).
   'identity/{former-secrets,keys,keys-at-rest}',
   'models/{models,policy}',
   'responses/agents',
@@ -19,7 +20,7 @@ const api = [
   'usage/{budgets,embeddings,usage}',
 ]
 
-/** The tests of the project `api-postgres`: API tests, and the tests of rows in tiers that need other programs as well. */
+/** The tests of the project `api-postgres`: API tests, and tests of rows in other projects. */
 export const onPostgres = [
   ...api.map((name) => `test/api/${name}.test.ts`),
   'test/process/{uploads-s3,usage-budgets}.test.ts',

@@ -1,8 +1,14 @@
-/** Agent definitions for property tests: as values, as programs write them, as people write them, and as typing slips leave them. */
+/**
+ * Generates agent definitions for property tests: as values, as written by programs and by people, and with typing
+ * errors.
+ */
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 
-/** Texts a YAML writer trips over: what looks like another type, like markup, or ends in odd white space. */
+/**
+ * Strings that are difficult for a YAML writer: they look like other types or markup, or end in unusual white
+ * space.
+ */
 const awkwardText = fc.oneof(
   fc.constantFrom(
     'no',
@@ -73,7 +79,7 @@ const tool = fc.oneof(
 const nameOf = (entry: string | { name: string }) => (typeof entry === 'string' ? entry : entry.name)
 const pageToolName = label.filter((name) => !name.startsWith('postMessage_'))
 
-/** Values of definitions, with keys nobody knows among them. */
+/** Generates definitions as values, including unknown keys. */
 export const definition = fc
   .record(
     {
@@ -105,12 +111,12 @@ export const definition = fc
       'a: b': json,
     },
     { requiredKeys: ['name', 'instructions'] },
-    // A copy has the prototypes of ordinary objects, which the generated one lacks now and then.
+    // A copy has ordinary prototypes, which generated objects sometimes lack.
   )
   .map((value) => structuredClone(value))
 export type Definition = typeof definition extends fc.Arbitrary<infer Value> ? Value : never
 
-/** The same mapping as different people would write it. */
+/** Writes the same mapping in different YAML styles. */
 export const style = fc.oneof(
   fc.constant((value: object) => JSON.stringify(value)),
   fc.constant((value: object) => JSON.stringify(value, null, 2)),
@@ -130,7 +136,7 @@ export const style = fc.oneof(
     .map((options) => (value: object) => stringify(value, { ...options, aliasDuplicateObjects: false })),
 )
 
-/** One entry of a mapping as people write it, at the indentation of the mapping. */
+/** Generates an entry of a mapping as people write it. */
 const entryText = fc
   .record({
     key: fc.constantFrom('a', '"b c"', '1', 'c', 'd', 'e'),
@@ -162,7 +168,7 @@ const entryText = fc
     isExplicit: fc.boolean(),
   })
   .map(({ key, value, isExplicit }) => (isExplicit ? `? ${key}\n: ${value}` : `${key}: ${value}`))
-/** What may stand between two entries. */
+/** Generates the lines between two entries. */
 const trivia = fc.array(
   fc.constantFrom(
     '',
@@ -193,7 +199,7 @@ const instructionsText = fc.constantFrom(
   '?\n  instructions\n: |\n  be kind',
   '? |-\n  instructions\n: be kind',
 )
-/** Hand-written documents around one mapping, most of them valid. */
+/** Generates hand-written documents around one mapping, most of them valid. */
 export const handWritten = fc
   .record({
     entries: fc.uniqueArray(entryText, {
@@ -229,7 +235,7 @@ export const handWritten = fc
     return (head + body + tail).replaceAll('\n', lineEnd)
   })
 
-/** What a slip of the keyboard may put anywhere. */
+/** Generates a typing error. */
 const slip = fc.constantFrom(
   ...[
     'a',
@@ -275,7 +281,7 @@ const slip = fc.constantFrom(
   ...['__proto__: 1\n', 'name: B', 'tools: [a]\n', 'temperature: 9', 'constructor'],
 )
 
-/** Hand-written documents after a few slips, and plain nonsense. */
+/** Generates hand-written documents with a few typing errors, and random text. */
 export const slipped = fc.oneof(
   {
     weight: 4,

@@ -1,12 +1,12 @@
-/** What tests of agent definitions share: two definitions, and what a broken one is refused with. */
+/** Provides helpers for agent definition tests: two definitions, and the error of an invalid one. */
 import { expect } from 'vitest'
 import { type DefinitionFormat, parseDefinition } from '../../src/agents/definition.ts'
 import { ServiceError } from '../../src/lib/errors.ts'
 
-/** The least an agent needs: two lines, so that what a case adds starts on line 3. */
+/** The smallest definition: two lines, so that a test case's addition starts on line 3. */
 export const least = 'name: Guide\ninstructions: Be kind.\n'
 
-/** A definition with something in every field. */
+/** A definition with a value in every field. */
 export const complete = `# Shown in the lobby
 name: Guide
 instructions: |
@@ -35,17 +35,17 @@ embed:
 owner: facilities
 `
 
-/** The least definition with one tool, whose input schema starts at line 3, column 33. */
+/** Returns the smallest definition with one tool, whose input schema starts at line 3, column 33. */
 export function withSchema(schema: string): string {
   return `${least}tools: [{ name: a, inputSchema: ${schema} }]`
 }
 
-/** So many names of tools, as a YAML list holds them. */
+/** Returns `count` tool names as entries of a YAML list. */
 export function names(count: number): string {
   return Array.from({ length: count }, (_, index) => `t${index}`).join(',')
 }
 
-/** The error a text is refused with; that it is accepted fails the test. */
+/** Returns the error with which the definition must be rejected. */
 export function refusalOf(text: string, format: DefinitionFormat = 'yaml'): ServiceError {
   try {
     parseDefinition(text, format)
@@ -56,7 +56,7 @@ export function refusalOf(text: string, format: DefinitionFormat = 'yaml'): Serv
   throw new Error(`was accepted: ${text.slice(0, 200)}`)
 }
 
-/** Expects a 400 with exactly this message, and with the path it opens with as the parameter. */
+/** Expects a 400 with exactly this message, and with its leading path as the parameter. */
 export function expectRefusal(error: ServiceError, message: string): void {
   expect({ reason: error.reason, status: error.status, message: error.message }).toEqual({
     reason: 'invalid_value',

@@ -1,4 +1,4 @@
-/** Reads a Dockerfile, and does what it says with folders in the place of images. */
+/** Parses a Dockerfile and runs its instructions with folders in place of images. */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile } from 'node:fs/promises'
 import { basename, isAbsolute, join, resolve } from 'node:path'
@@ -6,20 +6,20 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** One instruction; its lines are joined. */
+/** One instruction, with continuation lines joined. */
 export interface Instruction {
   readonly verb: string
   readonly text: string
 }
 
-/** What stands between two `FROM`. */
+/** The instructions after a `FROM`. */
 export interface Stage {
   readonly name: string | undefined
   readonly image: string
   readonly steps: readonly Instruction[]
 }
 
-/** The stages of a Dockerfile in order. */
+/** Parses the stages of a Dockerfile in order. */
 export function parseDockerfile(text: string): Stage[] {
   const stages: (Stage & { steps: Instruction[] })[] = []
   for (const { verb, text: words } of listInstructions(text)) {
@@ -37,52 +37,52 @@ function listInstructions(text: string): Instruction[] {
     .filter((line) => line.trim() !== '')
     .map((line) => {
       const [, verb = '', rest = ''] = /^([A-Z]+)\s+(.*)$/.exec(line) ?? []
-      if (verb === '') throw new Error(`this line is no instruction: ${line}`)
+      if (verb === '') throw new Error(`not a Dockerfile instruction: ${line}`)
       return { verb, text: rest }
     })
 }
 
-/** The text of the last instruction of that kind. */
+/** Returns the text of the last instruction of that kind. */
 export function getText({ steps }: Stage, verb: string): string {
   const found = steps.findLast((step) => step.verb === verb)
-  if (found === undefined) throw new Error(`there is no ${verb}`)
+  if (found === undefined) throw new Error(`there is no ${verb} instruction`)
   return found.text
 }
 
-/** The words of an instruction that is written as a list, which no shell reads. */
+/** Parses an instruction in JSON form. */
 export function readWords(text: string): [string, ...string[]] {
   return JSON.parse(text.slice(text.indexOf('[')))
 }
 
-/** What `ENV` sets. */
+/** Returns the variables that `ENV` sets. */
 export function readEnvironment({ steps }: Stage): Record<string, string> {
   const pairs = steps.filter(({ verb }) => verb === 'ENV').flatMap(({ text }) => text.split(/\s+/))
   return Object.fromEntries(pairs.map((pair) => pair.split('=', 2)))
 }
 
-/** The names a `.dockerignore` lets in, of one that keeps out everything else. */
+/** Returns the names that a `.dockerignore` admits after excluding everything. */
 export function listAllowed(text: string): string[] {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   const [first, ...rest] = lines
   if (first !== '*' || rest.some((line) => !/^![\w.-]+$/.test(line))) {
-    throw new Error('it is to be a * and the names of what is let in all the same')
+    throw new Error('.dockerignore must start with * and admit plain names with !')
   }
   return rest.map((line) => line.slice(1))
 }
 
-/** Where images are built, and from what. */
+/** The input and the location of a build. */
 export interface Workshop {
-  /** The repository. */
+  /** The build context, which is the repository. */
   readonly context: string
-  /** A folder for each stage is made in it. */
+  /** The folder that receives a folder for each stage. */
   readonly folder: string
-  /** What commands find in their environment, the search path included. */
+  /** The environment of commands, including the search path. */
   readonly env: Readonly<Record<string, string>>
-  /** What is done in the place of a command that this returns something for. */
+  /** Returns a replacement for a command, if there is one. */
   insteadOf(command: string): ((folder: string) => Promise<void>) | undefined
 }
 
-/** Builds every stage; answers with the folder that is `/` in the last one. */
+/** Builds every stage; returns the root folder of the last one. */
 export async function buildStages(stages: readonly Stage[], workshop: Workshop): Promise<string> {
   const allowed = listAllowed(await readFile(join(workshop.context, '.dockerignore'), 'utf8'))
   let last = ''
@@ -110,17 +110,17 @@ async function copy(
   if (isAbsolute(target)) throw new Error(`${target} is not below WORKDIR`)
   for (const source of words) {
     if (stage === undefined && !allowed.includes(source.split('/')[0] as string)) {
-      throw new Error(`${source} is kept out by .dockerignore`)
+      throw new Error(`${source} is excluded by .dockerignore`)
     }
     const from = join(stage === undefined ? workshop.context : join(workshop.folder, stage), source)
     const to = target.endsWith('/') ? join(into, target, basename(source)) : join(into, target)
-    // As links: what is copied is not written afterwards, and node_modules is large.
+    // Hard links save space for node_modules; copied files are not modified afterwards.
     await mkdir(join(to, '..'), { recursive: true })
     await (stage === undefined ? cp(from, to, { recursive: true }) : run('cp', ['-al', from, to]))
   }
 }
 
-/** A command sees the real disk: the paths it names are those of the stage. */
+/** Runs a command on the real file system, with its absolute paths moved into the stage. */
 async function runIn(root: string, workFolder: string, text: string, workshop: Workshop): Promise<void> {
   const folder = join(root, workFolder)
   const instead = workshop.insteadOf(text)

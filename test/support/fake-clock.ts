@@ -1,12 +1,12 @@
-/** A clock that stands still until a test moves it; both of its faces move together. */
+/** Provides a clock that only tests advance; wall clock and monotonic clock move together. */
 import type { Clock } from '../../src/lib/clock.ts'
 
 export interface FakeClock extends Clock {
-  /** Lets that many seconds pass. */
+  /** Advances the clock. */
   advance(seconds: number): void
 }
 
-/** Starts at a round second, so that tests can name times; what waits on it does not wait. */
+/** Starts at a full second, so that tests can name times; waits on it return at once. */
 export function createFakeClock(startSeconds = 1_800_000_000): FakeClock {
   let elapsedMs = 0
   return {

@@ -1,18 +1,21 @@
-/** A server that speaks just enough of Redis's protocol for a replica, and sends other bytes where a test asks for them. */
+/**
+ * Runs a server that supports the part of the Redis protocol that a replica uses, and sends other bytes on
+ * request.
+ */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { HIT } from '../../src/replicas/redis/scripts.ts'
 
-/** When to send the other bytes: as the reply to this command, or without having been asked. */
+/** The moment to send other bytes: as the reply to this command, or unrequested. */
 export type Moment = 'hello' | 'info' | 'eval' | 'subscribe' | 'ping' | 'unasked'
 
 export interface FakeRedis {
   readonly url: string
-  /** Sends these bytes at that moment from now on, and to connections made from now on. */
+  /** Sends these bytes at that moment from now on. */
   breakAt(moment: Moment, bytes: string): void
-  /** Answers as Redis does again. */
-  mend(): void
+  /** Answers like Redis again. */
+  restore(): void
 }
 
 export async function startFakeRedis(): Promise<FakeRedis> {
@@ -49,14 +52,14 @@ export async function startFakeRedis(): Promise<FakeRedis> {
       broken = { moment, bytes }
       if (moment === 'hello' || moment === 'info' || moment === 'subscribe') cut()
     },
-    mend() {
+    restore() {
       broken = undefined
       cut()
     },
   }
 }
 
-/** The commands of a chunk; a client writes each of ours whole. */
+/** Parses the commands of a chunk; clients write each of these commands whole. */
 function* readCommands(text: string): Generator<string[]> {
   let at = 0
   const readLength = () => {
@@ -83,7 +86,7 @@ function answerAsRedis([name = '', ...words]: readonly string[]): string {
     case 'info':
       return '$19\r\nredis_version:7.0.0\r\n'
     case 'eval':
-      // A window that has seen one hit for each key; one replica is there, and every slot of each owner is free.
+      // Reports one hit per key, one replica, and a free slot for each owner.
       if (words[0] === HIT)
         return `*${2 * Number(words[1])}\r\n${':1\r\n:60000\r\n'.repeat(Number(words[1]))}`
       return words[0]?.includes('HGETALL') ? ':0\r\n' : ':1\r\n'

@@ -1,16 +1,16 @@
-/** Agents whose model can fail while another one answers, and what their answers tell of it. */
+/** Creates agents with a fallback model, and reads which model answered. */
 import type { Answer } from './app.ts'
 import { type ChatStand, say } from './chat-stand.ts'
 import { createFakeClock } from './fake-clock.ts'
 
 export const CHAT = { provider: 'gateway', model: 'up-chat' }
 export const SMALL = { provider: 'gateway', model: 'up-small' }
-/** A model is asked once. */
+/** Settings without retries. */
 export const ONCE = { PARLEY_BACKEND_ATTEMPTS: '1' }
 
 export function createFallbackStand(stand: ChatStand) {
   return {
-    /** An agent whose default is `up-chat`, with `up-small` behind it. */
+    /** Starts a service with an agent whose default is `up-chat` and whose fallback is `up-small`. */
     async startAgent(policy: object = {}, env = {}, clock = createFakeClock(), yaml?: string) {
       const app = await stand.start(env, { clock })
       const { agent_id: id, agent_key: key } = await app.createAgent(yaml)
@@ -21,14 +21,14 @@ export function createFallbackStand(stand: ChatStand) {
         app.call('POST', '/v1/chat/completions', { key, body: say(text, { model: undefined, ...more }) })
       return { app, id, key, ask }
     },
-    /** The models the backend was asked for, in order. */
+    /** Lists the models that the upstream was asked for, in order. */
     async askedModels(): Promise<unknown[]> {
       return (await stand.listChats()).map(({ body }) => (body as { model: unknown }).model)
     },
   }
 }
 
-/** Who answered, after how many calls, and whether as a fallback. */
+/** Returns the answering provider, the number of attempts, and whether a fallback answered. */
 export function told({ headers }: Answer): (string | null)[] {
   return [
     headers.get('x-parley-provider'),
@@ -37,7 +37,7 @@ export function told({ headers }: Answer): (string | null)[] {
   ]
 }
 
-/** A script for one model alone. */
+/** Limits an upstream script to one model. */
 export function only(script: string, model = 'up-chat'): string {
   return `{{up:only ${model}}}${script}`
 }

@@ -1,4 +1,4 @@
-/** Forms with files in them, byte by byte, and what lies in a store's folder. */
+/** Builds multipart forms with files, and reads a store's folder. */
 
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { createParentKey } from '../../src/identity/keys.ts'
 import { MARK } from '../../src/storage/mark.ts'
 import type { TestApp } from './app.ts'
 
-/** One part of a form; `disposition` stands after `form-data`, as it is sent. */
+/** One part of a form; `disposition` is the raw text after `form-data`. */
 export interface Part {
   readonly disposition: string | Buffer
   readonly headers?: readonly string[]
@@ -17,12 +17,12 @@ export interface Part {
 export const BOUNDARY = 'parley-test-boundary'
 export const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`
 
-/** A field as every client sends it. */
+/** Builds a plain field. */
 export function field(name: string, body: string): Part {
   return { disposition: `name="${name}"`, body }
 }
 
-/** A file part; the name stands between the quotes as it is. */
+/** Builds a file part; the name is placed between the quotes unescaped. */
 export function filePart(body: string | Buffer = 'hello', filename: string | Buffer = 'hello.txt'): Part {
   const disposition = Buffer.concat([
     Buffer.from('name="file"; filename="'),
@@ -34,7 +34,7 @@ export function filePart(body: string | Buffer = 'hello', filename: string | Buf
 
 export const purpose = field('purpose', 'assistants')
 
-/** The bytes of a part up to its body. */
+/** Builds the bytes of a part up to its body. */
 export function partHead({ disposition, headers = [] }: Omit<Part, 'body'>): Buffer {
   const rest = headers.map((header) => `\r\n${header}`).join('')
   return Buffer.concat([
@@ -46,13 +46,13 @@ export function partHead({ disposition, headers = [] }: Omit<Part, 'body'>): Buf
 
 export const formEnd = `--${BOUNDARY}--\r\n`
 
-/** A whole form. */
+/** Builds a complete form. */
 export function toForm(parts: readonly Part[]): Buffer {
   const pieces = parts.flatMap((part) => [partHead(part), Buffer.from(part.body), Buffer.from('\r\n')])
   return Buffer.concat([...pieces, Buffer.from(formEnd)])
 }
 
-/** A body of which nobody says how long it is. */
+/** Streams bytes without a declared length. */
 export function toPieces(bytes: Buffer, size = bytes.length): ReadableStream {
   let sent = 0
   return new ReadableStream({
@@ -64,7 +64,7 @@ export function toPieces(bytes: Buffer, size = bytes.length): ReadableStream {
   })
 }
 
-/** An answer to an upload, and its body parsed. */
+/** The answer to an upload, with its parsed body. */
 export interface UploadAnswer {
   readonly status: number
   readonly headers: Headers
@@ -87,7 +87,7 @@ export async function postFiles(
   return { status: response.status, headers: response.headers, body: await response.json() }
 }
 
-/** Uploads the parts; a `file` and a `purpose` unless others are given. */
+/** Uploads the parts; by default a `file` and a `purpose`. */
 export function upload(
   app: Pick<TestApp, 'url' | 'key' | 'fetch'>,
   parts: readonly Part[] = [filePart(), purpose],
@@ -96,7 +96,7 @@ export function upload(
   return postFiles(app, toForm(parts), headers)
 }
 
-/** The content of a file, as a response to look at. */
+/** Downloads the content of a file. */
 export function download(
   app: Pick<TestApp, 'url' | 'key' | 'fetch'>,
   id: string,
@@ -108,12 +108,12 @@ export function download(
   })
 }
 
-/** Another parent key of the same service. */
+/** Creates another parent key on the service. */
 export async function createOtherKey(app: TestApp): Promise<string> {
   return (await createParentKey(app.service.deps, serviceActor, 'other')).text
 }
 
-/** The names in a data directory's store: what is kept, and what is still coming in. */
+/** Lists the names in a data directory's file store: committed blobs, and staged ones. */
 export async function listStored(dataDir: string): Promise<{ kept: string[]; incoming: string[] }> {
   const entries = await readdir(join(dataDir, 'files'), { withFileTypes: true })
   return {

@@ -1,9 +1,9 @@
-/** Writes keys as whoever knows the layout could, without anybody having minted them. */
+/** Builds well-formed keys that no service has issued. */
 import { crc32 } from 'node:zlib'
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** A key of any prefix, with a checksum that is right. */
+/** Builds a key of any prefix with a valid checksum. */
 export function forgeKey(prefix: string, middle: string): string {
   const body = prefix + middle
   let rest = crc32(body)

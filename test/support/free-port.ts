@@ -1,4 +1,4 @@
-/** Finds a port that nobody listens on. */
+/** Finds a port that is not in use. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 

@@ -1,4 +1,4 @@
-/** Gateway backends in front of a scripted upstream, and the calls that tests make of them. */
+/** Creates gateway providers that use a scripted upstream, and the requests that tests send to them. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { beforeEach, onTestFinished } from 'vitest'
 import { createGatewayBackend, type GatewayOptions } from '../../src/providers/gateway.ts'
@@ -6,29 +6,29 @@ import type { ChatBackend } from '../../src/providers/provider.ts'
 import { never } from './backend.ts'
 import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream.ts'
 
-/** The provider's key that gateways of tests have. */
+/** The provider key of test gateways. */
 export const apiKey = 'provider-key-0123456789'
 
-/** Limits that no test runs into. */
+/** Timeouts that no test reaches. */
 export const patient = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000 }
 
-/** What a test changes of a patient gateway to the upstream. */
+/** Changes to the default options of a test gateway. */
 export interface GatewayChanges extends Partial<Omit<GatewayOptions, 'timings'>> {
   readonly timings?: Partial<GatewayOptions['timings']>
 }
 
-/** An upstream, and the gateways to it. */
+/** An upstream with the gateways that use it. */
 export interface GatewayStand {
   readonly upstream: Upstream
-  /** Makes a gateway that closes with the test. */
+  /** Creates a gateway that closes with the test. */
   gateway(changes?: GatewayChanges): ChatBackend
-  /** The bytes the upstream sends for a body, read without a gateway. */
+  /** Reads the bytes that the upstream sends for a body, without a gateway. */
   readDirectly(body: unknown): Promise<Buffer>
-  /** Waits for the request that holds `text` and for its end; answers who ended it. */
+  /** Waits until the request that contains `text` has ended; returns which side ended it. */
   findWhoEnded(text: string): Promise<SeenRequest['endedBy']>
 }
 
-/** Uses the upstream of this worker; before each test it has seen nothing. */
+/** Uses the upstream of this worker; each test starts with an empty request log. */
 export async function startGatewayStand(): Promise<GatewayStand> {
   const upstream = await shareUpstream()
   beforeEach(() => upstream.clear())
@@ -59,14 +59,14 @@ export async function startGatewayStand(): Promise<GatewayStand> {
   }
 }
 
-/** A TCP server that does what `onConnection` says, on a free port, until the test is over. */
+/** Starts a TCP server with this connection handler on a free port; it stops with the test. */
 export async function listen(
   onConnection: (socket: Socket) => void = () => {},
 ): Promise<{ port: number; server: Server }> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
-    // The other side may reset what this test leaves open.
+    // The other side may reset a connection that the test leaves open.
     socket.on('error', () => {})
     onConnection(socket)
   })
@@ -78,19 +78,19 @@ export async function listen(
   return { port: (server.address() as AddressInfo).port, server }
 }
 
-/** A request for a whole answer to `text`. */
+/** Returns a request for a non-streaming answer to `text`. */
 export function ask(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
   return { body: { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }, signal }
 }
 
-/** A request for a streamed answer to `text`. */
+/** Returns a request for a streamed answer to `text`. */
 export function askForStream(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
   return ask(text, signal, { stream: true, ...more })
 }
 
 type Call = (backend: ChatBackend, text: string, signal?: AbortSignal) => Promise<unknown>
 
-/** Both ways of asking, for what holds for both. */
+/** Both kinds of request, for tests that apply to both. */
 export const ways: readonly (readonly [string, Call])[] = [
   ['complete', (backend, text, signal) => backend.complete(ask(text, signal))],
   ['stream', (backend, text, signal) => backend.stream(askForStream(text, signal))],

@@ -1,6 +1,6 @@
-/** Writes files in GGUF, version 3: a model's metadata, then its tensors. Protocol: GGUF (ggml's docs/gguf.md). */
+/** Writes model files in GGUF version 3, the format of ggml and llama.cpp: metadata, then tensors. */
 
-/** A value of the metadata. */
+/** A metadata value. */
 export type GgufValue =
   | { readonly type: 'uint32' | 'float32'; readonly value: number }
   | { readonly type: 'bool'; readonly value: boolean }
@@ -8,7 +8,7 @@ export type GgufValue =
   | { readonly type: 'array'; readonly of: 'int32' | 'float32'; readonly value: readonly number[] }
   | { readonly type: 'array'; readonly of: 'string'; readonly value: readonly string[] }
 
-/** Rows of `columns` numbers; a vector is one row. */
+/** A matrix with `rows` rows of `columns` numbers; a vector has one row. */
 export interface GgufTensor {
   readonly name: string
   readonly columns: number
@@ -20,7 +20,7 @@ const typeNumbers = { uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array
 const F32 = 0
 const alignment = 32
 
-/** The bytes of a GGUF file; all of its tensors are 32-bit floats. */
+/** Builds the bytes of a GGUF file whose tensors are 32-bit floats. */
 export function renderGguf(
   metadata: Readonly<Record<string, GgufValue>>,
   tensors: readonly GgufTensor[],
@@ -52,7 +52,7 @@ export function renderGguf(
   return out.take()
 }
 
-/** Bytes in the making, little-endian. */
+/** Collects little-endian bytes. */
 class GgufBuffer {
   private readonly parts: Buffer[] = []
   private sizeBytes = 0

@@ -1,10 +1,13 @@
-/** Writes growing blobs the way uploads do: one writer after another, each with its fence, and what is written down in between. */
+/**
+ * Writes resumable blobs the way uploads do: one writer after another, each with a fence, and with recorded
+ * offsets.
+ */
 import { randomUUID } from 'node:crypto'
 import type { ResumableBlob, ResumableBlobs, ResumableStore } from '../../src/storage/blobs.ts'
 import type { S3Server } from './s3-server.ts'
 import { MIB, read } from './s3-store.ts'
 
-/** What a row says of one. */
+/** The row of an upload. */
 export class ResumableRow {
   readonly name = randomUUID()
   receivedBytes = 0
@@ -15,15 +18,16 @@ export class ResumableRow {
     this.store = store
   }
 
-  /** Takes the lease; whoever had it before can write nothing down any more. */
+  /** Acquires the lease; the previous holder can no longer record an offset. */
   async lease(resumable: ResumableBlobs = this.store.resumable): Promise<Writer> {
     this.fence += 1
     const blob = await resumable.extend(this.name, this.receivedBytes, this.fence)
-    if (blob === undefined) throw new Error(`there are no ${this.receivedBytes} bytes to go on from`)
+    if (blob === undefined)
+      throw new Error(`the store does not hold ${this.receivedBytes} bytes to resume from`)
     return new Writer(this, blob)
   }
 
-  /** One request: appends in pieces, makes all of it safe, and goes. */
+  /** Simulates one request: appends in pieces, syncs and closes. */
   async add(bytes: Buffer, pieceBytes = MIB): Promise<void> {
     const writer = await this.lease()
     try {
@@ -34,14 +38,14 @@ export class ResumableRow {
     }
   }
 
-  /** Makes it whole, and reads it back. */
+  /** Commits the blob and reads it back. */
   async finish(): Promise<Buffer> {
     await this.store.resumable.commit(this.name, this.receivedBytes)
     return this.receivedBytes === 0 ? Buffer.alloc(0) : read(this.store.blobs, this.name)
   }
 }
 
-/** Who has the lease, or had it. */
+/** A current or previous holder of the lease. */
 export class Writer {
   readonly blob: ResumableBlob
   private readonly row: ResumableRow
@@ -55,7 +59,7 @@ export class Writer {
     this.writtenBytes = row.receivedBytes
   }
 
-  /** Appends, and makes safe what there is after every 8 MiB. */
+  /** Appends, and syncs after every 8 MiB. */
   async write(bytes: Buffer, pieceBytes = MIB): Promise<void> {
     let unsafeBytes = 0
     for (let start = 0; start < bytes.length; start += pieceBytes) {
@@ -76,13 +80,15 @@ export class Writer {
   sync(): Promise<void> {
     const afterBytes = this.writtenBytes
     return this.blob.sync(async () => {
-      if (this.fence !== this.row.fence) throw new Error('the lease is another’s')
+      if (this.fence !== this.row.fence) throw new Error('another writer holds the lease')
       this.row.receivedBytes = afterBytes
     })
   }
 }
 
-/** What lies in the bucket of uploads under way: the names of trailingParts, and how many multipart uploads there are. */
+/**
+ * Lists the parts of open uploads in the bucket: the names of trailing parts, and the number of multipart uploads.
+ */
 export function listResumable(server: S3Server): { trailingParts: string[]; uploads: number } {
   const trailingParts = [...server.objects.keys()].filter((key) => key.includes('/growing/'))
   return { trailingParts, uploads: server.uploads.size }

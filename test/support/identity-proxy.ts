@@ -1,22 +1,22 @@
-/** A proxy that has signed somebody in and says so in headers, as docs/console-identity.md has nginx do it. */
+/** Runs a proxy that signs a user in with headers, configured like nginx in docs/console-identity.md. */
 import { createServer, type IncomingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 export interface IdentityProxy {
   readonly url: string
-  /** From now on everything goes there. */
+  /** Forwards all further requests to this URL. */
   leadTo(url: string): void
 }
 
 export interface IdentityProxyOptions {
-  /** The headers it sets on every request, whatever the browser sent under their names. */
+  /** The headers that the proxy sets on every request, replacing those of the browser. */
   readonly headers: Readonly<Record<string, string>>
-  /** This machine's address that it calls from. */
+  /** The loopback address from which the proxy connects. */
   readonly from: string
 }
 
-/** What no browser may say. */
+/** Headers that browsers must not set. */
 const identityNames = [
   'x-email',
   'x-user',

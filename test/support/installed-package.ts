@@ -1,4 +1,4 @@
-/** The package as its users have it: built, packed, and installed into an empty project. */
+/** Builds, packs and installs the package in an empty project, as its users do. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,26 +9,26 @@ import { repository } from './process.ts'
 const run = promisify(execFile)
 
 export interface InstalledPackage {
-  /** The project's folder. */
+  /** The folder of the project. */
   readonly folder: string
   /** The paths in the tarball. */
   readonly files: readonly string[]
   readonly sizeBytes: number
-  /** Runs a program in the project to its end; answers what it printed. @throws Error when it fails. */
+  /** Runs a program in the project; returns its output. @throws Error when the program fails. */
   run(program: string, ...words: readonly string[]): Promise<string>
   /** Writes a file into the project. */
   write(name: string, text: string): Promise<void>
   remove(): Promise<void>
 }
 
-/** What the project's own pages and types come from. */
+/** Packages that the project itself uses for pages and types. */
 const guests = ['react', 'react-dom', '@types/react', '@types/node']
 
-/** Only what programs need anywhere: of what `npm test` tells its children npm would take this repository for the project. */
+/** Environment variables to keep; npm's own would make npm act on this repository. */
 const kept =
   /^(PATH|HOME|TMPDIR|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|npm_config_(registry|cache|userconfig|globalconfig))$/i
 
-/** Builds and installs once; whoever asks for it removes it. */
+/** Builds and installs the package; the caller removes the project. */
 export async function installPackage(): Promise<InstalledPackage> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-package-'))
   const own = Object.entries(process.env).filter(([name]) => kept.test(name))
@@ -42,7 +42,7 @@ export async function installPackage(): Promise<InstalledPackage> {
     await runHere(process.execPath, join(repository, 'scripts/build-package.ts'))
     const packing = ['pack', join(repository, 'dist/package'), '--json', '--pack-destination', folder]
     const [packed] = Object.values(JSON.parse(await runHere('npm', ...packing))) as Packed[]
-    if (packed === undefined) throw new Error('nothing was packed')
+    if (packed === undefined) throw new Error('npm packed nothing')
     await write('package.json', '{ "name": "empty", "private": true, "type": "module" }')
     const words = [
       'install',
@@ -67,7 +67,7 @@ interface Packed {
   readonly files: readonly { readonly path: string }[]
 }
 
-/** The version that is here already: it is in npm's cache. */
+/** Returns the version installed in the repository, which is in npm's cache. */
 async function nameVersion(name: string): Promise<string> {
   const text = await readFile(join(repository, 'node_modules', name, 'package.json'), 'utf8')
   return `${name}@${(JSON.parse(text) as { version: string }).version}`

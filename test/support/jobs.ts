@@ -1,4 +1,4 @@
-/** Looks at the jobs of uploads, and holds conversions back until a test lets them go. */
+/** Inspects the jobs of uploads, and holds conversions until a test releases them. */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Service } from '../../src/server/service.ts'
@@ -9,7 +9,7 @@ import { eventually, makeFolder } from './process.ts'
 import { getProgram } from './programs.ts'
 import type { Target } from './uploads.ts'
 
-/** A clock that a test moves, on which what waits really waits. */
+/** Creates a clock that only the test advances, and whose waits end only on abort. */
 export function createMovedClock() {
   const clock = createFakeClock(Math.floor(Date.now() / 1000))
   const wait = (_ms: number, signal?: AbortSignal) =>
@@ -24,12 +24,12 @@ export interface JobsOptions {
   readonly options?: Parameters<typeof startApp>[1]
 }
 
-/** A service whose clock only a test moves, on a folder of its own. */
+/** Starts a service with its own data directory and a clock that only the test advances. */
 export async function startJobs({ env = {}, options = {} }: JobsOptions = {}) {
   const clock = createMovedClock()
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir, ...env }, { clock, ...options })
-  /** Lets time pass, and has the jobs look at the clock. */
+  /** Advances the clock and makes the service look for due jobs. */
   const advance = (seconds: number) => {
     clock.advance(seconds)
     app.service.deps.artifacts.processing.wake()
@@ -43,15 +43,15 @@ export const listJobs = ({ service }: { readonly service: Service }) =>
 export const getRow = ({ service }: { readonly service: Service }) =>
   service.deps.db.selectFrom('artifacts').selectAll().executeTakeFirstOrThrow()
 
-/** The folders of conversions under way. */
+/** Lists the work folders of running conversions. */
 export const listWork = (dataDir: string) => readdir(join(dataDir, 'conversions', 'incoming'))
 
-/** Waits until `ask` answers with `true`. */
+/** Waits until `ask` returns true; `what` describes the condition in the error. */
 export async function until(ask: () => Promise<boolean>, what: string): Promise<void> {
-  if (!(await eventually(ask, true))) throw new Error(`it never came to it that ${what}`)
+  if (!(await eventually(ask, true))) throw new Error(`timed out waiting until ${what}`)
 }
 
-/** ffmpeg behind a gate: it runs a script of the test's before it does what it is told. */
+/** Creates a gate before ffmpeg: it waits until the test opens the gate, then runs the script `before`. */
 export async function makeGate(before = '') {
   const folder = await makeFolder()
   const [isOpen, started] = [join(folder, 'open'), join(folder, 'started')]
@@ -61,13 +61,13 @@ export async function makeGate(before = '') {
   return { env: { PATH: path }, folder, open: () => writeFile(isOpen, '') }
 }
 
-/** How often a video was begun to be converted behind that gate: by one ffmpeg for its pictures and sound, and one for its poster. */
+/** Returns how many conversions started behind the gate; each runs ffmpeg twice, for the video and the poster. */
 export async function countTries({ folder }: { readonly folder: string }): Promise<number> {
   const text = await readFile(join(folder, 'started'), 'utf8').catch(() => '')
   return (text.split('\n').length - 1) / 2
 }
 
-/** The answer to a GET of an artifact, its bytes as well. */
+/** Reads an artifact with GET, including its bytes. */
 export async function openArtifact(
   target: Target,
   path: string,
@@ -79,7 +79,7 @@ export async function openArtifact(
   return { status: response.status, headers: response.headers, bytes }
 }
 
-/** Every status of an artifact that its stream tells, up to the first that is `last`. */
+/** Reads the status stream of an artifact up to the first status for which `last` returns true. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export async function watchUntil(app: TestApp, id: string, last: (status: any) => boolean): Promise<any[]> {
   const leaving = new AbortController()

@@ -1,4 +1,4 @@
-/** Services that run the tiny model in their own process. */
+/** Starts services that run the tiny model in their own process. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,10 +6,10 @@ import { afterAll, beforeAll } from 'vitest'
 import { openApp, type TestApp } from './app.ts'
 import { type TinyModelOptions, writeTinyModel } from './tiny-model.ts'
 
-/** A service with a tiny model, for all tests of a file: opening it takes most of a second. */
+/** A service with a tiny model, shared by all tests of a file because loading takes most of a second. */
 export interface LocalStand {
   readonly app: TestApp
-  /** The model's file. */
+  /** The path of the model file. */
   readonly path: string
 }
 
@@ -26,19 +26,22 @@ export function startLocalStand(
   afterAll(() => app?.close())
   return {
     get app() {
-      if (app === undefined) throw new Error('the service runs during the tests only')
+      if (app === undefined) throw new Error('the service runs only during tests')
       return app
     },
     path,
   }
 }
 
-/** Settings for a model of the process; more than one thread would fight over the few processors of a test machine. */
+/**
+ * Returns the settings for an in-process model; with more threads, models would compete for the machine's few
+ * processors.
+ */
 export function localEnvironment(path: string): Record<string, string> {
   return { PARLEY_BACKEND: 'local', PARLEY_LOCAL_MODEL: path, PARLEY_LOCAL_THREADS: '1' }
 }
 
-/** Writes `tiny.gguf` into a folder of its own, which goes with the file's tests. */
+/** Writes `tiny.gguf` into a new folder, which is removed after the file's tests. */
 export function writeModelFile(options: TinyModelOptions = {}): string {
   const folder = mkdtempSync(join(tmpdir(), 'parley-model-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -47,12 +50,12 @@ export function writeModelFile(options: TinyModelOptions = {}): string {
   return path
 }
 
-/** A chat that answers the same every time. */
+/** Returns a chat request whose answer is always the same. */
 export function greedy(text: string, more: object = {}): Record<string, unknown> {
   return { messages: [{ role: 'user', content: text }], temperature: 0, ...more }
 }
 
-/** The text of a streamed answer, put together. */
+/** Joins the text of a streamed answer. */
 export function joinText(events: readonly { choices: readonly { delta: { content?: string } }[] }[]): string {
   return events.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
 }

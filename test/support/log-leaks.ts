@@ -1,53 +1,54 @@
 /**
- * Holds every log line of the whole run against what must stand in none: the keys and tokens that were presented, and the texts that
- * were sent to models and came from them. A line that holds one fails the test it was written in.
+ * Checks every log line of the test run for secrets: presented keys and tokens, and texts sent to or received from
+ * models. A line that contains one fails the test that wrote it.
  */
 import diagnostics from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 
-/** Shorter texts are found in too many words that are none. */
+/** The minimum length of a text, because shorter ones occur in ordinary words. */
 const SHORTEST = 8
-/** Long texts of few different characters are made up, and stand for nothing. */
+/** The minimum number of different characters, because tests send long texts of few characters as filler. */
 const FEWEST_CHARACTERS = 5
-/** So much of a text is looked for: a line may hold only its beginning. */
+/** The length of the searched prefix, because a line may contain only the beginning of a text. */
 const LONGEST = 40
-/** More are not kept; property tests send them without end. */
+/** The maximum number of remembered texts, because property tests send very many. */
 const MOST_TEXTS = 50_000
-/** Larger bodies are bytes, not words. */
+/** The size from which a body counts as binary. */
 const LARGEST_BODY = 262_144
 
-/** What looks like a secret, whether anybody has presented it or not. What is left of one that was blotted out does not. */
+/** Patterns of secrets, whether presented or not; redacted secrets do not match. */
 const secretShapes =
   /(?:svc_scoped_|svc_(?!scoped_)|agnt_key-)\w{12}\w{6}|atk_[\w-]{8}\.[\w-]{8}|\bBearer [\w.~+/-]{8}|\/sign-in#[\w-]{20}|\bsk-[\w-]{8}/
 
-/** The files in a stack trace: their names are ours, even where a test uses the same word. */
+/** File positions in stack traces, which may contain a word that a test uses as text. */
 const stackPlaces = /(?:file:\/\/)?\/[^\s)"]+:\d+:\d+/g
 
-/** By their first characters. */
+/** Texts that must not be logged, keyed by their first characters. */
 const texts = new Map<string, Set<string>>()
 let textCount = 0
 const leaks: string[] = []
 
-/** What the lines so far have given away; it is forgotten with that. */
+/** Returns the leaks found so far and clears them. */
 export function takeLeaks(): string[] {
   return leaks.splice(0)
 }
 
-/** Looks at a line of a log. */
+/** Checks one log line. */
 export function checkLine(line: string): void {
   const [secret] = secretShapes.exec(line) ?? []
   const found = secret ?? findText(line.replaceAll(stackPlaces, ''))
-  if (found !== undefined) leaks.push(`"${found}" stands in the line ${line.trimEnd()}`)
+  if (found !== undefined) leaks.push(`"${found}" is in the line ${line.trimEnd()}`)
 }
 
-/** Looks at what a process has written to its log. */
+/** Checks the log of a process. */
 export function checkLines(output: string): void {
   for (const line of output.split('\n')) checkLine(line)
 }
 
-/** No line may hold this from now on. */
+/** Forbids the text in all further log lines. */
 export function keepFromLog(text: string): void {
-  // Words as they follow each other, for a line may hold any part of them; a single word out of more is no message.
+  // Texts are split into runs of words, because a line may contain any part; a single word of a longer text is
+  // ignored.
   const runs = text.match(/[\p{L}\p{N} ,'’_-]+/gu) ?? []
   for (const run of runs) {
     const piece = run.trim().slice(0, LONGEST)
@@ -71,25 +72,27 @@ function findText(line: string): string | undefined {
   return undefined
 }
 
-/** What somebody says stands under these names in every API there is here. */
+/** The JSON fields that contain messages in every API. */
 const spokenFields = new Set(['content', 'text', 'input', 'output', 'arguments', 'instructions', 'result'])
 
-/** Keeps all that is said in a JSON body from the log. */
+/** Forbids all messages in a JSON body. */
 export function keepBodyFromLog(body: string): void {
   if (body.length > LARGEST_BODY || !/^\s*[{[]/.test(body)) return
   try {
     JSON.parse(body, function takeSpoken(this: unknown, name, value) {
       if (typeof value !== 'string') return value
-      // Lists of texts are under the name of their list.
+      // For list items, JSON.parse passes an index instead of the field name, so any text with spaces counts as a message.
       if (spokenFields.has(name) || (Array.isArray(this) && /\s/.test(value))) keepFromLog(value)
       return value
     })
   } catch {
-    // What is no JSON is not taken for a message either.
+    // A body that is not JSON contains no message.
   }
 }
 
-/** Listens to every request that a server of this process receives, however it was sent, and to what `fetch` sends to others. */
+/**
+ * Reads every request that a server of this process receives, and every body that this process sends with `fetch`.
+ */
 export function watchMessages(): void {
   diagnostics.subscribe('http.server.request.start', (message) => {
     const { request } = message as { request: IncomingMessage }
@@ -106,13 +109,13 @@ export function watchMessages(): void {
 function keepCredentials({ headers }: IncomingMessage): void {
   const [, token] = /^bearer\s+(\S{16,})$/i.exec(headers.authorization ?? '') ?? []
   const end = token?.slice(-24) ?? ''
-  // One that a test has made up of a few characters stands for nothing.
+  // A token of few different characters is a placeholder of a test.
   if (new Set(end).size > 6) keepFromLog(end)
   for (const [, secret = ''] of (headers.cookie ?? '').matchAll(/parley_session=([\w-]+)/g))
     keepFromLog(secret)
 }
 
-/** Reads along, whoever reads the body itself, and whether anybody does. */
+/** Copies the request body as it arrives, whether or not the server reads it. */
 function keepBody(request: IncomingMessage): void {
   const pieces: Buffer[] = []
   const push = request.push.bind(request)

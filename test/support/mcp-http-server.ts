@@ -1,12 +1,12 @@
 /**
- * An MCP server over streamable HTTP, run as a second process: `node test/support/mcp-http-server.ts [--port N] [--modern]
- * [--extra NAME]` prints `listening <port>`. It serves at `/mcp`, with sessions as the first generation of the library has them, or
- * without as the second; `--extra` is one more tool.
+ * Serves MCP over streamable HTTP in a second process: `node test/support/mcp-http-server.ts [--port N] [--modern] [--extra NAME]`
+ * prints `listening <port>`. The path is `/mcp`; sessions are used as in version 1 of the MCP library, or not at all with `--modern`,
+ * as in version 2. `--extra` adds a tool.
  *
- *   GET /__seen             what it was asked: calls, cancellations, the Authorization headers, sessions begun and ended
- *   POST /__add?name=N      one more tool, which its clients are told of
- *   POST /__forget          it knows none of its sessions any more
- *   /moved?to=URL           307 to that address
+ *   GET /__seen             returns calls, cancellations, Authorization headers, and started and ended sessions
+ *   POST /__add?name=N      adds a tool and notifies the clients
+ *   POST /__forget          drops all sessions
+ *   /moved?to=URL           redirects to the URL with 307
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -115,5 +115,5 @@ const server = createServer((request, response) => {
 server.listen(Number(settings.port), '127.0.0.1', () => {
   process.stdout.write(`listening ${(server.address() as AddressInfo).port}\n`)
 })
-// Started with a channel to its parent, it ends with the parent.
+// When started with an IPC channel, the process ends with its parent.
 process.once('disconnect', () => process.exit())

@@ -1,6 +1,6 @@
 /**
- * An MCP server over pipes, run by the service under test. `--stay` has it outlive its input and every polite signal, with a child of
- * its own that does the same; `--pids FILE` writes their process ids there.
+ * Runs an MCP server over pipes for the service under test. With `--stay` it and a child process ignore SIGTERM
+ * and the end of input; `--pids FILE` writes both process ids to a file.
  */
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** The tools of the MCP servers that tests start, whichever generation of the library serves them. */
+/** Implements the tools of the MCP servers that tests start. */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { CallToolResult } from '@modelcontextprotocol/client'
 
@@ -11,12 +11,12 @@ interface Tool {
 const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] })
 const anything = { type: 'object' } as const
 
-/** What tests ask about afterwards. */
+/** The calls and cancellations so far. */
 export const seen = { calls: [] as string[], cancelled: [] as string[] }
 
 export const tools: Record<string, Tool> = {
   echo: {
-    description: 'Says it again.',
+    description: 'Repeats the text.',
     inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
     run: ({ text: said }) => text(`echo: ${said}`),
   },
@@ -53,7 +53,7 @@ export const tools: Record<string, Tool> = {
   die: { inputSchema: anything, run: () => process.exit(1) },
 }
 
-/** Calls a tool by name, and remembers that. */
+/** Calls a tool by name and records the call. */
 export async function callTool(
   name: string,
   args: Record<string, unknown>,
@@ -65,7 +65,7 @@ export async function callTool(
   return tool.run(args, signal)
 }
 
-/** The tools in two pages. */
+/** Returns the tools in two pages. */
 export function listPage(cursor: string | undefined) {
   const all = Object.entries(tools).map(([name, { description, inputSchema }]) => ({
     name,

@@ -1,4 +1,4 @@
-/** MCP servers of their own processes, and services that use them. */
+/** Starts MCP servers in separate processes, and services that use them. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -12,21 +12,21 @@ import { eventually } from './process.ts'
 
 const program = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
-/** The program that speaks MCP over its pipes. */
+/** The path of the MCP program that communicates over pipes. */
 export const stdioProgram = program('./mcp-stdio-server.ts')
 
-/** What a server over HTTP was asked. */
+/** The requests that an MCP server over HTTP has received. */
 export interface Seen {
   readonly calls: string[]
   readonly cancelled: string[]
   readonly authorizations: string[]
   readonly begun: number
   readonly ended: number
-  /** Requests that were sent elsewhere. */
+  /** The number of redirected requests. */
   readonly moved: number
 }
 
-/** A server over HTTP; what it does stands at the top of `mcp-http-server.ts`. */
+/** An MCP server over HTTP; see the top of `mcp-http-server.ts`. */
 export interface McpHttpServer {
   readonly origin: string
   readonly url: string
@@ -34,10 +34,10 @@ export interface McpHttpServer {
   seen(): Promise<Seen>
   /** Adds a tool that answers with its name. */
   add(name: string): Promise<void>
-  /** Has it forget its sessions, as if it had been started anew. */
+  /** Drops all sessions, as a restart would. */
   forget(): Promise<void>
   kill(): Promise<void>
-  /** The same address again, from a new process. */
+  /** Starts a new process on the same port. */
   restart(more?: readonly string[]): Promise<McpHttpServer>
 }
 
@@ -72,12 +72,12 @@ export async function startMcpHttpServer(words: readonly string[] = []): Promise
   }
 }
 
-/** The environment of a service with these MCP servers, as their section of the configuration file. */
+/** Returns the environment of a service with these servers in the `mcp` section of its configuration file. */
 export async function withMcp(servers: object): Promise<Record<string, string>> {
   return { PARLEY_CONFIG: await writeConfigFile(JSON.stringify({ mcp: servers })) }
 }
 
-/** A service in front of the stand's upstream that has those servers, once it knows of these tools; its clock is a real one. */
+/** Starts a service on the system clock with these MCP servers, and waits until it has listed the tools. */
 export async function startWithMcp(
   stand: ChatStand,
   servers: object,
@@ -89,10 +89,10 @@ export async function startWithMcp(
   return app
 }
 
-/** Waits until the service knows of these tools. */
+/** Waits until the service has listed these tools. */
 export async function hasTools(app: TestApp, names: readonly string[]): Promise<void> {
   const { tools } = app.service.deps
   const listed = async () => names.every((name) => tools.list().some((tool) => tool.name === name))
   if (!(await eventually(listed, true)))
-    throw new Error(`there are only ${tools.list().map(({ name }) => name)}`)
+    throw new Error(`the only listed tools are ${tools.list().map(({ name }) => name)}`)
 }

@@ -1,9 +1,9 @@
-/** Mock backends, requests for them, and their answers put together as a client does. */
+/** Creates mock providers and requests for them, and joins their answers like a client. */
 import type OpenAI from 'openai'
 import { createMockBackend } from '../../src/providers/mock.ts'
 import { never, readAll } from './backend.ts'
 
-/** A request body of the chat API. */
+/** The body of a chat request. */
 export type Body = Record<string, unknown>
 
 interface ToolCallDelta {
@@ -13,7 +13,7 @@ interface ToolCallDelta {
   function: { name?: string; arguments: string }
 }
 
-/** An event of a stream, as far as tests look into it. */
+/** An event of a stream, with the fields that tests use. */
 export interface Chunk {
   id: string
   object: string
@@ -28,7 +28,7 @@ export interface Chunk {
   usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number }
 }
 
-/** A backend on a fixed clock whose waits are written down instead of waited for. */
+/** Creates a mock provider with a fixed clock that records waits instead of waiting. */
 export function createWorld() {
   const waitsMs: number[] = []
   let ids = 0
@@ -43,33 +43,33 @@ export function createWorld() {
   return { backend, waitsMs }
 }
 
-/** The backend of tests that neither wait nor count ids. */
+/** A mock provider for tests that use neither waits nor ids. */
 export const { backend } = createWorld()
 
-/** A request in which the user says `content`. */
+/** Returns a request with `content` as the user message. */
 export function say(content: unknown, more: Body = {}): Body {
   return { model: 'mock', messages: [{ role: 'user', content }], ...more }
 }
 
-/** The whole answer; it is valid UTF-8 and JSON. */
+/** Requests a non-streaming answer, which must be valid UTF-8 and JSON. */
 export async function complete(body: Body, from = backend) {
   const bytes = await from.complete({ body, signal: never })
   return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as OpenAI.ChatCompletion
 }
 
-/** The first choice of the whole answer. */
+/** Requests a non-streaming answer; returns its first choice. */
 export async function answerTo(body: Body) {
   const choice = (await complete(body)).choices[0]
-  if (choice === undefined) throw new Error('an answer without choices')
+  if (choice === undefined) throw new Error('the answer has no choices')
   return choice
 }
 
-/** The text of the whole answer; null when tools are called. */
+/** Requests a non-streaming answer; returns its text, or null when it calls tools. */
 export async function textOf(body: Body) {
   return (await answerTo(body)).message.content
 }
 
-/** The tool calls of the whole answer, each as its name and its parsed arguments. */
+/** Requests a non-streaming answer; returns its tool calls as names and parsed arguments. */
 export async function callsOf(body: Body) {
   const calls = (await answerTo(body)).message.tool_calls ?? []
   return calls.flatMap((call) =>
@@ -77,12 +77,12 @@ export async function callsOf(body: Body) {
   )
 }
 
-/** All that a streamed answer sends. */
+/** Requests a streamed answer; returns all of its text. */
 export async function streamText(body: Body, from = backend) {
   return (await readAll(await from.stream({ body, signal: never }))).toString('utf8')
 }
 
-/** The events of a stream but for `[DONE]`; what follows the last blank line is left out. */
+/** Parses the events of a stream except `[DONE]`; ignores text after the last blank line. */
 export function parseChunks(text: string): Chunk[] {
   const events = text.split('\n\n').slice(0, -1)
   return events
@@ -90,12 +90,12 @@ export function parseChunks(text: string): Chunk[] {
     .map((event) => JSON.parse(event.replace(/^data: /, '')))
 }
 
-/** The events of a streamed answer. */
+/** Requests a streamed answer; returns its events. */
 export async function streamChunks(body: Body) {
   return parseChunks(await streamText(body))
 }
 
-/** Puts the deltas of one choice together, as a client does. */
+/** Joins the deltas of one choice like a client. */
 export function joinChoice(chunks: readonly Chunk[], index: number) {
   const parts = chunks.flatMap((chunk) => chunk.choices).filter((choice) => choice.index === index)
   const calls: { id: string | undefined; name: string; arguments: string }[] = []
@@ -107,12 +107,12 @@ export function joinChoice(chunks: readonly Chunk[], index: number) {
   return { content: calls.length > 0 ? null : content, calls, finish: parts.at(-1)?.finish_reason }
 }
 
-/** A tool as a request offers it. */
+/** Returns a tool in the form of a request. */
 export function tool(name: string, parameters?: unknown) {
   return { type: 'function', function: { name, ...(parameters !== undefined && { parameters }) } }
 }
 
-/** What `weather` takes. */
+/** The parameters of `weather`. */
 export const weatherSchema = {
   type: 'object',
   properties: {
@@ -125,8 +125,8 @@ export const weatherSchema = {
   required: ['city', 'unit'],
 }
 
-/** A tool with arguments. */
+/** A tool with parameters. */
 export const weather = tool('get_weather', weatherSchema)
 
-/** A tool without arguments. */
+/** A tool without parameters. */
 export const clock = tool('get_time')

@@ -1,26 +1,26 @@
-/** What docs/observability.md promises, read from its tables. */
+/** Reads the documented metrics and spans from the tables of docs/observability.md. */
 import { readFileSync } from 'node:fs'
 
 const doc = readFileSync(new URL('../../docs/observability.md', import.meta.url), 'utf8')
 
-/** A metric as the document names it. */
+/** A documented metric. */
 export interface PromisedMetric {
   readonly name: string
   readonly type: string
   readonly labels: readonly string[]
-  /** Whether it is there without PostgreSQL and without workers. */
+  /** True when the metric exists without PostgreSQL and without workers. */
   readonly isEverywhere: boolean
 }
 
-/** A kind of span as the document names it. */
+/** A documented kind of span. */
 export interface PromisedSpan {
-  /** As in the document: what stands in braces varies. */
+  /** The documented name, with variable parts in braces. */
   readonly name: string
   readonly kind: string
   readonly attributes: readonly string[]
 }
 
-/** Rows of the table whose first column has that heading, without the bars. */
+/** Reads the rows of the table whose first heading is `heading`, as cells. */
 function readTable(heading: string): string[][] {
   const lines = doc.split('\n')
   const start = lines.findIndex((line) => line.startsWith(`| ${heading} |`))
@@ -53,7 +53,7 @@ export const promisedSpans: readonly PromisedSpan[] = readTable('Span').map(
   }),
 )
 
-/** What stands in the text beside the table. */
+/** The process metrics. The page lists them in prose, not in a table. */
 export const processMetrics: readonly string[] = listCodes(
-  doc.slice(doc.indexOf('What every Node program tells'), doc.indexOf('Pauses of')),
+  doc.slice(doc.indexOf('`process_cpu_seconds_total`'), doc.indexOf('Pauses of')),
 )

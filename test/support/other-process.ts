@@ -1,11 +1,13 @@
-/** Other processes that run a script of a test's own, above all one that opens the same data directory. */
+/** Runs scripts in other processes, for example to open the same data directory. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { onTestFinished } from 'vitest'
 
-/** Another process running a script; `say` sends it a line, `hears` waits for its next one. It ends with the test. */
+/**
+ * A process that runs a script: `say` sends it a line, and `hears` waits for its next line. It ends with the test.
+ */
 export class OtherProcess {
   readonly child: ChildProcess
   private readonly lines: AsyncIterator<string>
@@ -13,7 +15,7 @@ export class OtherProcess {
   constructor(script: string, wrapper: readonly string[] = []) {
     const command = [...wrapper, process.execPath, '--input-type=module', '-e', script]
     this.child = spawn(command[0] ?? '', command.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] })
-    if (this.child.stdout === null) throw new Error('a pipe was asked for')
+    if (this.child.stdout === null) throw new Error('the process has no standard output')
     this.lines = createInterface(this.child.stdout)[Symbol.asyncIterator]()
     onTestFinished(() => this.kill())
   }
@@ -33,10 +35,10 @@ export class OtherProcess {
   }
 }
 
-/** A file of our source, as a script imports it. */
+/** Returns a source file as an import specifier. */
 export const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src', path))
 
-/** Opens the directory in another process, which prints `open` or the refusal, and then holds it. */
+/** A script that opens the directory, prints `open` or the error, and keeps the directory open. */
 export const openScript = (role: 'server' | 'command', dataDir: string) => `
   import { openDatabase } from ${source('db/open.ts')}
   const { db } = await openDatabase({ dataDir: ${JSON.stringify(dataDir)}, role: '${role}' }).catch((error) => {

@@ -1,6 +1,6 @@
-/** A program in TypeScript that uses every entry of the package, and a page that its server renders. */
+/** Provides a TypeScript program and a server-rendered page that use every export of the package. */
 
-/** Compiles only where the types are right: what is marked must not compile. */
+/** Compiles only if the types are right: lines marked with @ts-expect-error must fail. */
 export const typedProgram = `
 import { type CompletedUpload, type Config, createService, type HostTools, parseConfig, type Service } from 'parley'
 import { type AppRouter, type Client, createClient, type Inputs, isTRPCClientError, type Outputs } from 'parley/client'
@@ -40,7 +40,7 @@ export const Chat = () => (useParleyChat().isReady ? null : createElement(Parley
 export const Wrong = () => createElement(ParleyChat, { theme: 'plaid' })
 `
 
-/** As strict as a project can be: the types of the package, and of what it imports, are checked too. */
+/** The strictest options, which also check the types of the package and of its imports. */
 export const typedProject = JSON.stringify({
   compilerOptions: {
     ...{ module: 'nodenext', target: 'es2024', lib: ['es2024', 'dom', 'dom.iterable'], types: ['node'] },
@@ -49,7 +49,7 @@ export const typedProject = JSON.stringify({
   files: ['typed.ts'],
 })
 
-/** The component and its hook, rendered without a browser. */
+/** Renders the component and its hook without a browser. */
 export const renderedPage = `
 import { ParleyChat, useParleyChat } from 'parley/react'
 import { createElement } from 'react'

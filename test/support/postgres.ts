@@ -1,4 +1,4 @@
-/** A PostgreSQL server of the tests' own: on a free port, in a temporary folder, not as root, gone at the end. */
+/** Runs PostgreSQL servers for tests: on a free port, in a temporary folder, without root, removed at the end. */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -15,33 +15,33 @@ import { getProgram } from './programs.ts'
 
 const run = promisify(execFile)
 
-/** Whom PostgreSQL runs as where the tests are root, which it refuses. */
+/** The user id for PostgreSQL when the tests run as root, which PostgreSQL rejects. */
 const NOBODY = 65_534
 
-/** A server of the tests' own. */
+/** A PostgreSQL server of the tests. */
 export interface PostgresServer {
   readonly port: number
-  /** Where that database is, which need not be there. */
+  /** Returns the URL of a database, which need not exist. */
   urlOf(database: string): string
-  /** As an operator stops it: whoever is connected is told. */
+  /** Stops the server like an operator, with notice to its clients. */
   stop(): Promise<void>
-  /** As a crash does. */
+  /** Stops the server like a crash. */
   kill(): Promise<void>
-  /** Holds every process of it until the signal to go on. */
+  /** Stops or continues all processes of the server. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): Promise<void>
-  /** Starts it again, on the same port with the same rows. */
+  /** Starts the server again, on the same port with the same rows. */
   start(): Promise<void>
-  /** Ends it and its folder. */
+  /** Stops the server and removes its folder. */
   remove(): Promise<void>
 }
 
-/** Makes and starts a server; nothing is written through to the disk. */
+/** Creates and starts a server that does not sync to disk. */
 export async function startPostgres(): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-postgres-'))
   const isRoot = process.getuid?.() === 0
   if (isRoot) await chown(folder, NOBODY, NOBODY)
   const asNobody = isRoot ? [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : []
-  // A run that is killed does not leave it behind.
+  // The server ends when the test run is killed.
   const asUser = ['setpriv', ...asNobody, '--pdeathsig=QUIT']
   const data = join(folder, 'data')
   const [initdb, postgres] = [getProgram('initdb'), getProgram('postgres')]
@@ -92,7 +92,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     if (ending === undefined || ending.exitCode !== null || ending.signalCode !== null) return
     const exited = once(ending, 'exit')
     ending.kill('SIGCONT')
-    // The first is for the server to end at once, its connections included.
+    // SIGINT is a fast shutdown, which also ends connections; SIGQUIT is an immediate one.
     ending.kill(name === 'SIGINT' ? 'SIGINT' : 'SIGQUIT')
     await exited
   }
@@ -123,17 +123,17 @@ export async function startPostgres(): Promise<PostgresServer> {
   }
 }
 
-/** The database that every test's own is copied from. */
+/** The database from which test databases are copied. */
 export const TEMPLATE = 'parley_template'
 
-/** Makes the database that others are copied from, with this version's schema. */
+/** Creates the template database with the current schema. */
 export async function createTemplate(server: Pick<PostgresServer, 'urlOf'>): Promise<void> {
   await query(server.urlOf('postgres'), `create database ${TEMPLATE}`)
   const databaseUrl = server.urlOf(TEMPLATE)
   await (await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })).close()
 }
 
-/** A database of its own on the run's server until the test ends; migrated unless it is to be `empty`. */
+/** Creates a database on the server of the test run until the test ends, with the schema unless it is `empty`. */
 export async function createTestDatabase(kind: 'migrated' | 'empty' = 'migrated'): Promise<string> {
   const name = `test_${randomBytes(8).toString('hex')}`
   const maintenance = inject('postgresUrl')
@@ -142,17 +142,17 @@ export async function createTestDatabase(kind: 'migrated' | 'empty' = 'migrated'
   return urlOf(name)
 }
 
-/** A database of this worker, and a connection to it that is kept: to make one costs the server more than to empty the tables. */
+/** A database of this worker with an open connection, because opening one costs more than emptying the tables. */
 interface Borrowable {
   readonly url: string
   readonly client: pg.Client
 }
 
-/** Those that nobody is using; to empty one takes a tenth of making one. */
+/** Databases that no test uses; emptying one takes a tenth of the time of creating one. */
 const unused: Borrowable[] = []
 let borrowed = 0
 
-/** A migrated database without rows, until it is given back. */
+/** Borrows a migrated database without rows until it is given back. */
 export async function borrowDatabase(): Promise<{ readonly url: string; giveBack(): void }> {
   const one = unused.pop() ?? (await makeBorrowable())
   await one.client.query(emptyAll)
@@ -162,18 +162,18 @@ export async function borrowDatabase(): Promise<{ readonly url: string; giveBack
 async function makeBorrowable(): Promise<Borrowable> {
   const name = `worker_${process.env.VITEST_POOL_ID}_${borrowed++}`
   await query(inject('postgresUrl'), `create database ${name} template ${TEMPLATE}`).catch((error) => {
-    // A worker that is gone has left it.
+    // The database is left over from an earlier worker.
     if (error.code !== '42P04') throw error
   })
   const url = urlOf(name)
   const client = new pg.Client({ connectionString: url })
-  // The server goes before the workers do.
+  // The server stops before the workers do.
   client.on('error', () => {})
   await client.connect()
   return { url, client }
 }
 
-/** Deletes every row, and what a test that failed has left; the order of the tables does not matter then. */
+/** Deletes every row in any order, and what a failed test left behind. */
 const emptyAll = `do $$ declare name text; begin
   perform pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
   drop function if exists fail_at() cascade;
@@ -188,7 +188,7 @@ function urlOf(database: string): string {
   return url.href
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function query(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
@@ -201,9 +201,9 @@ export async function query(databaseUrl: string, text: string): Promise<Record<s
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The maintenance database of the run's server. */
+    /** The URL of the maintenance database of the test run's server. */
     postgresUrl: string
-    /** What services of tests keep their rows in. */
+    /** The database that test services use. */
     database: 'sqlite' | 'postgres'
   }
 }

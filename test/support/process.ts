@@ -1,4 +1,4 @@
-/** Runs the `parley` command as a process of its own, the way an operator does, and ends what it started. */
+/** Runs the `parley` command in a separate process, and ends the processes it started. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -9,26 +9,29 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { checkLines } from './log-leaks.ts'
 
-/** The folder this checkout lies in. */
+/** The root folder of this checkout. */
 export const repository = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Where the command itself has Node keep compiled code; from outside it counts for its first file too. */
+/**
+ * Node's cache of compiled code, shared with the command; set from outside, it also covers the command's first
+ * file.
+ */
 const compileCache = join(repository, 'node_modules/.cache/parley')
 
-/** How a process is run. */
+/** Options for running the command. */
 export interface RunOptions {
-  /** The working directory: `./data` and `.env` lie there. */
+  /** The working directory, which contains `./data` and `.env`. */
   readonly folder: string
   readonly env?: Readonly<Record<string, string>>
-  /** A command that runs the process in its turn, such as `setpriv …`. */
+  /** A command that runs the process, such as `setpriv …`. */
   readonly wrapper?: readonly string[]
-  /** Options of Node itself. */
+  /** Options for Node itself. */
   readonly nodeOptions?: readonly string[]
-  /** Another checkout's `src/main.ts`. */
+  /** The `src/main.ts` of another checkout. */
   readonly main?: string
 }
 
-/** A process that came to its end. */
+/** The result of a process that has ended. */
 export interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
@@ -36,28 +39,28 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** A running process and what it has printed so far. */
+/** A running process with its output so far. */
 export interface Running {
   readonly child: ChildProcess
   readonly pid: number
   readonly stdout: string
   readonly stderr: string
-  /** Resolves with the match once the output holds it; rejects when the process ends without. */
+  /** Resolves with the match once the output contains it; rejects if the process ends first. */
   prints(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
-  /** Resolves when the process has ended and its output is whole. */
+  /** Resolves when the process has ended and its output is complete. */
   readonly ended: Promise<Ended>
   /** Sends a signal. */
   kill(signal: NodeJS.Signals): void
 }
 
-/** A temporary folder that goes with the test. */
+/** Creates a temporary folder that is removed after the test. */
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-process-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** Starts `parley` with these words. Nothing of the test's own environment reaches it but the search path. */
+/** Starts `parley` with these arguments; of the test's environment it inherits only PATH. */
 export function startParley(words: readonly string[], options: RunOptions): Running {
   const { folder, env = {}, wrapper = [], nodeOptions = [], main = join(repository, 'src/main.ts') } = options
   const [command = '', ...rest] = [...wrapper, process.execPath, ...nodeOptions, main, ...words]
@@ -98,7 +101,7 @@ export function startParley(words: readonly string[], options: RunOptions): Runn
         }
         child.on('printed', look)
         void ended.then(({ stdout, stderr }) =>
-          reject(new Error(`it ended without printing ${pattern}:\n${stdout}\n${stderr}`)),
+          reject(new Error(`the process ended without printing ${pattern}:\n${stdout}\n${stderr}`)),
         )
         look()
       })
@@ -108,25 +111,25 @@ export function startParley(words: readonly string[], options: RunOptions): Runn
   }
 }
 
-/** Runs `parley` with these words to its end. */
+/** Runs `parley` with these arguments until it exits. */
 export function runParley(words: readonly string[], options: RunOptions): Promise<Ended> {
   return startParley(words, options).ended
 }
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 export interface RunningServer extends Running {
   readonly url: string
-  /** The first parent key, where this start printed one. */
+  /** The first parent key, if this start printed one. */
   readonly key: string | undefined
-  /** Tells it to stop, and waits for its end. */
+  /** Stops the server gracefully and waits until it has ended. */
   stop(): Promise<Ended>
-  /** Ends it as a crash does, and waits for its end. */
+  /** Kills the server and waits until it has ended. */
   crash(): Promise<Ended>
 }
 
 const printedKey = /svc_[0-9A-Za-z]{61}/
 
-/** The one-time link of the first start. */
+/** The one-time link that the first start prints. */
 export const printedLink = /(http:\S+\/console\/sign-in#[\w-]{43})\n/
 
 /** Starts `parley serve` on a free port and waits until it listens. */
@@ -145,7 +148,7 @@ export async function startServer(options: RunOptions): Promise<RunningServer> {
   })
 }
 
-/** A call with a key; the body of the answer, parsed where it is JSON. */
+/** Sends a request with a key; returns the status and the body, parsed if it is JSON. */
 export async function callServer(
   url: string,
   method: string,

@@ -1,10 +1,7 @@
-/** Finds the system programs that some tests drive; `npm test` installs them where it can. */
+/** Finds the system programs that some tests use; `npm test` installs them where possible. */
 import { findCommand, testPrograms } from '../../scripts/programs.mjs'
 
-/**
- * The path of a program on this machine.
- * @throws Error naming the package to install.
- */
+/** Returns the path of a program on this machine. @throws Error naming the package to install. */
 export function getProgram(name: keyof typeof testPrograms): string {
   const { commands, debianPackage } = testPrograms[name]
   const path = findCommand(commands)

@@ -1,4 +1,4 @@
-/** nginx and Caddy with the files of `deploy/`: on free ports, in a temporary folder, not as root, ended by whoever started them. */
+/** Runs nginx and Caddy with the files of `deploy/`, on free ports and without root; the caller stops them. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -11,26 +11,26 @@ import { getProgram } from './programs.ts'
 
 const run = promisify(execFile)
 
-/** Whom proxies run as where the tests are root. */
+/** The user id for proxies when the tests run as root. */
 const NOBODY = 65_534
 
 /** A running proxy. */
 export interface RunningProxy {
   readonly url: string
-  /** What it keeps request bodies in, if it must. */
+  /** The folder for buffered request bodies. */
   readonly bodyFolder: string
-  /** Every line it wrote about requests and about itself. */
+  /** Reads the access log and the error log. */
   readLog(): Promise<string>
   stop(): Promise<void>
 }
 
-/** What a proxy is started with. */
+/** Options of a proxy. */
 export interface ProxyOptions {
-  /** The addresses of replicas, without `http://`. */
+  /** The addresses of the replicas, without `http://`. */
   readonly replicas: readonly [string, string]
-  /** Changes the file of `deploy/` before the places in it are filled in. */
+  /** Changes the file of `deploy/` before its placeholders are replaced. */
   readonly change?: (text: string) => string
-  /** Lines for the block around nginx's file. */
+  /** Lines for the `http` block around the nginx file. */
   readonly around?: string
 }
 
@@ -40,7 +40,7 @@ export interface Certificate {
   readonly key: string
 }
 
-/** Makes a certificate that signs itself. */
+/** Creates a self-signed certificate. */
 export async function makeCertificate(): Promise<Certificate> {
   const names = ['-subj', '/CN=proxy', '-addext', 'subjectAltName=IP:127.0.0.1']
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
@@ -53,7 +53,7 @@ export async function makeCertificate(): Promise<Certificate> {
   return { cert: find('CERTIFICATE'), key: find('PRIVATE KEY') }
 }
 
-/** Puts each value where its name stands, and insists that it stands there. */
+/** Replaces each placeholder; fails if one is missing. */
 function fillIn(text: string, places: readonly (readonly [string, string])[]): string {
   return places.reduce((filled, [name, value]) => {
     if (!filled.includes(name)) throw new Error(`${name} is not in the file`)
@@ -61,7 +61,7 @@ function fillIn(text: string, places: readonly (readonly [string, string])[]): s
   }, text)
 }
 
-/** A folder that the proxy's user can write, with the certificate in it. */
+/** Creates a folder with the certificate that the proxy's user can write to. */
 async function makeProxyFolder({ cert, key }: Certificate): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-proxy-'))
   await mkdir(join(folder, 'bodies'))
@@ -73,7 +73,7 @@ async function makeProxyFolder({ cert, key }: Certificate): Promise<string> {
   return folder
 }
 
-/** Runs a server in its folder until it says that it is ready. */
+/** Starts a server in its folder and waits until its output matches `ready`. */
 async function startIn(
   folder: string,
   command: readonly string[],
@@ -82,7 +82,7 @@ async function startIn(
 ): Promise<{ child: ChildProcess; said(): string }> {
   const isRoot = process.getuid?.() === 0
   const asNobody = isRoot ? [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : []
-  // A run that is killed does not leave it behind.
+  // The proxy ends when the test run is killed.
   const words = [...asNobody, '--pdeathsig=KILL', ...command]
   const child = spawn('setpriv', words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], env })
   let said = ''
@@ -119,7 +119,7 @@ function toProxy(
   }
 }
 
-/** Starts nginx with `deploy/nginx.conf` in a configuration around it that Debian's could be. */
+/** Starts nginx with `deploy/nginx.conf` inside a configuration like Debian's. */
 export async function startNginx(certificate: Certificate, options: ProxyOptions): Promise<RunningProxy> {
   const { replicas, change = (text) => text, around = '' } = options
   const folder = await makeProxyFolder(certificate)
@@ -149,7 +149,7 @@ export async function startNginx(certificate: Certificate, options: ProxyOptions
   })
 }
 
-/** Starts Caddy with `deploy/Caddyfile`, and with a certificate that is there already. */
+/** Starts Caddy with `deploy/Caddyfile` and the given certificate. */
 export async function startCaddy(certificate: Certificate, options: ProxyOptions): Promise<RunningProxy> {
   const { replicas, change = (text) => text } = options
   const folder = await makeProxyFolder(certificate)

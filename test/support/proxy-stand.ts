@@ -1,4 +1,4 @@
-/** Two replicas for proxies to stand in front of, and clients that speak to those over TLS. */
+/** Starts two replicas for proxies to use, and clients that call the proxies over TLS. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -16,19 +16,19 @@ import { borrowDatabase } from './postgres.ts'
 import { type Certificate, makeCertificate } from './proxies.ts'
 import { startUpstream, type Upstream } from './start-upstream.ts'
 
-/** What is behind the proxies of a file. */
+/** The servers behind the proxies of a test file. */
 export interface ProxyStand {
   readonly certificate: Certificate
   readonly upstream: Upstream
   readonly apps: readonly [TestApp, TestApp]
-  /** The addresses of both, without `http://`. */
+  /** The addresses of both replicas, without `http://`. */
   readonly replicas: readonly [string, string]
   /** The parent key. */
   readonly key: string
   stop(): Promise<void>
 }
 
-/** Starts replicas that believe proxies of this machine, and get their answers from the scripted upstream. */
+/** Starts replicas that trust proxies on this machine and use the scripted upstream as their provider. */
 export async function startProxyStand(more: Readonly<Record<string, string>>): Promise<ProxyStand> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-proxied-'))
   const database = await borrowDatabase()
@@ -36,7 +36,7 @@ export async function startProxyStand(more: Readonly<Record<string, string>>): P
   const env = {
     DATABASE_URL: database.url,
     PARLEY_DATA_DIR: join(folder, 'data'),
-    PARLEY_SECRET: 'a secret that all replicas have alike',
+    PARLEY_SECRET: 'the secret that all replicas share',
     PARLEY_PARENT_KEY: forgeKey('svc_', randomBytes(55).toString('hex').slice(0, 55)),
     PARLEY_BACKEND: 'gateway',
     PARLEY_GATEWAY_URL: upstream.url,
@@ -60,7 +60,7 @@ export async function startProxyStand(more: Readonly<Record<string, string>>): P
   }
 }
 
-/** `fetch` that knows the certificate, and calls from that address of this machine. */
+/** Returns a `fetch` that trusts the certificate and connects from the given loopback address. */
 export function makeFetch({ cert }: Certificate, localAddress = '127.0.0.1'): typeof fetch {
   const dispatcher = new Agent({ connect: { ca: cert }, localAddress })
   onTestFinished(() => dispatcher.destroy())
@@ -68,7 +68,7 @@ export function makeFetch({ cert }: Certificate, localAddress = '127.0.0.1'): ty
   return call as unknown as typeof fetch
 }
 
-/** A request on a connection of its own. */
+/** A request on a new connection. */
 export interface Asked {
   readonly method: string
   readonly path: string
@@ -76,7 +76,7 @@ export interface Asked {
   readonly localAddress?: string
 }
 
-/** Begins a request whose body the caller writes; closed with the test. */
+/** Starts a request whose body the caller writes; it is closed with the test. */
 export function openRequest(url: string, { cert }: Certificate, asked: Asked): ClientRequest {
   const { path, ...options } = asked
   const outgoing = request(url + path, { ...options, ca: cert, agent: false })
@@ -84,9 +84,9 @@ export function openRequest(url: string, { cert }: Certificate, asked: Asked): C
   return outgoing
 }
 
-/** Its status, however much of the body has been sent by then. */
+/** Waits for the status, which may arrive before the body is sent. */
 export async function statusOf(outgoing: ClientRequest): Promise<number> {
-  // Whoever refuses a body does not read it to its end.
+  // A server that rejects a body need not read it to the end.
   outgoing.on('error', () => {})
   const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
   answer.resume()
@@ -95,16 +95,16 @@ export async function statusOf(outgoing: ClientRequest): Promise<number> {
 
 /** An answer that is being read. */
 export interface Reading {
-  /** Waits until the text holds it. */
+  /** Waits until the text matches. */
   receives(pattern: RegExp): Promise<void>
-  /** Goes away, as a closed page does. */
+  /** Disconnects, like a closed page. */
   leave(): void
 }
 
 export const httpVersions = ['HTTP/1.1', 'HTTP/2'] as const
 export type HttpVersion = (typeof httpVersions)[number]
 
-/** Posts JSON, and reads what comes. */
+/** Posts JSON and reads the answer as it arrives. */
 export function postJson(
   version: HttpVersion,
   url: string,
@@ -136,7 +136,7 @@ function readFrom(opening: Promise<NodeJS.ReadableStream>, leave: () => void): R
       wake()
     })
   }
-  // Who leaves first gets no answer.
+  // A client that disconnects first gets no answer.
   opening.then(listen, () => {})
   return {
     async receives(pattern) {
@@ -150,7 +150,7 @@ function readFrom(opening: Promise<NodeJS.ReadableStream>, leave: () => void): R
   }
 }
 
-/** A body that is written bit by bit. */
+/** Creates a body that the test writes piece by piece. */
 export function makeBody(): { body: ReadableStream; push(bytes: Uint8Array): void; end(): void } {
   let writer: ReadableStreamDefaultController
   const body = new ReadableStream({
@@ -161,7 +161,7 @@ export function makeBody(): { body: ReadableStream; push(bytes: Uint8Array): voi
   return { body, push: (bytes) => writer.enqueue(bytes), end: () => writer.close() }
 }
 
-/** A replica that is well when it is asked, and drops whatever else it is sent; answers with the request lines it saw. */
+/** Starts a replica that passes health checks and drops all other requests; returns the request lines it saw. */
 export async function startFalseReplica(): Promise<{ address: string; seen: readonly string[] }> {
   const seen: string[] = []
   const server = createServer((socket) => {

@@ -1,10 +1,10 @@
-/** Speaks HTTP byte by byte, for requests that no client library would send. */
+/** Sends HTTP byte by byte, for requests that client libraries would not send. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { TestApp } from './app.ts'
 
-/** An open connection and what has come in on it. */
+/** An open connection with the bytes received so far. */
 export class RawConnection {
   private readonly socket: Socket
   private received = ''
@@ -21,11 +21,11 @@ export class RawConnection {
       this.hasEnded = true
       this.wake()
     }
-    // A reset is one way to end.
+    // A reset also ends the connection.
     socket.on('end', onEnd).on('error', onEnd).on('close', onEnd)
   }
 
-  /** Connects to the service, from another address of this machine if need be; closed with the test. */
+  /** Connects to the service from the given loopback address; the connection is closed with the test. */
   static async open(app: Pick<TestApp, 'url'>, localAddress?: string): Promise<RawConnection> {
     const port = Number(new URL(app.url).port)
     const from = localAddress === undefined ? {} : { localAddress }
@@ -44,17 +44,17 @@ export class RawConnection {
     this.socket.write(bytes)
   }
 
-  /** Sends the end of our side; the other side may go on. */
+  /** Half-closes the connection; the server can still send. */
   endSending(): void {
     this.socket.end()
   }
 
-  /** Leaves without a word. */
+  /** Resets the connection. */
   reset(): void {
     this.socket.resetAndDestroy()
   }
 
-  /** Waits until `pattern` has come in; rejects when the connection ends without it. */
+  /** Waits until the received text matches; rejects if the connection ends first. */
   async receives(pattern: RegExp): Promise<string> {
     while (!pattern.test(this.received)) {
       if (this.hasEnded) throw new Error(`the connection ended after ${JSON.stringify(this.received)}`)
@@ -63,7 +63,7 @@ export class RawConnection {
     return this.received
   }
 
-  /** Waits until the other side has ended the connection, and returns everything it said. */
+  /** Waits until the server has closed the connection; returns everything received. */
   async ends(): Promise<string> {
     while (!this.hasEnded) await this.change()
     return this.received
@@ -76,7 +76,7 @@ export class RawConnection {
   }
 }
 
-/** Sends bytes on a connection of their own; resolves with the answer once the server has closed it. */
+/** Sends bytes on a new connection; resolves with the answer once the server has closed the connection. */
 export async function exchange(
   app: Pick<TestApp, 'url'>,
   bytes: string | Buffer,
@@ -87,16 +87,16 @@ export async function exchange(
   return connection.ends()
 }
 
-/** The text of a request: a line, headers, and a body whose length the caller states himself. */
+/** Builds the text of a request; the caller sets Content-Length. */
 export function toRequest(line: string, headers: readonly string[], body = ''): string {
   return `${[`${line} HTTP/1.1`, ...headers].join('\r\n')}\r\n\r\n${body}`
 }
 
-/** The status and the body of an answer, parsed where it is JSON. */
+/** Parses the status and the body of an answer; a JSON body is parsed too. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export function readAnswer(answer: string): { status: number; body: any } {
   const [head = '', text = ''] = answer.split('\r\n\r\n')
-  // A chunked body has the lengths of its pieces around it.
+  // A chunked body is surrounded by chunk lengths.
   const [json] = /\{.*\}/s.exec(text) ?? []
   return { status: Number(head.slice(9, 12)), body: json === undefined ? text : JSON.parse(json) }
 }

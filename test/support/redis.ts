@@ -1,4 +1,4 @@
-/** A Redis server of a test's own: on a free port, in a temporary folder, not as root, gone with the test. */
+/** Runs a Redis server for a test: on a free port, in a temporary folder, without root, stopped with the test. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chown } from 'node:fs/promises'
@@ -9,31 +9,31 @@ import { findFreePort } from './free-port.ts'
 import { makeFolder } from './process.ts'
 import { getProgram } from './programs.ts'
 
-/** Replicas wait 100 ms for Redis, which on a busy machine may not be its turn by then. */
+/** Raises the priority, because replicas wait only 100 ms for Redis. */
 function favour({ pid }: ChildProcess): void {
   try {
     setPriority(pid as number, -15)
   } catch {
-    // That is root's to say.
+    // Only root may raise a priority.
   }
 }
 
-/** Whom Redis runs as where the tests are root. */
+/** The user id for Redis when the tests run as root. */
 const NOBODY = 65_534
 
 export interface RedisServer {
   readonly url: string
-  /** For a test to look into it. */
+  /** A client for the test itself. */
   readonly client: Redis
-  /** Ends it as a crash does; what it knew is gone. */
+  /** Stops the server like a crash; its data is lost. */
   kill(): Promise<void>
-  /** Holds the process, connections and all, until the signal to go on. */
+  /** Stops or continues the process, with its connections open. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void
-  /** Starts it again on the same port. */
+  /** Starts the server again on the same port. */
   start(): Promise<void>
 }
 
-/** Starts a server that keeps nothing on the disk. */
+/** Starts a server that stores nothing on disk. */
 export async function startRedis(): Promise<RedisServer> {
   const folder = await makeFolder()
   const isRoot = process.getuid?.() === 0

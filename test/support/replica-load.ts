@@ -1,11 +1,17 @@
-/** Load on replicas behind a balancer: chats, streams, uploads, status queries and new agents, every answer of which is looked at. */
+/**
+ * Runs load on replicas behind a balancer: chats, streams, uploads, status queries and new agents, with every
+ * answer checked.
+ */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { GREETER, readEvents } from './app.ts'
 import { callServer } from './process.ts'
 import { beginUpload, patchUpload, readOffset, readStatus, type Target } from './uploads.ts'
 
-/** One request and what became of it: `failed` = none, a broken or a 5xx answer; `wrong` = anything else that should not be. */
+/**
+ * One request and its result: `failed` for a missing, broken or 5xx answer, `wrong` for any other unexpected
+ * answer.
+ */
 export interface Outcome {
   readonly kind: string
   readonly beganAtMs: number
@@ -13,7 +19,7 @@ export interface Outcome {
   readonly detail: string
 }
 
-/** An upload that the load has brought to its end. */
+/** An upload that the load has completed. */
 export interface Uploaded {
   readonly id: string
   readonly bytes: Buffer
@@ -24,33 +30,33 @@ export interface Load {
   readonly uploads: readonly Uploaded[]
   /** The ids of agents whose creation was acknowledged. */
   readonly agents: readonly string[]
-  /** Ends it; resolves when the last request and the last upload are over. */
+  /** Stops the load; resolves when the last request and the last upload have ended. */
   stop(): Promise<void>
 }
 
 const PARTS = 4
 const PART_BYTES = 192 * 1024
 
-/** What should not have been answered. */
+/** An answer that no failure explains. */
 class WrongAnswer extends Error {}
 
 function assertRight(isRight: boolean, what: string): void {
   if (!isRight) throw new WrongAnswer(what)
 }
 
-/** Anything but what was asked for is a failure when the server owns up to it, and wrong otherwise. */
+/** Throws for an unexpected status: a plain error for 5xx, and a WrongAnswer otherwise. */
 function assertStatus(status: number, wanted: number): void {
   if (status === wanted) return
   const message = `answered ${status}`
   throw status >= 500 ? new Error(message) : new WrongAnswer(message)
 }
 
-/** Begins to ask; `known` is an artifact that is ready. */
+/** Starts the load; `known` is an artifact that is ready. */
 export function startLoad(target: Target, known: Uploaded): Load {
   const [outcomes, uploads, agents]: [Outcome[], Uploaded[], string[]] = [[], [], []]
   let isOver = false
 
-  /** Runs one request; whether it came to a good end. */
+  /** Runs one request and records its result; returns whether it succeeded. */
   async function observe(kind: string, run: () => Promise<void>): Promise<boolean> {
     const beganAtMs = performance.now()
     const note = (result: Outcome['result'], detail: string) =>
@@ -107,7 +113,7 @@ export function startLoad(target: Target, known: Uploaded): Load {
 
   async function status(): Promise<void> {
     const { state, size } = await readStatus(target, known.id).catch((error) => {
-      // A refusal of the balancer's has no body.
+      // An error of the balancer has no body.
       throw new Error(String(error))
     })
     if (state === undefined) throw new Error('no status')
@@ -121,7 +127,7 @@ export function startLoad(target: Target, known: Uploaded): Load {
     agents.push(answer.body.agent_id)
   }
 
-  /** Uploads as a client does that never gives up: what was acknowledged must be there when it asks where to go on. */
+  /** Uploads like a client that never gives up; the server must hold every acknowledged byte. */
   async function upload(): Promise<void> {
     const bytes = randomBytes(PARTS * PART_BYTES)
     let begun: Awaited<ReturnType<typeof beginUpload>> | undefined
@@ -142,7 +148,10 @@ export function startLoad(target: Target, known: Uploaded): Load {
       if (isSent) continue
       await observe('upload', async () => {
         const offset = await readOffset(target, going)
-        assertRight(offset >= acknowledged, `${acknowledged} bytes were acknowledged, ${offset} are there`)
+        assertRight(
+          offset >= acknowledged,
+          `${acknowledged} bytes were acknowledged, but the offset is ${offset}`,
+        )
         acknowledged = offset
       })
     }

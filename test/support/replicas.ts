@@ -1,4 +1,4 @@
-/** Replicas of one installation: services on one database, with one secret and whatever else they are to share. */
+/** Starts replicas of one installation, with the same database and secret. */
 import { randomBytes } from 'node:crypto'
 import type { ServiceOptions } from '../../src/server/build.ts'
 import { startApp, type TestApp } from './app.ts'
@@ -8,15 +8,15 @@ import { RawConnection, toRequest } from './raw-connection.ts'
 import { startRedis } from './redis.ts'
 import { type Begun, BODY_TYPE } from './uploads.ts'
 
-/** What replicas can count in and talk through. */
+/** The stores through which replicas coordinate. */
 export const sharedStores = ['Redis', 'PostgreSQL'] as const
 export type SharedStore = (typeof sharedStores)[number]
 
-/** The settings of all replicas of a new installation. */
+/** Returns the settings that all replicas of a new installation share. */
 export async function makeInstallation(store: SharedStore): Promise<Record<string, string>> {
   return {
     DATABASE_URL: await createTestDatabase(),
-    PARLEY_SECRET: 'a secret that all replicas have alike',
+    PARLEY_SECRET: 'the secret that all replicas share',
     PARLEY_PARENT_KEY: forgeKey('svc_', randomBytes(55).toString('hex').slice(0, 55)),
     ...(store === 'Redis' ? { REDIS_URL: (await startRedis()).url } : {}),
   }
@@ -31,7 +31,7 @@ export async function startReplicas(
   return [first, await startApp(env, options)]
 }
 
-/** The statuses of so many calls at once, taken by the replicas in turn, and how often each came. */
+/** Sends concurrent calls to the replicas in turn; returns how often each status occurred. */
 export async function callInTurn(
   apps: readonly TestApp[],
   calls: number,
@@ -49,7 +49,7 @@ export function countStatuses(answers: readonly { readonly status: number }[]): 
   return counts
 }
 
-/** A PATCH that has sent some bytes, and then falls silent. */
+/** Starts a PATCH that sends some bytes and never completes. */
 export async function stallPatch(
   { url, key }: Pick<TestApp, 'url' | 'key'>,
   { location }: Begun,

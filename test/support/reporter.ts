@@ -1,16 +1,16 @@
-/** Ends a test run with one line that people and machines read alike: `N passed, N failed`. */
+/** Ends a test run with a line that people and programs can read: `N passed, N failed`. */
 import type { Reporter, SerializedError, TestModule, TestRunEndReason } from 'vitest/node'
 
-/** How many tests ended how; `failed` also counts what went wrong outside a test. */
+/** The number of tests by result; `failed` includes errors outside of tests. */
 export interface TestCounts {
   readonly passed: number
   readonly failed: number
   readonly skipped: number
 }
 
-/** Writes the line when the process ends, so that nothing comes after it. Goes beside vitest's own reporter. */
+/** Writes the line when the process exits, so that it is the last one; used together with vitest's own reporter. */
 export class CountReporter implements Reporter {
-  /** Stands until a run has ended: a run that never gets there has not passed. */
+  /** The result until a run has ended; an unfinished run counts as failed. */
   #counts: TestCounts = { passed: 0, failed: 1, skipped: 0 }
 
   #flaky: readonly string[] = []
@@ -33,8 +33,8 @@ export class CountReporter implements Reporter {
 }
 
 /**
- * Counts each test once, and as failures also files that do not load, hooks of suites that throw, and unhandled errors. A
- * run vitest does not call passed has at least one failure.
+ * Counts each test once, and counts broken files, broken hooks and unhandled errors as failures. A run that vitest
+ * does not call passed has at least one failure.
  */
 export function countTests(
   modules: readonly TestModule[],
@@ -54,14 +54,14 @@ export function countTests(
   }
 }
 
-/** The file and full name of each test that failed at first and passed when it was repeated. */
+/** Lists the file and full name of each test that passed only when repeated. */
 function listFlaky(module: TestModule): string[] {
   return [...module.children.allTests()]
     .filter((test) => test.diagnostic()?.flaky === true)
     .map((test) => `${module.relativeModuleId} > ${test.fullName}`)
 }
 
-/** The line: `12 passed, 0 failed`, and `, 3 skipped` when some were. */
+/** Renders the line: `12 passed, 0 failed`, with `, 3 skipped` if there are any. */
 function renderCounts({ passed, failed, skipped }: TestCounts): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`
 }

@@ -1,19 +1,19 @@
-/** Asks for responses, and reads the events of their streams. */
+/** Requests responses and reads the events of their streams. */
 import type { ResponseEvent } from '../../src/responses/answer-schema.ts'
 import type { Answer, TestApp } from './app.ts'
 
 export const RESPONSES = '/v1/responses'
 
-/** Asks for a response with a parent key, unless another is given. */
+/** Requests a response, with the parent key by default. */
 export function respond(app: TestApp, body: object, key = app.key): Promise<Answer> {
   return app.call('POST', RESPONSES, { key, body })
 }
 
-/** An event, whichever it is. */
+/** An event of any type. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into events of every kind
 export type AnyEvent = { type: ResponseEvent['type']; sequence_number: number } & Record<string, any>
 
-/** A streamed response, whose events all name themselves in both their lines and are numbered from 0. */
+/** Streams a response, and checks that its events are named and numbered from 0. */
 export async function streamResponse(
   app: TestApp,
   body: object,
@@ -24,18 +24,18 @@ export async function streamResponse(
   return { ...answer, events, types: events.map(({ type }) => type), last: events.at(-1) as AnyEvent }
 }
 
-/** @throws Error when something is no event, or out of its place. */
+/** Parses the events of a stream. @throws Error for a malformed or misplaced event. */
 export function readResponseEvents(text: string): AnyEvent[] {
   const blocks = text.split('\n\n').filter((block) => block !== '' && !block.startsWith(':'))
   return blocks.map((block, index) => {
     const [, name, data] = /^event: (\S+)\ndata: ([^\n]*)$/.exec(block) ?? []
     const event: AnyEvent = JSON.parse(data ?? 'null')
-    if (event?.type !== name || event?.sequence_number !== index) throw new Error(`out of place: ${block}`)
+    if (event?.type !== name || event?.sequence_number !== index) throw new Error(`misplaced event: ${block}`)
     return event
   })
 }
 
-/** Each event's type without `response.`; of equal ones in a row, one. */
+/** Lists the event types without `response.`, and without repetitions. */
 export function outline(types: readonly string[]): string[] {
   return types
     .map((type) => type.replace('response.', ''))

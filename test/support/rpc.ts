@@ -1,9 +1,9 @@
-/** Speaks to the typed door: with the client an application would use, and by hand where that would refuse. */
+/** Calls the tRPC API with the client that applications use, or with raw requests. */
 import { type Client, createClient } from '../../client/rpc/index.ts'
 import { listOperations } from '../../src/server/api.ts'
 import type { Answer, CallOptions, TestApp } from './app.ts'
 
-/** The typed client. It presents a key, or whatever headers it is given. */
+/** Creates the tRPC client with a key or with headers. */
 export function createTypedClient(
   app: TestApp,
   credential: string | Readonly<Record<string, string>> = app.key,
@@ -16,7 +16,7 @@ export function createTypedClient(
 
 const kinds = new Map(listOperations().map(({ name, operation }) => [name, operation.kind]))
 
-/** One call as it looks on the wire; `answer.body.error.json` tells of its failure. */
+/** Sends one raw call; a failure is in `answer.body.error.json`. */
 export function callProcedure(
   app: TestApp,
   name: string,

@@ -1,6 +1,6 @@
 /**
- * What Ollama and llama-server answer, as they write it: Ollama's shapes are those of its openai/openai.go, middleware/openai.go and
- * server/routes.go, llama-server's those of llama.cpp's tools/server (README.md, server-task.cpp, server-common.cpp).
+ * Provides answers in the exact form of Ollama (openai/openai.go, middleware/openai.go and server/routes.go) and
+ * of llama-server (tools/server in llama.cpp: README.md, server-task.cpp, server-common.cpp).
  */
 
 const ollamaHead = {
@@ -10,7 +10,7 @@ const ollamaHead = {
   system_fingerprint: 'fp_ollama',
 }
 
-/** One event of Ollama: the role is in all of them. */
+/** An event of Ollama, which repeats the role in every event. */
 function ollamaChunk(delta: object, finish_reason: string | null = null): object {
   const choice = { index: 0, delta: { role: 'assistant', content: '', ...delta }, finish_reason }
   return { ...ollamaHead, object: 'chat.completion.chunk', choices: [choice] }
@@ -24,7 +24,7 @@ const weatherCall = {
   function: { name: 'get_weather', arguments: '{"city":"Paris"}' },
 }
 
-/** A refusal of Ollama. */
+/** An error of Ollama. */
 function ollamaError(message: string, type: string) {
   return { error: { message, type, param: null, code: null } }
 }
@@ -38,7 +38,7 @@ export const ollama = {
       { id: 'bge-m3:latest', object: 'model', created: 1_757_000_002, owned_by: 'library' },
     ],
   },
-  /** Nothing has been pulled yet. */
+  /** The list before any model is pulled. */
   noModels: { object: 'list', data: null },
   completion: {
     ...ollamaHead,
@@ -64,7 +64,7 @@ export const ollama = {
     ollamaChunk({}, 'tool_calls'),
     { ...ollamaHead, object: 'chat.completion.chunk', choices: [], usage: ollamaUsage },
   ],
-  /** How a stream goes on that fails midway: an error that is no chunk is written as an empty one, and nothing follows. */
+  /** The end of a failed stream: Ollama writes the error as an empty chunk, and nothing follows. */
   brokenChunks: [
     ollamaChunk({ content: 'Good' }),
     { ...ollamaChunk({}), created: -62_135_596_800, model: '' },
@@ -94,7 +94,7 @@ const llamaHead = {
 }
 const timings = { cache_n: 0, prompt_n: 44, prompt_ms: 30.958, predicted_n: 3, predicted_ms: 661.064 }
 
-/** One event of llama-server: the finish comes before the index. */
+/** An event of llama-server, which writes the finish reason before the index. */
 function llamaChunk(delta: object, finish_reason: string | null = null): object {
   return { choices: [{ finish_reason, index: 0, delta }], ...llamaHead }
 }

@@ -1,4 +1,4 @@
-/** What lies in the bucket of the scripted S3, and what every call of the store makes of it. */
+/** Implements the bucket of the scripted S3 server and the effect of every call on it. */
 import { createHash, randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { S3Operation } from './s3-operations.ts'
@@ -15,7 +15,7 @@ interface StoredUpload {
   readonly parts: Map<number, Buffer>
 }
 
-/** A call, read to its end. */
+/** A complete call. */
 export interface Call {
   readonly key: string
   readonly query: URLSearchParams
@@ -29,7 +29,7 @@ export interface Answer {
   readonly body?: Buffer | string
 }
 
-/** An error of S3's own. */
+/** An error that S3 defines. */
 export class S3Error extends Error {
   readonly status: number
   readonly code: string
@@ -44,9 +44,9 @@ export class S3Error extends Error {
 export class S3Contents {
   readonly objects = new Map<string, StoredObject>()
   readonly uploads = new Map<string, StoredUpload>()
-  /** Most names in one page of a list. */
+  /** The maximum number of names on a page of a list. */
   pageSize = 1_000
-  /** Its clock, Unix milliseconds. */
+  /** The clock, in Unix milliseconds. */
   now = () => Date.now()
 
   answer(operation: S3Operation, call: Call): Answer {

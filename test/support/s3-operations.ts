@@ -1,4 +1,4 @@
-/** Which of S3's operations a request asks for. */
+/** Determines the S3 operation of a request. */
 
 export type S3Operation =
   | 'HeadBucket'
@@ -13,7 +13,7 @@ export type S3Operation =
   | 'CompleteMultipartUpload'
   | 'AbortMultipartUpload'
 
-/** By method, by whether there is a key, and by what stands in the query. */
+/** The S3 operations by HTTP method, target (bucket or object) and query parameter. */
 const operations: readonly [method: string, onKey: boolean, parameter: string, operation: S3Operation][] = [
   ['HEAD', false, '', 'HeadBucket'],
   ['GET', false, 'list-type', 'ListObjectsV2'],
@@ -33,6 +33,6 @@ export function nameOperation(method: string | undefined, key: string, query: UR
     ([itsMethod, onKey, parameter]) =>
       itsMethod === method && onKey === (key !== '') && (parameter === '' || query.has(parameter)),
   )
-  if (found === undefined) throw new Error(`no operation of S3: ${method} /${key}?${query}`)
+  if (found === undefined) throw new Error(`not an S3 operation: ${method} /${key}?${query}`)
   return found[3]
 }

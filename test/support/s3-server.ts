@@ -1,6 +1,6 @@
 /**
- * A small S3 of our own on a loopback port: one bucket in memory, every call the store uses, and faults on order. What it lacks
- * (ACLs, versions, checksums it was not asked for) the store does not use.
+ * Runs a small S3 server on a loopback port: one bucket in memory, every call that the store uses, and faults on
+ * request. It lacks only what the store does not use, such as ACLs and versions.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,32 +16,32 @@ import { errorXml } from './s3-xml.ts'
 
 export type { S3Operation }
 
-/** What is done to a call instead of answering it as it should be. */
+/** The fault of a call. */
 export type Fault =
-  /** An error of S3's own. */
+  /** An error that S3 defines. */
   | { readonly status: number; readonly code: string }
-  /** `hang`: no answer; `reset`: the connection breaks; `lose`: done, but the connection breaks instead of the answer. */
+  /** `hang`: no answer; `reset`: the connection breaks; `lose`: the call takes effect, but the connection breaks. */
   | 'hang'
   | 'reset'
   | 'lose'
-  /** The body breaks off after so many bytes, or stops there. */
+  /** The body breaks off or stalls after this number of bytes. */
   | { readonly cutAfterBytes: number }
   | { readonly stallAfterBytes: number }
 
-/** A call the server has seen. */
+/** A call that the server has seen. */
 export interface SeenCall {
   readonly operation: S3Operation
-  /** Without the bucket. */
+  /** The key without the bucket. */
   readonly key: string
   readonly headers: IncomingMessage['headers']
   readonly response: ServerResponse
-  /** How many calls of its kind were under way when it came, itself included. */
+  /** The number of open calls of its kind when it arrived, including itself. */
   readonly atOnce: number
-  /** Whether its connection closed before the answer was complete. */
+  /** True when the connection closed before the answer was complete. */
   isLeft: boolean
 }
 
-/** All its names and secrets; a test that finds one of them in a log has found a fault. */
+/** The server's credentials; no log may contain the secret. */
 export const credentials = {
   accessKeyId: 'AKIATESTTESTTESTTEST',
   secretAccessKey: 'a-secret-that-no-log-may-hold',
@@ -58,7 +58,7 @@ export class S3Server extends S3Contents {
     (request, response) => void this.onRequest(request, response),
   )
 
-  /** Starts one that stops with the test. */
+  /** Starts a server that stops with the test. */
   static async start(): Promise<S3Server> {
     const s3 = new S3Server()
     s3.server.listen(0, '127.0.0.1')
@@ -72,13 +72,13 @@ export class S3Server extends S3Contents {
     this.server.close().closeAllConnections()
   }
 
-  /** What a store needs to use it. */
+  /** The configuration of a store that uses this server. */
   get config(): S3Config {
     const { bucket, endpoint } = this
     return { bucket, endpoint, prefix: '', region: 'eu-test-1', forcePathStyle: true, credentials }
   }
 
-  /** The same for a service. */
+  /** The settings of a service that uses this server. */
   get environment(): Record<string, string> {
     return {
       S3_BUCKET: this.bucket,
@@ -89,17 +89,17 @@ export class S3Server extends S3Contents {
     }
   }
 
-  /** Has the next so many calls of that kind go wrong; all of them unless told. */
+  /** Makes the next `times` calls of an operation fail, or all of them. */
   fail(operation: S3Operation, fault: Fault, times = Number.POSITIVE_INFINITY): void {
     this.faults.push({ operation, fault, left: times })
   }
 
-  /** Does what so many calls more ask for; to all others it is as if the caller had died before them. */
+  /** Serves only this number of further calls and rejects the rest, as if the caller had died before them. */
   serveOnly(calls: number): void {
     this.callsLeft = calls
   }
 
-  /** From now on nothing goes wrong. */
+  /** Removes all faults. */
   heal(): void {
     this.faults.length = 0
     this.callsLeft = Number.POSITIVE_INFINITY
@@ -113,7 +113,7 @@ export class S3Server extends S3Contents {
     return Math.max(...this.calls.filter((call) => call.operation === operation).map(({ atOnce }) => atOnce))
   }
 
-  /** Waits until the last call of that kind has more to send than its reader takes. */
+  /** Waits until the answer to the last call of that kind is blocked by its slow reader. */
   async isStuck(operation: S3Operation): Promise<boolean> {
     const stuckBytes = () =>
       this.calls.findLast((call) => call.operation === operation)?.response.writableLength
@@ -126,7 +126,7 @@ export class S3Server extends S3Contents {
     }, true)
   }
 
-  /** The names of objects that are blobs, without what stands before them. */
+  /** Lists the objects that are blobs, without their prefix. */
   listBlobs(): string[] {
     return [...this.objects.keys()].flatMap((key) => /[^/]*-[^/]*$/.exec(key)?.[0] ?? [])
   }
@@ -171,7 +171,7 @@ export class S3Server extends S3Contents {
   }
 }
 
-/** The signature itself is the SDK's affair; that it covers these very bytes is what the store relies on. */
+/** Checks that the signature covers these bytes, which the store relies on; the SDK computes the signature itself. */
 function assertSigned(headers: IncomingMessage['headers'], body: Buffer): void {
   if (!headers.authorization?.includes(`Credential=${credentials.accessKeyId}/`))
     throw new S3Error(403, 'InvalidAccessKeyId')

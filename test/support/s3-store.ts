@@ -1,4 +1,4 @@
-/** Opens stores over the scripted S3, and reads and writes them the way tests do. */
+/** Opens stores on the scripted S3 server, and reads and writes them. */
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { type Logger, pino } from 'pino'
@@ -14,30 +14,30 @@ import type { S3Server } from './s3-server.ts'
 
 export const MIB = 1024 ** 2
 
-/** Short enough that a test can wait for them. */
+/** Timeouts that a test can wait for. */
 export const shortTimings = { connectMs: 1_000, idleMs: 300 }
-/** Long enough for a busy machine. */
+/** Timeouts that suit a busy machine. */
 const longTimings = { connectMs: 10_000, idleMs: 10_000 }
 
-/** How a store is opened in a test. */
+/** Options of a store. */
 export interface StoreOptions {
   readonly config?: Partial<S3Config>
   readonly installationId?: string
   readonly clock?: Clock
   readonly log?: Logger
   readonly timings?: BucketTimings
-  /** Of what grows: the longest there may be. */
+  /** The maximum size of a resumable blob, in bytes. */
   readonly maxBytes?: number
 }
 
-/** The store `files` of an installation; closed with the test. */
+/** Opens the `files` store of an installation until the test ends. */
 export async function openStore(server: S3Server, options: StoreOptions = {}): Promise<Blobs> {
   const blobs = await openS3Blobs(...toArguments(server, 'files', options))
   onTestFinished(() => blobs.close())
   return blobs
 }
 
-/** The store `artifacts` of an installation with what grows beside it; closed with the test. */
+/** Opens the resumable `artifacts` store of an installation until the test ends. */
 export async function openResumable(server: S3Server, options: StoreOptions = {}): Promise<ResumableStore> {
   const [config, rest] = toArguments(server, 'artifacts', options)
   const store = await openS3ResumableStore(config, { ...rest, maxBytes: options.maxBytes ?? 5 * 1024 * MIB })
@@ -63,13 +63,13 @@ function toArguments(
   ]
 }
 
-/** Bytes in pieces as a socket brings them. */
+/** Yields bytes in pieces, like a socket. */
 export async function* piecesOf(bytes: Buffer, pieceBytes = 64 * 1024): AsyncIterable<Uint8Array> {
   for (let start = 0; start < bytes.length; start += pieceBytes)
     yield bytes.subarray(start, start + pieceBytes)
 }
 
-/** Keeps bytes of so many MiB, no two of them alike; answers with them and their name. */
+/** Stores random bytes; returns them with their name. */
 export async function keepRandom(blobs: Blobs, sizeBytes: number): Promise<{ name: string; bytes: Buffer }> {
   const bytes = randomBytes(sizeBytes)
   const blob = await blobs.stage(piecesOf(bytes))

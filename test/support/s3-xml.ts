@@ -1,7 +1,7 @@
-/** What S3 says, in XML. */
+/** Renders S3 answers in XML. */
 
 export function errorXml(code: string): string {
-  return `<?xml version="1.0"?><Error><Code>${code}</Code><Message>Said on order.</Message></Error>`
+  return `<?xml version="1.0"?><Error><Code>${code}</Code><Message>Scripted error.</Message></Error>`
 }
 
 export function listXml(

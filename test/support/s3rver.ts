@@ -1,4 +1,4 @@
-/** Starts `s3rver`, somebody else's idea of S3, as a process of its own with a bucket in a folder. */
+/** Runs `s3rver`, an independent S3 implementation, in a separate process with a bucket in a folder. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
@@ -7,10 +7,10 @@ import { onTestFinished } from 'vitest'
 import { makeFolder } from './process.ts'
 
 const BUCKET = 'kept-by-s3rver'
-/** The only key it knows. */
+/** The only access key that s3rver accepts. */
 const KEY = 'S3RVER'
 
-/** The settings of a service that uses it; it stops with the test. */
+/** Starts the server until the test ends; returns the settings of a service that uses it. */
 export async function startS3rver(): Promise<Record<string, string>> {
   const program = createRequire(import.meta.url).resolve('s3rver/bin/s3rver.js')
   const words = [

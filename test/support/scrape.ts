@@ -1,18 +1,18 @@
-/** Reads `/metrics` as Prometheus does. */
+/** Reads `/metrics` like Prometheus. */
 
-/** One number. */
+/** A single sample. */
 export interface ScrapedSample {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-/** Everything that was told. */
+/** All metrics of a response. */
 export interface ScrapedMetrics {
-  /** By the name of the metric. */
+  /** The types by metric name. */
   readonly types: ReadonlyMap<string, string>
   readonly samples: readonly ScrapedSample[]
-  /** The sum of all numbers of that name with these labels. */
+  /** Returns the sum of all samples with this name and these labels. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number
 }
 
@@ -26,7 +26,7 @@ export async function scrape(
   return parseMetrics(text)
 }
 
-/** @throws Error for a line that Prometheus would not take. */
+/** Parses the text format. @throws Error for a line that Prometheus would reject. */
 export function parseMetrics(text: string): ScrapedMetrics {
   const types = new Map<string, string>()
   const samples: ScrapedSample[] = []
@@ -49,7 +49,7 @@ export function parseMetrics(text: string): ScrapedMetrics {
 
 function parseSample(line: string): ScrapedSample {
   const [, name = '', all = '', value = ''] = /^([a-z_]\w*)(?:\{(.*)\})? (\S+)$/i.exec(line) ?? []
-  if (name === '' || Number.isNaN(Number(value))) throw new Error(`no sample: ${line}`)
+  if (name === '' || Number.isNaN(Number(value))) throw new Error(`not a sample: ${line}`)
   const labels = [...all.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, label = '', text = '']) => [
     label,
     text,

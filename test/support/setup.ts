@@ -1,6 +1,6 @@
 /**
- * Runs before every test file: a warning or an error that reaches the console fails the test it came from, and so does a log line with a
- * key, a token or a message in it.
+ * Runs before every test file: console warnings and errors fail the test that wrote them, and so do log lines that
+ * contain a key, a token or a message.
  */
 import { afterAll, afterEach, vi } from 'vitest'
 import { takeLeaks, watchMessages } from './log-leaks.ts'
@@ -15,7 +15,7 @@ for (const method of ['error', 'warn'] as const) {
 
 function assertQuietConsole(): void {
   const lines = strayLines.splice(0)
-  if (lines.length > 0) throw new Error(`Something wrote to the console.\n${lines.join('\n')}`)
+  if (lines.length > 0) throw new Error(`The test wrote to the console.\n${lines.join('\n')}`)
 }
 
 /** Several test files may share a process. */
@@ -25,7 +25,7 @@ watching.isWatchedForLeaks = true
 
 function assertDiscreetLog(): void {
   const leaks = takeLeaks()
-  if (leaks.length > 0) throw new Error(`A log line holds what it must not.\n${leaks.join('\n')}`)
+  if (leaks.length > 0) throw new Error(`A log line contains a secret or a message.\n${leaks.join('\n')}`)
 }
 
 for (const assertNothing of [assertQuietConsole, assertDiscreetLog]) {

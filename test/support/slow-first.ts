@@ -1,7 +1,7 @@
-/** The order of the test files: those that take longest first, so that no worker is left with one of them at the end. */
+/** Orders test files with the slowest first, so that no worker starts a slow file at the end. */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** The start of their paths below test/; the first takes longest. */
+/** Path prefixes below test/, with the slowest first. */
 const slow = [
   ...[
     'cluster/replicas-killed',

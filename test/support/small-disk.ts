@@ -1,4 +1,4 @@
-/** A real disk that is small: a file system in memory, mounted where only one process and its children see it. */
+/** Mounts a small disk: a file system in memory that only one process and its children see. */
 import { spawnSync } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/db/open.ts'
 
 const own = ['unshare', process.getuid?.() === 0 ? '-m' : '-rm']
 
-/** Why no such disk can be had here; undefined when it can. */
+/** Returns why no small disk can be mounted here, or undefined if it can. */
 export function findDiskObstacle(): string | undefined {
   const [command = '', ...words] = [...own, 'sh', '-c', mountScript('1m'), '/mnt', 'true']
   const { status, stderr, error } = spawnSync(command, words, { encoding: 'utf8' })
@@ -14,8 +14,8 @@ export function findDiskObstacle(): string | undefined {
 }
 
 /**
- * Makes a data directory in which the folder of artifacts is a disk of that size, to whoever is started with the words returned. The
- * database is there already, and not on it: no service makes one where other files lie.
+ * Prepares a data directory for a process that starts with the returned words: its artifacts folder is a disk of
+ * `sizeMebibytes`. The database already exists, because a service creates none next to other files.
  */
 export async function prepareSmallDisk(dataDir: string, sizeMebibytes: number): Promise<string[]> {
   await (await openDatabase({ dataDir, role: 'server' })).close()

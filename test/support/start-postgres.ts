@@ -1,8 +1,8 @@
-/** Runs once before all tests: one PostgreSQL server, on which each test gets databases of its own. */
+/** Runs once before all tests: starts one PostgreSQL server on which each test gets its own databases. */
 import type { TestProject } from 'vitest/node'
 import { createTemplate, startPostgres } from './postgres.ts'
 
-/** What vitest calls; it calls the answer at the end. */
+/** The entry point that vitest calls; vitest calls the returned function at the end. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startPostgres()
   try {

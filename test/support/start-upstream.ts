@@ -1,4 +1,4 @@
-/** Starts the scripted upstream as a process of its own, and asks it what it saw. */
+/** Starts the scripted upstream in a separate process, and reads its request log. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -6,31 +6,31 @@ import type { SeenRequest } from './upstream.ts'
 
 export type { SeenRequest }
 
-/** A running upstream; what it can be told to do stands at the top of `upstream.ts`. */
+/** A running upstream; its directives are listed at the top of `upstream.ts`. */
 export interface Upstream {
-  /** `http://127.0.0.1:<port>` */
+  /** `http://127.0.0.1:<port>`. */
   readonly origin: string
   /** The base URL of its API, ending in `/v1`. */
   readonly url: string
   readonly process: ChildProcess
-  /** The requests so far, oldest first. */
+  /** Lists the requests so far, oldest first. */
   listRequests(): Promise<SeenRequest[]>
-  /** Waits for a request whose JSON body holds `text`. */
+  /** Waits for a request whose JSON body contains `text`. */
   waitForRequest(text: string): Promise<SeenRequest>
-  /** Waits for a request on a path. */
+  /** Waits for a request to a path. */
   waitForPath(path: string): Promise<SeenRequest>
-  /** Waits until the request's answer is complete or its connection gone. */
+  /** Waits until the request's answer is complete or its connection has closed. */
   waitForEnd(id: number): Promise<SeenRequest>
-  /** Waits until a write of the request's answer has been stuck for `ms`, or the request is over. */
+  /** Waits until a write of the request's answer has been blocked for `ms`, or the request has ended. */
   waitForStall(id: number, ms: number): Promise<SeenRequest>
-  /** Sets directives for the next `times` requests on a path (for all of them without `times`). */
+  /** Sets directives for the next `times` requests to a path, or for all of them. */
   script(path: string, text: string, times?: number): Promise<void>
-  /** Forgets requests, scripts and counts. */
+  /** Clears requests, scripts and counts. */
   clear(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts an upstream on a free port of the loopback interface. */
+/** Starts an upstream on a free loopback port. */
 export async function startUpstream(): Promise<Upstream> {
   const program = fileURLToPath(new URL('./upstream.ts', import.meta.url))
   const child = fork(program, [], {
@@ -68,7 +68,7 @@ export async function startUpstream(): Promise<Upstream> {
 /** The upstream of this test worker, which ends with the worker. */
 let shared: Promise<Upstream> | undefined
 
-/** The upstream that the test files of a worker share. It has seen nothing yet; no test may stop it. */
+/** Returns the upstream that the test files of a worker share, with an empty log; tests must not stop it. */
 export async function shareUpstream(): Promise<Upstream> {
   shared ??= startUpstream()
   const upstream = await shared

@@ -1,24 +1,25 @@
 /**
- * Writes a language model small enough for a test: llama architecture, two layers, byte tokens, seeded random weights. It says
- * nothing sensible, but a real runtime loads it, reads any UTF-8 text as one token a byte, and answers in printable ASCII, the
- * same every time. Offered tools it calls one; once a tool has answered it goes on with text.
+ * Writes a language model small enough for tests: llama architecture, two layers, byte tokens and seeded random
+ * weights. It says nothing sensible, but a real runtime loads it, reads UTF-8 as one token per byte, and answers
+ * in printable ASCII, always the same. It calls one of the offered tools, and answers with text after a tool
+ * result.
  */
 import { writeFileSync } from 'node:fs'
 import { type GgufTensor, type GgufValue, renderGguf } from './gguf.ts'
 import { chatMlWithTools } from './tiny-template.ts'
 
-/** What a test may change of the model. */
+/** Options of the model. */
 export interface TinyModelOptions {
-  /** Others answer otherwise. */
+  /** Another seed gives other answers. */
   readonly seed?: number
-  /** How much it wants to end its answer: -100 = never, 10 (the default) = after some dozens of letters, 100 = at once. */
+  /** The tendency to end an answer: -100 = never, 10 (the default) = after some dozens of letters, 100 = at once. */
   readonly brevity?: number
   readonly chatTemplate?: string | null
-  /** Tokens; 2048 by default. */
+  /** The context length in tokens; 2048 by default. */
   readonly contextLength?: number
-  /** How its vectors are pooled, which says that it is for embeddings; 1 is the mean. */
+  /** The pooling type, which marks the model as an embedding model; 1 is the mean. */
   readonly poolingType?: number
-  /** Makes it think, and nothing else. */
+  /** Makes the model answer with reasoning only. */
   readonly thinks?: boolean
 }
 
@@ -29,7 +30,7 @@ const heads = 4
 const headWidth = width / heads
 
 const endOfTurn = '<|im_end|>'
-/** The opening of a call is one token: a random model would never finish spelling it. */
+/** The opening of a call is a single token, because a random model would never spell it out. */
 const marks = {
   offered: '<tools>',
   answered: '<tool_response>',
@@ -37,20 +38,20 @@ const marks = {
   callEnd: '</tool_call>',
   think: '<think>',
 }
-/** The numbers GGUF has for kinds of tokens. */
+/** GGUF's numbers for kinds of tokens. */
 const kinds = { normal: 1, unknown: 2, control: 3, userDefined: 4, byte: 6 }
 
-/** What a text without marks costs in tokens. */
+/** Counts the tokens of a text without marks. */
 export function countTinyTokens(text: string): number {
   return Buffer.byteLength(text)
 }
 
-/** Writes the model's file, less than 1 MiB. */
+/** Writes the model file, which is smaller than 1 MiB. */
 export function writeTinyModel(path: string, options: TinyModelOptions = {}): void {
   writeFileSync(path, makeTinyModel(options))
 }
 
-/** The bytes of the model's file. */
+/** Builds the bytes of the model file. */
 export function makeTinyModel(options: TinyModelOptions = {}): Buffer {
   const tokens = listTokens()
   return renderGguf(makeMetadata(tokens, options), makeTensors(tokens, options))
@@ -71,7 +72,7 @@ function listTokens(): TinyToken[] {
     { text: '<s>', kind: kinds.control },
     { text: '</s>', kind: kinds.control },
     ...bytes,
-    // What this kind of tokenizer turns every space into.
+    // The token that represents a space.
     { text: '\u2581', kind: kinds.normal },
     { text: '<|im_start|>', kind: kinds.control },
     { text: endOfTurn, kind: kinds.control },
@@ -115,7 +116,7 @@ function makeMetadata(
   }
 }
 
-/** Random weights, and among them those that make it call tools and end its turns. */
+/** Builds random weights, except for those that make the model call tools and end its turns. */
 function makeTensors(tokens: readonly TinyToken[], options: TinyModelOptions): GgufTensor[] {
   const random = createRandom(options.seed ?? 2)
   const matrix = (name: string, columns: number, rows: number, scale: number): GgufTensor => ({
@@ -156,8 +157,9 @@ function makeTensors(tokens: readonly TinyToken[], options: TinyModelOptions): G
 }
 
 /**
- * The columns that mean something; nothing random reaches them. `always` is 1 for every token, which makes the output's weight there
- * a bias; `offered`, `answered` and `called` mark a token each; `sawOffered` and `sawAnswered` say that one stands in the text so far.
+ * The columns with a meaning, which random weights do not touch. `always` is 1 for every token, so the output
+ * weight there is a bias; `offered`, `answered` and `called` each mark one token; `sawOffered` and `sawAnswered`
+ * record that such a token occurred earlier.
  */
 const columns = { always: 0, offered: 1, answered: 2, sawOffered: 3, sawAnswered: 4, called: 5 }
 
@@ -190,7 +192,10 @@ function giveMeaning(
 
 type LookingBlock = Readonly<Record<'query' | 'key' | 'value' | 'mix', GgufTensor>>
 
-/** Has two heads of a block look for a mark anywhere before, in the pair of numbers that position hardly turns. */
+/**
+ * Makes two heads of a block look for a mark at any earlier position, in the pair of dimensions that position
+ * encoding rotates least.
+ */
 function lookBack({ query, key, value, mix }: LookingBlock): void {
   const looks = [
     [columns.offered, columns.sawOffered],
@@ -208,7 +213,7 @@ function lookBack({ query, key, value, mix }: LookingBlock): void {
   }
 }
 
-/** Whether an answer may hold the token: printable ASCII; the space is a token of its own. */
+/** Reports whether an answer may contain the token: printable ASCII, and the space token. */
 function mayBeSaid(text: string): boolean {
   const byte = /^<0x(..)>$/.exec(text)?.[1]
   if (byte === undefined) return text === '\u2581'
@@ -224,7 +229,7 @@ function clearRow(tensor: GgufTensor, row: number): void {
   tensor.data.fill(0, row * tensor.columns, (row + 1) * tensor.columns)
 }
 
-/** Numbers from 0 to 1 that depend on the seed alone (mulberry32). */
+/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -1,6 +1,6 @@
-/** Chat templates for the tiny model. */
+/** Provides chat templates for the tiny model. */
 
-/** ChatML with tools, written as Qwen 2.5's is: what most models of today have. */
+/** ChatML with tools, in the form of Qwen 2.5, which most current models use. */
 export const chatMlWithTools = `{%- if tools %}
     {{- '<|im_start|>system\\n' }}
     {%- if messages[0]['role'] == 'system' %}
@@ -51,7 +51,7 @@ export const chatMlWithTools = `{%- if tools %}
 {%- endif %}
 `
 
-/** ChatML of a model that thinks first. */
+/** ChatML of a model that reasons before it answers. */
 export const chatMlWithThoughts = `{%- for message in messages %}
     {{- '<|im_start|>' + message.role + '\\n' }}
     {%- if message.reasoning_content %}
@@ -64,7 +64,7 @@ export const chatMlWithThoughts = `{%- for message in messages %}
 {%- endif %}
 `
 
-/** ChatML alone: a model that knows no tools. */
+/** ChatML without tools. */
 export const chatMl = `{%- for message in messages %}
     {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}
 {%- endfor %}

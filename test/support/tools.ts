@@ -1,42 +1,42 @@
-/** Agents whose tools run on the server, and what their turns say. */
+/** Creates agents with server-side tools, and reads the outcome of their turns. */
 
 import type { ServiceOptions } from '../../src/server/build.ts'
 import type { HostTool } from '../../src/server/service.ts'
 import type { StreamedAnswer, TestApp } from './app.ts'
 import { type ChatStand, say } from './chat-stand.ts'
 
-/** The path of every chat. */
+/** The path of the chat API. */
 export const CHAT = '/v1/chat/completions'
 
-/** A tool without a schema. */
+/** Returns a tool without a schema. */
 export function tool(handler: HostTool['handler'], more: Omit<HostTool, 'handler'> = {}): HostTool {
   return { ...more, handler }
 }
 
-/** The schema most tests' tools have. */
+/** The input schema of most test tools. */
 export const citySchema = {
   type: 'object',
   properties: { city: { type: 'string' }, days: { type: 'integer', minimum: 1 } },
   required: ['city'],
 } as const
 
-/** An agent's definition with these tools, as YAML or as JSON, which is YAML too. */
+/** Returns an agent definition with these tools, as JSON, which is also YAML. */
 export function agentWith(tools: readonly unknown[], name = 'A'): string {
   return JSON.stringify({ name, instructions: 'B', tools })
 }
 
-/** What a turn came to, whichever way it was answered. */
+/** The outcome of a turn, streamed or not. */
 export interface Outcome {
   readonly content: string
   readonly calls: readonly string[]
   readonly finishes: readonly string[]
 }
 
-/** Chats in both ways; each way's outcome. */
+/** The two ways to answer a chat. */
 export type Way = 'whole' | 'streamed'
 export const ways: readonly Way[] = ['whole', 'streamed']
 
-/** One turn, answered that way. */
+/** Runs one turn in the given way. */
 export async function chat(app: TestApp, way: Way, key: string, body: object): Promise<Outcome> {
   if (way === 'streamed') return outcomeOf(await app.stream(body, key))
   const answer = await app.call('POST', CHAT, { key, body })
@@ -49,7 +49,7 @@ export async function chat(app: TestApp, way: Way, key: string, body: object): P
   }
 }
 
-/** A stream put together as a client does. */
+/** Joins a stream like a client. */
 export function outcomeOf({ status, text, events }: StreamedAnswer): Outcome {
   if (status !== 200) throw new Error(`${status} ${text}`)
   const choices = events.flatMap((chunk) => chunk.choices ?? [])
@@ -64,13 +64,13 @@ function nameOfCall(call: { function: { name: string } }): string {
   return call.function.name
 }
 
-/** The bodies the backend was sent, oldest first. */
+/** Lists the bodies that the provider received, oldest first. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export async function bodiesOf(stand: ChatStand): Promise<any[]> {
   return (await stand.listChats()).map(({ body }) => body)
 }
 
-/** What the model is told of one call of a tool, in a turn that goes on to its end. */
+/** Calls one tool in a complete turn; returns the result that the model receives. */
 export async function resultOf(stand: ChatStand, app: TestApp, name: string, args = '{}'): Promise<string> {
   const { agent_key } = await app.createAgent(agentWith([name]))
   await stand.answerWith(answerCalling('whole', [{ name, args }]), 1)
@@ -79,12 +79,12 @@ export async function resultOf(stand: ChatStand, app: TestApp, name: string, arg
   return resultsIn((await bodiesOf(stand)).at(-1))[0] ?? 'nothing'
 }
 
-/** The tool messages of a body, as text. */
+/** Lists the texts of the tool messages in a body. */
 export function resultsIn(body: { messages: { role: string; content: string }[] }): string[] {
   return body.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
 }
 
-/** Options of a service with these tools of the host. */
+/** Returns service options with these host tools. */
 export function hosting(tools: Record<string, HostTool>): Pick<ServiceOptions, 'tools'> {
   return { tools }
 }
@@ -92,7 +92,7 @@ export function hosting(tools: Record<string, HostTool>): Pick<ServiceOptions, '
 const names = { id: 'chatcmpl-x', created: 1, model: 'up-chat' }
 const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 }
 
-/** A backend's answer that says something and calls tools, for `stand.answerWith`, whole or as events. */
+/** Builds a provider's answer with text and tool calls for `stand.answerWith`, whole or as events. */
 export function answerCalling(
   way: Way,
   calls: readonly { name: string; args?: string; more?: object }[],

@@ -1,4 +1,4 @@
-/** The official upload client, tus-js-client, pointed at a service under test. */
+/** Uploads with the official client, tus-js-client, to a service under test. */
 import type { Readable } from 'node:stream'
 import {
   type DetailedError,
@@ -8,20 +8,20 @@ import {
   type UrlStorage,
 } from 'tus-js-client'
 
-/** Where an upload goes, and with which key. */
+/** The service and the key for an upload. */
 export interface Destination {
   readonly url: string
   readonly key: string
 }
 
-/** An upload, and how it ends. */
+/** An upload and its completion. */
 export interface ClientUpload {
   readonly upload: Upload
   /** Rejects when the client gives up. */
   readonly done: Promise<void>
 }
 
-/** Prepares an upload as a page would, with short pauses before it tries again. */
+/** Prepares an upload as a page would, with short delays between attempts. */
 export function createClientUpload(
   source: Buffer | Readable,
   { url, key }: Destination,
@@ -40,13 +40,13 @@ export function createClientUpload(
   return { upload, done }
 }
 
-/** The status and the text of what made the client give up. */
+/** Returns the status and the text of the answer that made the client give up. */
 export function readRefusal(error: unknown): { status: number | undefined; text: string | undefined } {
   const { originalResponse } = error as DetailedError
   return { status: originalResponse?.getStatus(), text: originalResponse?.getBody() }
 }
 
-/** Remembers where uploads are, as the client does in a browser's storage. */
+/** Stores upload URLs in memory, as the client does in a browser's storage. */
 export function createUrlStorage(): UrlStorage {
   const kept = new Map<string, { readonly fingerprint: string; readonly upload: PreviousUpload }>()
   const list = (fingerprint?: string) =>

@@ -1,4 +1,4 @@
-/** Speaks the upload protocol, header by header, and looks at what came of it. */
+/** Sends raw tus requests, and reads the resulting artifacts. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -8,20 +8,20 @@ import { eventually } from './process.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
-/** A service that can be spoken to: a test's own, or one in another process. */
+/** A service to call, in this process or another. */
 export type Target = Pick<TestApp, 'url' | 'key' | 'fetch'>
 
 export const BODY_TYPE = 'application/offset+octet-stream'
 export const tus = { 'Tus-Resumable': '1.0.0' } as const
 
-/** `Upload-Metadata` with these keys. */
+/** Renders an `Upload-Metadata` header. */
 export function toMetadata(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
     .map(([key, value]) => `${key} ${Buffer.from(value).toString('base64')}`)
     .join(',')
 }
 
-/** A request of the protocol, with the version and the key it needs. */
+/** Sends a tus request with the protocol version and the key. */
 export async function callUpload(
   target: Target,
   method: string,
@@ -39,7 +39,7 @@ export async function callUpload(
   return { status: response.status, headers: response.headers, text, body: body_ }
 }
 
-/** What an upload is begun with; a file name unless others are given. */
+/** Options of a new upload; its file name is `clip.mp4` by default. */
 export interface Creation {
   readonly size?: number | 'deferred'
   readonly metadata?: Readonly<Record<string, string>>
@@ -60,16 +60,16 @@ export function postUpload(target: Target, creation: Creation = {}): Promise<Ans
   return callUpload(target, 'POST', '/upload', all, body)
 }
 
-/** An upload that was begun. */
+/** A created upload. */
 export interface Begun {
   readonly location: string
   readonly id: string
 }
 
-/** Begins an upload. */
+/** Creates an upload. */
 export async function beginUpload(target: Target, creation: Creation = {}): Promise<Begun> {
   const { status, headers, text } = await postUpload(target, creation)
-  if (status !== 201) throw new Error(`the upload was not begun: ${status} ${text}`)
+  if (status !== 201) throw new Error(`the upload was not created: ${status} ${text}`)
   return { location: headers.get('location') as string, id: headers.get('x-artifact-id') as string }
 }
 
@@ -88,34 +88,34 @@ export function headUpload(target: Target, { location }: Pick<Begun, 'location'>
   return callUpload(target, 'HEAD', location)
 }
 
-/** The offset a client would go on from. */
+/** Returns the offset from which a client would resume. */
 export async function readOffset(target: Target, begun: Pick<Begun, 'location'>): Promise<number> {
   const { status, headers } = await headUpload(target, begun)
-  if (status !== 200) throw new Error(`there is no such upload: ${status}`)
+  if (status !== 200) throw new Error(`HEAD of the upload returned ${status}`)
   return Number(headers.get('upload-offset'))
 }
 
-/** What `GET /artifacts/<id>/status` answers. */
+/** Returns the body of `GET /artifacts/<id>/status`. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export async function readStatus(target: Target, id: string): Promise<any> {
   const headers = { Authorization: `Bearer ${target.key}` }
   return (await target.fetch(`${target.url}/artifacts/${id}/status`, { headers })).json()
 }
 
-/** Waits until an artifact is in that state. */
+/** Waits until an artifact is in the given state. */
 export async function untilState(target: Target, id: string, state: string): Promise<void> {
   const found = await eventually(async () => (await readStatus(target, id)).state, state)
   if (found !== state) throw new Error(`the artifact is ${found}, not ${state}`)
 }
 
-/** A whole artifact, in one request; ready when this resolves. */
+/** Uploads an artifact in one request; resolves when it is ready. */
 export async function uploadWhole(target: Target, bytes: Buffer, creation: Creation = {}): Promise<Begun> {
   const begun = await beginUpload(target, { size: bytes.length, body: bytes, ...creation })
   await untilState(target, begun.id, 'ready')
   return begun
 }
 
-/** The bytes of an artifact that is ready. */
+/** Reads the bytes of a ready artifact. */
 export async function readArtifact(target: Target, id: string): Promise<Buffer> {
   const headers = { Authorization: `Bearer ${target.key}` }
   const response = await target.fetch(`${target.url}/artifacts/${id}`, { headers })
@@ -123,7 +123,7 @@ export async function readArtifact(target: Target, id: string): Promise<Buffer> 
   return Buffer.from(await response.arrayBuffer())
 }
 
-/** The names in a data directory's store of artifacts: what is whole, and what is growing. */
+/** Lists the names in a data directory's artifact store: complete blobs, and resumable ones. */
 export async function listArtifactBytes(dataDir: string): Promise<{ kept: string[]; growing: string[] }> {
   const root = join(dataDir, 'artifacts')
   const entries = await readdir(root, { withFileTypes: true })
@@ -134,7 +134,7 @@ export async function listArtifactBytes(dataDir: string): Promise<{ kept: string
   }
 }
 
-/** What every answer of the protocol carries. */
+/** Expects the headers that every tus answer has. */
 export function expectProtocol({ headers }: Answer): void {
   expect(headers.get('tus-resumable')).toBe('1.0.0')
   expect(headers.get('protocol-version')).toBe('2')

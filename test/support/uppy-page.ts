@@ -1,4 +1,4 @@
-/** A page of somebody else's site on which people upload with Uppy, in a real browser. */
+/** Serves a page of another site on which users upload with Uppy. */
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -8,11 +8,11 @@ import type Tus from '@uppy/tus'
 import { build } from 'rolldown'
 import { onTestFinished } from 'vitest'
 
-/** What the page's script leaves for tests. */
+/** The globals of the page's script. */
 export interface UppyWindow {
   readonly Uppy: typeof Uppy
   readonly Tus: typeof Tus
-  /** A file of that size whose bytes are those of `toPattern`. */
+  /** Creates a file of the given size with the bytes of `toPattern`. */
   createFile(sizeBytes: number): File
 }
 
@@ -24,7 +24,7 @@ const entry = `
   Object.assign(window, { Uppy, Tus, createFile })
 `
 
-/** Bytes that differ from place to place, the same in a browser and here. Nothing outside of it is used. */
+/** Generates bytes that differ by position, equally in browsers and in Node; uses nothing outside of itself. */
 export function toPattern(sizeBytes: number): Uint8Array<ArrayBuffer> {
   const words = Uint32Array.from({ length: Math.ceil(sizeBytes / 4) }, (_, place) =>
     Math.imul(place, 2_654_435_761),
@@ -34,7 +34,7 @@ export function toPattern(sizeBytes: number): Uint8Array<ArrayBuffer> {
 
 let bundling: Promise<string> | undefined
 
-/** The page's script, with all it imports. */
+/** Bundles the page's script with its imports. */
 async function bundle(): Promise<string> {
   const { output } = await build({
     input: 'page',
@@ -52,7 +52,7 @@ async function bundle(): Promise<string> {
   return output[0].code
 }
 
-/** Serves the page at an origin of its own until the test ends; answers with its address. */
+/** Serves the page on its own origin until the test ends; returns its URL. */
 export async function serveUppyPage(): Promise<string> {
   bundling ??= bundle()
   const script = await bundling

@@ -1,4 +1,4 @@
-/** What the scripted upstream saw: the requests, how each of them ended, and waiting for that. */
+/** Records the requests that the scripted upstream sees and how each one ended. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** A request as the upstream saw it. */
@@ -7,19 +7,19 @@ export interface SeenRequest {
   readonly method: string
   readonly path: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  /** The parsed JSON body, or its text where it is none; null without a body. */
+  /** The parsed JSON body, or its text if it is not JSON; null without a body. */
   readonly body: unknown
-  /** Counts the connections, so that reuse shows. */
+  /** The number of the connection, which shows reuse. */
   readonly connection: number
   /** Bytes of the answer's body handed to the socket so far. */
   sentBytes: number
-  /** How it came to its end: a whole answer, a fault from the script, or the client that left; null while it runs. */
+  /** The cause of its end: a complete answer, a scripted fault or a client that disconnected; null while it runs. */
   endedBy: 'answer' | 'script' | 'client' | null
-  /** Unix milliseconds of that end. */
+  /** The time of its end in Unix milliseconds. */
   endedAt: number | null
 }
 
-/** The latest 5,000 requests. */
+/** Holds the latest 5,000 requests. */
 export class RequestLog {
   private readonly requests: SeenRequest[] = []
   private readonly waiters = new Set<() => void>()
@@ -27,7 +27,7 @@ export class RequestLog {
   private requestCount = 0
   private connectionCount = 0
 
-  /** Follows a request to its end, and keeps it. */
+  /** Records a request and follows it to its end. */
   add(request: IncomingMessage, response: ServerResponse, body: unknown): SeenRequest {
     const { socket } = request
     if (!this.connections.has(socket)) this.connections.set(socket, this.connectionCount++)
@@ -53,7 +53,7 @@ export class RequestLog {
     return seen
   }
 
-  /** The requests, oldest first. */
+  /** Lists the requests, oldest first. */
   list(): readonly SeenRequest[] {
     return this.requests
   }
@@ -62,7 +62,7 @@ export class RequestLog {
     this.requests.length = 0
   }
 
-  /** Waits for a request that `fits`, looking after each event and forty times a second. */
+  /** Waits for a request that `fits`, checking after each event and forty times a second. */
   waitFor(fits: (seen: SeenRequest) => boolean): Promise<SeenRequest> {
     return new Promise((resolve) => {
       const look = () => {

@@ -1,4 +1,4 @@
-/** The script of the upstream: what directives are, and where a request carries them. */
+/** Parses the scripts of the upstream, and finds them in requests. */
 
 export type Json = Record<string, unknown>
 
@@ -6,7 +6,7 @@ export interface ChatBody extends Json {
   messages?: { role?: string; content?: unknown }[]
 }
 
-/** The directives `{{up:name value}}` that hold for one request, and the text around them. */
+/** The directives `{{up:name value}}` of one request, and the text around them. */
 export class Script {
   readonly rest: string
   private readonly directives: { name: string; value: string }[] = []
@@ -35,14 +35,14 @@ export class Script {
     return this.all(name)[0]
   }
 
-  /** The number behind a directive: 0 when it has none, undefined when the directive is absent. */
+  /** Returns the number of a directive: 0 if it has none, undefined if the directive is absent. */
   number(name: string): number | undefined {
     const value = this.text(name)
     return value === undefined ? undefined : Number(value)
   }
 }
 
-/** The place after the braces that close those at `open`; a value may hold braces, as long as they are in pairs. */
+/** Finds the position after the braces that match those at `open`; a value may contain balanced braces. */
 function findClose(text: string, open: number): number {
   let depth = 0
   for (let place = open; place < text.length; place++) {
@@ -52,13 +52,13 @@ function findClose(text: string, open: number): number {
   return text.length
 }
 
-/** The words of a message's content, of whatever kind it is. */
+/** Returns the text of a message's content in any form. */
 export function toText(content: unknown): string {
   if (typeof content === 'string') return content
   return Array.isArray(content) ? content.map((part: Json) => part.text ?? part).join(' ') : ''
 }
 
-/** The text that directives are read from. */
+/** Returns the text that contains the directives. */
 export function scriptText(body: Json): string {
   const { messages, input } = body as ChatBody
   return toText(messages?.findLast((message) => message.role === 'user')?.content ?? input)

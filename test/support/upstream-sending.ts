@@ -1,23 +1,23 @@
-/** How the scripted upstream sends an answer: whole or in pieces, late, cut off, or without end. */
+/** Sends the answers of the scripted upstream: whole or in pieces, delayed, cut off, or endless. */
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { Plan } from './upstream-answers.ts'
 import type { SeenRequest } from './upstream-log.ts'
 import type { Script } from './upstream-script.ts'
 
-/** Since when, in Unix milliseconds, a write of the request's answer has been waiting for the reader. */
+/** Times in Unix milliseconds since which a write of an answer has been blocked by its reader. */
 const stuckSince = new WeakMap<SeenRequest, number>()
 
-/** Whether a write of the request's answer has been stuck for `ms`. */
+/** Reports whether writing the response has been blocked for at least `ms`. */
 export function isStuck(seen: SeenRequest, ms: number): boolean {
   const since = stuckSince.get(seen)
   return since !== undefined && Date.now() - since >= ms
 }
 
-/** The mid-stream faults, with the number of events before each. */
+/** The mid-stream faults; each takes the number of events before it. */
 const endings = ['hang-after', 'reset-after', 'cut-off', 'end-after'] as const
 
-/** Sends what was planned; resolves when nothing more is written. */
+/** Sends a planned answer; resolves when nothing more is written. */
 export async function sendAnswer(plan: Plan, seen: SeenRequest, response: ServerResponse): Promise<void> {
   const { script } = plan
   await pauseFor(script.number('slow-head'))
@@ -57,7 +57,7 @@ function finish(
     response.end()
     return
   }
-  // The empty write is called back when everything before it has left the process.
+  // The empty write is called back once everything before it has left the process.
   response.socket?.write('', () =>
     endByScript(seen, () => {
       if (ending === 'reset-after') response.socket?.resetAndDestroy()
@@ -95,7 +95,7 @@ function toWrites(parts: readonly string[], script: Script): readonly (string | 
   return writes
 }
 
-/** Numbers in [0, 1), the same for the same seed (mulberry32). */
+/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
 export function createRandom(seed: number): () => number {
   let state = seed | 0
   return () => {
@@ -113,7 +113,7 @@ async function flood(sizeBytes: number, seen: SeenRequest, response: ServerRespo
   }
 }
 
-/** Writes, and waits while the reader is slow; false once the client has left. */
+/** Writes, and waits for a slow reader; returns false once the client has disconnected. */
 async function send(write: string | Buffer, seen: SeenRequest, response: ServerResponse): Promise<boolean> {
   if (seen.endedBy !== null) return false
   seen.sentBytes += typeof write === 'string' ? Buffer.byteLength(write) : write.length

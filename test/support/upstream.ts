@@ -1,37 +1,37 @@
 /**
- * A scripted OpenAI-compatible server, run as a second process: `node test/support/upstream.ts [--port N]` prints
+ * Runs a scripted OpenAI-compatible server in a second process: `node test/support/upstream.ts [--port N]` prints
  * `listening <port>`.
  *
- * Without a script it answers as a good server would. Directives `{{up:name value}}` change that. They are read from the last
- * user message (or the `input` of embeddings), so they pass through whatever stands in front; `PUT /__script` sets them for
- * requests that carry no text. A value may hold JSON. N counts events; where N is left out it is 0.
+ * Without a script it answers correctly. Directives `{{up:name value}}` change that. They are read from the last user message
+ * (or the `input` of embeddings), so that services under test pass them on; `PUT /__script` sets them for requests without
+ * text. A value may contain JSON. N counts events and defaults to 0.
  *
- * What is answered
- *   text T, chunks N, reasoning T, tool NAME {json}   the words; N pieces of text; reasoning_content; a tool call (repeatable)
- *   usage always|never                                otherwise as `stream_options.include_usage` asks
+ * Content of the answer
+ *   text T, chunks N, reasoning T, tool NAME {json}   the text; N pieces of text; reasoning_content; a tool call (repeatable)
+ *   usage always|never                                overrides `stream_options.include_usage`
  *   status N, body T, message T, retry-after T        an error, or T as the whole body
- *   redirect URL, type T, header NAME: T              307; another content type; one more header (repeatable)
- *   no-finish, no-done, no-role                       what a stream leaves out
+ *   redirect URL, type T, header NAME: T              307; another content type; an additional header (repeatable)
+ *   no-finish, no-done, no-role                       parts that a stream omits
  *   error-frame N, bad-json N, half-line N, giant N   after N events: an error event, broken JSON, half a line and the end;
  *                                                     a first event of N bytes
  *   crlf, comments, python, tight                     line ends, pings, JSON as Python prints it, no space after `data:`
- * How it is sent
+ * Timing and framing
  *   slow-head MS, delay MS, batch N                   wait before the head, between writes; events per write
  *   hints                                             an informational 103 before the head
  *   hang, reset, close                                before the head: nothing, RST, FIN
  *   hang-after N, reset-after N, cut-off N, end-after N   mid-stream (cut-off: FIN without the end; also for JSON: half of it)
  *   drip, cut SEED                                    one byte a write; cut at points chosen by SEED
- *   until-close                                       the body ends with the connection, without chunks or a length
- *   flood BYTES                                       events without end until BYTES are out; waits for the reader
- * When
- *   first N                                           the other directives hold for the first N requests with this text
- *   only MODEL                                        they hold for requests of that model
+ *   until-close                                       the end of the connection ends the body, without chunks or a length
+ *   flood BYTES                                       events until BYTES are sent; waits for the reader
+ * Conditions
+ *   first N                                           the other directives apply to the first N requests with this text
+ *   only MODEL                                        they apply to requests for that model
  *
- * What it saw
- *   GET /__log, DELETE /__log                         the requests; forget them, the scripts and the counts
- *   GET /__log/wait?text=T&path=P                     waits for a request that holds T
- *   GET /__log/wait-closed?id=I                       waits until request I's connection or answer is over
- *   GET /__log/wait-stalled?id=I&ms=N                 waits until a write of I has been stuck for N ms, or I is over
+ * Control paths
+ *   GET /__log, DELETE /__log                         lists the requests; clears requests, scripts and counts
+ *   GET /__log/wait?text=T&path=P                     waits for a request that contains T
+ *   GET /__log/wait-closed?id=I                       waits until request I's connection has closed or its answer has ended
+ *   GET /__log/wait-stalled?id=I&ms=N                 waits until a write of I has been blocked for N ms, or I has ended
  *   PUT /__script {path, text, times?}                directives for requests on a path
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -52,7 +52,7 @@ const plans = new Map<string, Plan>()
 const firstCounts = new Map<string, number>()
 const pathScripts = new Map<string, { text: string; times: number }>()
 
-/** Answers the paths that ask what was seen, or set what is answered; undefined for any other. */
+/** Handles the control paths; returns undefined for any other path. */
 async function control(request: IncomingMessage, url: URL, raw: string): Promise<unknown> {
   const query = (name: string) => url.searchParams.get(name) ?? ''
   const isAsked = (seen: SeenRequest) => seen.id === Number(query('id'))
@@ -82,7 +82,10 @@ async function control(request: IncomingMessage, url: URL, raw: string): Promise
   }
 }
 
-/** The directives for a request: those set for its path, else those in its own text; none once `first N` is used up. */
+/**
+ * Returns the directives for a request: those set for its path, else those in its text; none once `first N` is
+ * used up.
+ */
 function chooseScript(path: string, body: Json): string {
   const set = pathScripts.get(path)
   if (set !== undefined && set.times > 0) {
@@ -98,7 +101,7 @@ function chooseScript(path: string, body: Json): string {
   return count < limit ? text : ''
 }
 
-/** A plan is worked out once for each different request, so that benches measure the sender and not the script. */
+/** Caches the plan of each different request, so that benchmarks measure the sender and not the script. */
 function findPlan(path: string, raw: string, parsed: unknown): Plan {
   const body = (typeof parsed === 'object' && parsed !== null ? parsed : {}) as Json
   const text = chooseScript(path, body)
@@ -142,7 +145,7 @@ async function onRequest(request: IncomingMessage, response: ServerResponse): Pr
 }
 
 const server = createServer((request, response) => {
-  // A client that leaves while its request is being read breaks the reading off; there is nobody to answer.
+  // A client that disconnects during its request gets no answer.
   onRequest(request, response).catch((error) => {
     if (!request.destroyed) process.stderr.write(`${error.stack}\n`)
     response.destroy()
@@ -152,5 +155,5 @@ server.keepAliveTimeout = 60_000
 server.listen({ port: Number(settings.port), host: '127.0.0.1', backlog: 4096 }, () => {
   process.stdout.write(`listening ${(server.address() as AddressInfo).port}\n`)
 })
-// Started with a channel to its parent, it ends with the parent.
+// When started with an IPC channel, the process ends with its parent.
 process.once('disconnect', () => process.exit())

@@ -1,10 +1,10 @@
-/** Stands on which the waiting page of an artifact is opened, and artifacts put into whatever state it is to show. */
+/** Opens the status page of an artifact, and puts artifacts into the states it shows. */
 import type { Updateable } from 'kysely'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import type { ArtifactTable } from '../../src/db/tables.ts'
 import type { TestApp } from './app.ts'
 
-/** A reserved id with its tokens. */
+/** A reserved artifact id with its tokens. */
 export interface Reserved {
   readonly artifact_id: string
   readonly upload_token: string
@@ -17,18 +17,18 @@ export async function reserve(app: TestApp, body: object = {}): Promise<Reserved
   return answer.body
 }
 
-/** The address of the page, as somebody is given it. */
+/** Returns the URL path of the page. */
 export function pageOf({ artifact_id, view_token }: Reserved): string {
   return `/artifacts/${artifact_id}/watch?token=${view_token}`
 }
 
-/** The row of an artifact, as it is kept. */
+/** Reads the row of an artifact. */
 export function readRow(app: TestApp, id: string) {
   const { db } = app.service.deps
   return db.selectFrom('artifacts').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
 }
 
-/** Writes into the row of an artifact, and says so. */
+/** Updates the row of an artifact and publishes the change. */
 export async function setArtifact(
   app: TestApp,
   id: string,
@@ -39,7 +39,7 @@ export async function setArtifact(
   artifacts.changes.publish(id)
 }
 
-/** Makes a ready artifact one that was converted: what a browser may show. */
+/** Marks a ready artifact as converted, so that browsers may show it. */
 export function setConverted(
   app: TestApp,
   id: string,
@@ -50,13 +50,13 @@ export function setConverted(
   return setArtifact(app, id, { conversion_result: 'converted', conversion_reason: null, ...types, ...more })
 }
 
-/** A page, and whatever it did that it must not do. */
+/** A page with its console output, errors and forbidden requests. */
 export interface OpenedPage {
   readonly page: Page
   readonly complaints: string[]
 }
 
-/** Opens a page that asks nobody but its own server. */
+/** Opens a page and records requests to other origins. */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -75,7 +75,7 @@ export async function openPage(
   return { page, complaints }
 }
 
-/** Keeps pictures of the page in both themes and on a phone, for whoever wants to look; the folder is not committed. */
+/** Saves screenshots of the page in both themes and on a phone for review; the folder is not committed. */
 export async function photograph(page: Page, name: string): Promise<void> {
   const viewport = page.viewportSize() ?? { width: 900, height: 700 }
   for (const colorScheme of ['light', 'dark'] as const) {
@@ -88,7 +88,7 @@ export async function photograph(page: Page, name: string): Promise<void> {
   await page.emulateMedia({ colorScheme: 'light' })
 }
 
-/** How far the content reaches beyond the right edge of a phone, in pixels. */
+/** Measures how far the content extends beyond the right edge of a phone, in pixels. */
 export async function measureOverflow(page: Page): Promise<number> {
   const viewport = page.viewportSize() ?? { width: 900, height: 700 }
   await page.setViewportSize({ width: 390, height: 700 })

@@ -1,4 +1,4 @@
-/** The widget's frame in a real browser, inside a small page of another origin that speaks the contract. */
+/** Runs the widget frame in a real browser, inside a small page of another origin that implements the protocol. */
 import { createServer } from 'node:http'
 import type { Browser, BrowserContextOptions, Frame, Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
@@ -9,7 +9,7 @@ import { launchBrowser } from './browser.ts'
 import { listenElsewhere } from './elsewhere.ts'
 import { hostPage } from './widget-host-page.ts'
 
-/** A tool as the page lists it over MCP. */
+/** A tool that the page lists over MCP. */
 export interface ListedTool {
   readonly name: string
   readonly description?: string
@@ -18,32 +18,35 @@ export interface ListedTool {
 }
 
 export interface OpenOptions {
-  /** The agent's, unless given; none with null. */
+  /** The key to use; the agent's key by default, and no key with null. */
   readonly key?: string | null
   readonly options?: Partial<FrameOptions>
   readonly context?: object
   readonly tools?: readonly ListedTool[]
   readonly browser?: BrowserContextOptions
-  /** The page is of the frame's own site, though not of its origin: a private window keeps nothing for frames of other sites. */
+  /**
+   * True to use the frame's own site, though not its origin, because private windows store nothing for cross-site
+   * frames.
+   */
   readonly isSameSite?: boolean
-  /** Another page of the same browser profile: with the same storage. */
+  /** Another page of the same browser profile, which shares its storage. */
   readonly beside?: OpenFrame
 }
 
-/** A page with the frame in it, open. */
+/** A page with the open frame in it. */
 export interface OpenFrame {
   readonly page: Page
   readonly frame: Frame
-  /** What the page has been told, oldest first. */
+  /** The messages that the page received, oldest first. */
   readonly said: () => Promise<FrameMessage[]>
   readonly post: (message: object) => Promise<void>
   readonly say: (text: string) => Promise<void>
   /** Waits until no reply is being written. */
   readonly settle: () => Promise<void>
-  /** Everything the browser asked for, and everything it complained of. */
+  /** Every request of the browser, and every warning and error. */
   readonly requests: readonly string[]
   readonly complaints: readonly string[]
-  /** The texts of all replies, oldest first. */
+  /** Reads the texts of all replies, oldest first. */
   readonly replies: () => Promise<string[]>
 }
 
@@ -64,7 +67,7 @@ embed:
   starters: ["What can you do?", "Say something nice"]
 `
 
-/** The service with an agent, a page elsewhere, a browser; whoever asks for it closes it. */
+/** Starts a service with an agent, a page on another site, and a browser; the caller closes them. */
 export async function openFrameStand(env: Readonly<Record<string, string>> = {}): Promise<FrameStand> {
   const app = await openApp({ PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env })
   const agent = await app.createAgent(helper)
@@ -136,7 +139,7 @@ async function openFrame(parts: Parts, options: OpenOptions): Promise<OpenFrame>
   }
 }
 
-/** What the loader sends when the page sets nothing. */
+/** The options that the loader sends by default. */
 export const plainOptions: FrameOptions = {
   theme: 'light',
   primaryColor: '#4f46e5',
@@ -145,24 +148,24 @@ export const plainOptions: FrameOptions = {
   isInline: false,
 }
 
-/** What widget-host-page.ts defines. */
+/** The globals that widget-host-page.ts defines. */
 export interface HostPage {
   connect(given: object): Promise<void>
   readonly said: FrameMessage[]
   readonly port: MessagePort
   readonly session: string
   readonly called: { name: string; args: unknown }[]
-  /** What the page does with a call of a tool; nothing returned is no answer. */
+  /** Answers a tool call; returning undefined sends no answer. */
   answerTool: (name: string, args: unknown, id: string) => unknown
 }
 
-/** The page must have been told nothing but these kinds of messages. */
+/** Expects that the page received only messages of these types. */
 export async function expectOnly(opened: OpenFrame, ...types: FrameMessage['type'][]): Promise<void> {
   const said = await opened.said()
   expect(said.filter(({ type }) => !types.includes(type))).toEqual([])
 }
 
-/** What the frame shows with that text; what it has read aloud does not count. */
+/** Finds visible text in the frame, excluding screen reader announcements. */
 export function shown(frame: Frame, text: string | RegExp): Locator {
   return frame.locator('header, main, footer, dialog').getByText(text)
 }

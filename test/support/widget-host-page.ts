@@ -1,6 +1,6 @@
-/** The document of a page that puts the frame in place and answers for its tools, as the loader does. */
+/** Renders a page that embeds the frame and answers for its tools, like the loader. */
 
-/** `frameOrigin` is the service's. */
+/** Returns the HTML; `frameOrigin` is the origin of the service. */
 export function hostPage(frameOrigin: string): string {
   return `<!doctype html>
 <html lang="en"><head><title>A page</title><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -1,18 +1,18 @@
-/** The widget on pages of another origin, in a real browser: what a developer who embeds it has. */
+/** Runs the widget on pages of another origin in a real browser, as embedding developers do. */
 import { createServer } from 'node:http'
 import type { Browser, BrowserContextOptions, FrameLocator, Locator, Page } from 'playwright-core'
 import { openApp, type TestApp } from './app.ts'
 import { launchBrowser } from './browser.ts'
 import { listenElsewhere } from './elsewhere.ts'
 
-/** A page as its server answers. */
+/** A page as its server sends it. */
 export interface HostDocument {
   readonly head?: string
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** The whole document instead. */
+  /** The whole document, in place of the other parts. */
   readonly html?: string
-  /** What follows its path in the address. */
+  /** The query string of its URL. */
   readonly query?: string
 }
 
@@ -20,11 +20,11 @@ export interface WidgetPage {
   readonly page: Page
   readonly launcher: Locator
   readonly frame: FrameLocator
-  /** What the console of the page said beyond `info`. */
+  /** Warnings and errors of the page's console. */
   readonly complaints: readonly string[]
-  /** Every event of the document, oldest first: its name without `parley-chat-`, and its detail as JSON has it. */
+  /** Reads every event of the document, oldest first: its name without `parley-chat-`, and its detail as JSON. */
   readonly events: () => Promise<[name: string, detail: unknown][]>
-  /** Waits for the first event of that name; answers its detail. */
+  /** Waits for the first event of that name; returns its detail. */
   readonly event: (name: string) => Promise<unknown>
 }
 
@@ -34,14 +34,14 @@ export interface WidgetStand {
   readonly browser: Browser
   /** The origin of the pages. */
   readonly origin: string
-  /** The tag of the script; attributes beyond `src` stand before it. */
+  /** Returns the script tag; attributes precede `src`. */
   readonly script: (attributes?: string) => string
-  /** Opens a page; `document` is its HTML. */
+  /** Opens a page with this document. */
   readonly open: (document: HostDocument, browser?: BrowserContextOptions) => Promise<WidgetPage>
   readonly close: () => Promise<void>
 }
 
-/** The events of the page, noted before anything of it runs. */
+/** Records the events of the page before any of its scripts run. */
 function noteEvents(): void {
   const noted: [string, unknown][] = []
   Object.assign(globalThis, { noted })
@@ -56,7 +56,7 @@ function noteEvents(): void {
 
 type Noting = { readonly noted: [string, unknown][] }
 
-/** The service with an agent, a server of pages at localhost, a browser; whoever asks for it closes it. */
+/** Starts a service with an agent, a server for pages on localhost, and a browser; the caller closes them. */
 export async function openWidgetStand(
   env: Readonly<Record<string, string>> = {},
   yaml = 'name: Helper\ninstructions: Help people.\nembed: { greeting: Hello! }\n',

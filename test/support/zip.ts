@@ -1,26 +1,32 @@
-/** Writes ZIP archives, good ones and such as no program would write. */
+/** Writes ZIP archives, including invalid ones that no program would write. */
 import { crc32, deflateRawSync } from 'node:zlib'
 
-/** One member. */
+/** A member of an archive. */
 export interface Member {
   readonly name: string | Buffer
   readonly data?: string | Uint8Array
   readonly isStored?: boolean
-  /** What the file system of a Unix would say of it, such as 0o120777 for a link. */
+  /** The Unix file mode, such as 0o120777 for a link. */
   readonly mode?: number
-  /** The name before the bytes, where it is to be another one. */
+  /** The name in the local header, if it differs from the directory. */
   readonly innerName?: string
-  /** What is said of the bytes, where that is to be a lie. */
+  /** False values for the headers. */
   readonly checksum?: number
   readonly sizeBytes?: number
   readonly method?: number
   readonly flags?: number
   readonly extra?: Buffer
+  /** Bytes after the compressed data, counted as part of it. */
+  readonly tail?: Buffer
+  /** Bytes after the member that nothing counts, such as a data descriptor. */
+  readonly after?: Buffer
+  /** Zeros instead of checksum and sizes in the local header, as with a data descriptor. */
+  readonly isUnstated?: boolean
 }
 
 const UTF8 = 0x800
 
-/** An archive of these members. */
+/** Builds an archive of these members. */
 export function makeZip(members: readonly Member[]): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []
@@ -48,7 +54,8 @@ function toName(name: string | Buffer): Buffer {
 function renderMember(member: Member) {
   const { data = '', isStored = false, mode = 0o100644, flags = UTF8, extra = Buffer.alloc(0) } = member
   const bytes = Buffer.from(data)
-  const packed = isStored ? bytes : deflateRawSync(bytes, { level: 9 })
+  const { tail = Buffer.alloc(0), after = Buffer.alloc(0) } = member
+  const packed = Buffer.concat([isStored ? bytes : deflateRawSync(bytes, { level: 9 }), tail])
   const common = Buffer.alloc(22)
   common.writeUInt16LE(20, 0)
   common.writeUInt16LE(flags, 2)
@@ -70,8 +77,10 @@ function renderMember(member: Member) {
     rest.writeUInt16LE(extra.length, 2)
     rest.writeUInt32LE((mode << 16) >>> 0, 10)
     rest.writeUInt32LE(offset, 14)
-    // Made on a Unix, which is what gives the mode its meaning.
+    // The host system is Unix, which gives the mode its meaning.
     return Buffer.concat([sign(0x02014b50), Buffer.from([20, 3]), common, rest, name, extra])
   }
-  return { local: Buffer.concat([sign(0x04034b50), common, lengths, inner, packed]), toEntry }
+  const stated = Buffer.from(common)
+  if (member.isUnstated) stated.fill(0, 10)
+  return { local: Buffer.concat([sign(0x04034b50), stated, lengths, inner, packed, after]), toEntry }
 }

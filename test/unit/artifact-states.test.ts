@@ -1,4 +1,4 @@
-/** Every state with everything that can happen, and what the rows of artifacts make of it. */
+/** Tests every combination of artifact state and event, and the database updates that follow from it. */
 import { describe, expect, test } from 'vitest'
 import {
   completeLeased,
@@ -15,7 +15,7 @@ import {
 } from '../../src/artifacts/store.ts'
 import { opened, parentKey } from '../support/database.ts'
 
-/** What follows, for each state and each thing that can happen in it; a dash is refused. */
+/** The next state for each state and event; a dash means the event is rejected. */
 const table: Readonly<Record<State, Readonly<Record<StateEvent, State | '-'>>>> = {
   unknown: { create: 'uploading', complete: '-', convert: '-', expire: '-', reject: '-', remove: '-' },
   uploading: {
@@ -40,13 +40,13 @@ const cells = states.flatMap((state) =>
   stateEvents.map((occurrence) => [state, occurrence, table[state][occurrence]] as const),
 )
 
-test('the table has a cell for every state and everything that can happen', () => {
+test('the table has a cell for every state and event', () => {
   expect(states).toEqual(Object.keys(table))
   for (const row of Object.values(table)) expect(Object.keys(row)).toEqual(stateEvents)
 })
 
-describe('when an artifact', () => {
-  test.each(cells)('is %s and %s happens, it is %s', (state, occurrence, next) => {
+describe('an artifact', () => {
+  test.each(cells)('changes from %s on %s to %s (- means rejected)', (state, occurrence, next) => {
     expect(findNextState(state, occurrence) ?? '-').toBe(next)
     expect(listStatesBefore(occurrence).includes(state)).toBe(next !== '-')
     if (next !== '-') expect(stateAfter(occurrence)).toBe(next)
@@ -66,7 +66,7 @@ async function storeOf(state: State) {
 }
 
 describe('the row of an artifact', () => {
-  test.each(states)('that is %s moves on only where the table says so', async (state) => {
+  test.each(states)('is updated only as the table allows in the state %s', async (state) => {
     const moves = [
       ['complete', completeLeased],
       ['convert', convertArtifact],
@@ -79,7 +79,7 @@ describe('the row of an artifact', () => {
     }
   })
 
-  test.each(states)('that is %s goes only where the table says so', async (state) => {
+  test.each(states)('is deleted only as the table allows in the state %s', async (state) => {
     for (const occurrence of ['reject', 'remove'] as const) {
       const { db, readState } = await storeOf(state)
       const isLegal = table[state][occurrence] === 'unknown'

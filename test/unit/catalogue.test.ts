@@ -1,3 +1,4 @@
+/** Tests the model catalogue: refreshing lists, resolving model ids and choosing defaults. */
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parseConfig } from '../../src/config/parse.ts'
@@ -6,22 +7,22 @@ import { BackendFailure, type BackendModel, type ChatBackend } from '../../src/p
 
 type List = () => Promise<readonly BackendModel[]>
 
-const model = (id: string, chats = true): BackendModel => ({ id, created: 1, ownedBy: 'somebody', chats })
-const fails: List = () => Promise.reject(new BackendFailure('unreachable', 'Nobody is there.'))
+const model = (id: string, chats = true): BackendModel => ({ id, created: 1, ownedBy: 'example', chats })
+const fails: List = () => Promise.reject(new BackendFailure('unreachable', 'connection refused'))
 const hangs: List = () => new Promise(() => {})
 const holds =
   (...ids: string[]): List =>
   async () =>
     ids.map((id) => model(id))
 
-/** A backend that answers the n-th question for its list with the n-th of those, and the rest with the last. */
+/** A backend whose n-th model list request gets the n-th answer; further requests get the last one. */
 function createLister(
   name: string,
   ...answers: readonly List[]
 ): ChatBackend & { readonly asked: Promise<void>[] } {
   let count = 0
   const asked: Promise<void>[] = []
-  const notUsed = () => Promise.reject(new Error('nobody chats here'))
+  const notUsed = () => Promise.reject(new Error('chat is not used here'))
   return {
     name,
     asked,
@@ -54,14 +55,14 @@ async function createCatalogue(
   return catalogue
 }
 
-/** Waits until the catalogue says so; the test's own time limit ends the waiting. */
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setImmediate(resolve))
+/** Waits until the condition holds; the time limit of the test ends the wait. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }
 
 const ids = (catalogue: ModelCatalogue) => catalogue.list().map(({ id }) => id)
 
-test('the first list is waited for, but not for ever', async () => {
+test('the catalogue waits for the first list, but only for a limited time', async () => {
   const quick = await createCatalogue([createLister('a', holds('one'))])
   await quick.ready()
   expect(ids(quick)).toEqual(['one'])
@@ -72,7 +73,7 @@ test('the first list is waited for, but not for ever', async () => {
   expect(slow.health()).toEqual({ a: 'down' })
 })
 
-test('a backend that was away at first is asked again until it answers', async () => {
+test('a backend that is unavailable at first is queried again until it answers', async () => {
   const catalogue = await createCatalogue([createLister('a', fails, fails, holds('one'))], {
     retryEveryMs: 1,
   })
@@ -86,7 +87,7 @@ test('a backend that was away at first is asked again until it answers', async (
   expect(() => catalogue.route('anything')).toThrow(/does not exist/)
 })
 
-test('a list is read anew now and then', async () => {
+test('a model list is refreshed regularly', async () => {
   const catalogue = await createCatalogue([createLister('a', holds('old'), holds('new'))], {
     refreshEveryMs: 1,
   })
@@ -96,7 +97,7 @@ test('a list is read anew now and then', async () => {
   expect(catalogue.resolve('old')).toBeUndefined()
 })
 
-test('a list that was read once holds while its backend is away', async () => {
+test('a model list stays valid while its backend is unavailable', async () => {
   const catalogue = await createCatalogue([createLister('a', holds('one'), fails)], { refreshEveryMs: 1 })
   await catalogue.ready()
   await until(() => catalogue.health().a === 'down')
@@ -104,7 +105,7 @@ test('a list that was read once holds while its backend is away', async () => {
   expect(catalogue.resolve('two')).toBeUndefined()
 })
 
-test('nobody is asked after the end', async () => {
+test('a closed catalogue queries no backend', async () => {
   const backend = createLister('a', fails)
   const catalogue = await createCatalogue([backend], { retryEveryMs: 1 })
   await until(() => backend.asked.length > 2)
@@ -115,7 +116,7 @@ test('nobody is asked after the end', async () => {
   expect(backend.asked).toHaveLength(length)
 })
 
-/** Where requests for those ids go, as `provider: its own id`; nowhere is `-`. */
+/** Returns the routes of these ids as `provider: model id`, or `-` if there is no route. */
 function routesOf(catalogue: ModelCatalogue, ...wanted: readonly string[]): string[] {
   return wanted.map((id) => {
     const route = catalogue.resolve(id)
@@ -123,8 +124,8 @@ function routesOf(catalogue: ModelCatalogue, ...wanted: readonly string[]): stri
   })
 }
 
-describe('of several providers', () => {
-  test('a bare id leads to its only one, an ambiguous id needs the provider’s name', async () => {
+describe('a model id with several providers', () => {
+  test("needs the provider's name as a prefix only if it is ambiguous", async () => {
     const catalogue = await createCatalogue([
       createLister('a', holds('shared', 'mine')),
       createLister('b', holds('shared', 'yours')),
@@ -146,42 +147,42 @@ describe('of several providers', () => {
 
   test.each<[what: string, lists: Record<string, List>, listed: string[], routes: Record<string, string>]>([
     [
-      'begins like another provider’s name',
+      "starts like another provider's name",
       { a: holds('meta/llama'), meta: holds('other') },
       ['meta/llama', 'other'],
       { 'meta/llama': 'a: meta/llama', 'a/meta/llama': 'a: meta/llama', 'meta/other': 'meta: other' },
     ],
     [
-      'reads as another provider’s model',
+      "equals another provider's model with its prefix",
       { a: holds('meta/llama'), meta: holds('llama') },
       ['a/meta/llama', 'llama'],
       { 'meta/llama': 'meta: llama', 'a/meta/llama': 'a: meta/llama', llama: 'meta: llama' },
     ],
     [
-      'reads as another model of its own provider',
+      'equals another model of its provider with its prefix',
       { a: holds('a/llama', 'llama') },
       ['a/a/llama', 'llama'],
       { 'a/llama': 'a: llama', 'a/a/llama': 'a: a/llama', llama: 'a: llama' },
     ],
     [
-      'begins like its own provider’s name',
+      "starts with its own provider's name",
       { a: holds('a/llama') },
       ['a/llama'],
       { 'a/llama': 'a: a/llama', 'a/a/llama': 'a: a/llama', llama: '-' },
     ],
     [
-      'reads as a model of a provider that has not said what it has',
+      'could be a model of a provider without a list',
       { a: holds('meta/llama'), meta: fails },
       ['a/meta/llama'],
       { 'meta/llama': 'meta: llama', 'a/meta/llama': 'a: meta/llama', 'meta/x/y': 'meta: x/y' },
     ],
     [
-      'begins like no provider’s name',
+      "starts with an unknown provider's name",
       { a: holds('x/y'), b: holds('z') },
       ['x/y', 'z'],
       { 'x/y': 'a: x/y', 'a/x/y': 'a: x/y', 'b/x/y': '-', 'x/z': '-' },
     ],
-  ])('a model whose id %s has one place', async (_what, lists, listed, routes) => {
+  ])('belongs to exactly one model if it %s', async (_what, lists, listed, routes) => {
     const catalogue = await createCatalogue(
       Object.entries(lists).map(([name, list]) => createLister(name, list)),
     )
@@ -196,7 +197,7 @@ describe('of several providers', () => {
     }
   })
 
-  test('one whose list is unavailable takes its own prefix, and what nobody else may mean', async () => {
+  test('goes to a provider without a list if it has that prefix or no other provider can have it', async () => {
     const catalogue = await createCatalogue([
       createLister('a', holds('shared', 'mine')),
       createLister('b', holds('shared')),
@@ -218,7 +219,7 @@ describe('of several providers', () => {
     expect(ids(catalogue)).toEqual(['a/shared', 'mine', 'b/shared'])
   })
 
-  test('a provider is asked for by its name and its own id', async () => {
+  test('resolves by provider name and provider model id', async () => {
     const catalogue = await createCatalogue([createLister('a', holds('x', 'a/x')), createLister('b', fails)])
     await catalogue.ready()
     const found = (provider: string, id: string) => {
@@ -239,7 +240,7 @@ describe('of several providers', () => {
   })
 })
 
-test('the default is the operator’s, else the first model that can do it', async () => {
+test('the default model is the configured one, or else the first suitable model', async () => {
   const list: List = async () => [model('embedder', false), model('talker')]
   const own = await createCatalogue([createLister('a', list)])
   await own.ready()
@@ -249,20 +250,20 @@ test('the default is the operator’s, else the first model that can do it', asy
   expect([chosen.defaultModel(), chosen.defaultEmbeddingModel()]).toEqual(['special', 'small'])
 })
 
-test('a model that chats embeds too where it can and no other does', async () => {
+test('a chat model that also embeds is the embedding default only if there is no other', async () => {
   const both: List = async () => [model('talker'), { ...model('both'), embeds: true }]
   const catalogue = await createCatalogue([createLister('a', both)])
   await catalogue.ready()
   expect([catalogue.defaultModel(), catalogue.defaultEmbeddingModel()]).toEqual(['talker', 'both'])
-  const beside = await createCatalogue([
+  const together = await createCatalogue([
     createLister('a', both),
     createLister('b', async () => [model('own', false)]),
   ])
-  await beside.ready()
-  expect(beside.defaultEmbeddingModel()).toBe('own')
+  await together.ready()
+  expect(together.defaultEmbeddingModel()).toBe('own')
 })
 
-test('an alias means its model, unless another is listed under it or it is not the only one', async () => {
+test('an alias resolves to its model unless another model has that id', async () => {
   const aliased = (id: string, alias: string) => ({ ...model(id), aliases: [alias] })
   const first: List = async () => [aliased('x:latest', 'x'), aliased('y:latest', 'y'), model('y')]
   const second: List = async () => [model('x')]
@@ -271,7 +272,7 @@ test('an alias means its model, unless another is listed under it or it is not t
   expect([alone.route('x').model, alone.route('a/x').model]).toEqual(['x:latest', 'x:latest'])
   expect([alone.route('y').model, alone.find('a/y')?.backendId]).toEqual(['y', 'y'])
   expect(alone.list().map(({ id }) => id)).toEqual(['x:latest', 'y:latest', 'y'])
-  const beside = await createCatalogue([createLister('a', first), createLister('b', second)])
-  await beside.ready()
-  expect([beside.route('x').backend.name, beside.route('a/x').model]).toEqual(['b', 'x:latest'])
+  const together = await createCatalogue([createLister('a', first), createLister('b', second)])
+  await together.ready()
+  expect([together.route('x').backend.name, together.route('a/x').model]).toEqual(['b', 'x:latest'])
 })

@@ -1,4 +1,4 @@
-/** What the file of `PARLEY_CONFIG` may hold, and what an operator is told when it holds something else. */
+/** Tests the `PARLEY_CONFIG` file: which providers it sets, and the error for each invalid value. */
 import { join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ConfigError, parseConfig } from '../../src/config/parse.ts'
@@ -7,13 +7,13 @@ import { makeFolder } from '../support/process.ts'
 
 const URL_RULE = 'must be an http or https URL that ends in /v1, without credentials, query or fragment'
 const NAME_RULE =
-  'a name must be 1 to 32 lower-case letters, digits, - and _, and start with a letter or digit'
+  'a name must be 1 to 32 lowercase letters, digits, - and _, and start with a letter or digit'
 
 const mock = (name = 'mock') => ({ kind: 'mock', name })
 const entry = (name: string) => `  ${name}: { url: https://${name}.org/v1 }\n`
 
 describe('the providers', () => {
-  test('are those of the file in its order, with the key each was given', async () => {
+  test('are those in the file in its order, each with its key', async () => {
     const text = `# ours
 providers:
   near:
@@ -32,23 +32,23 @@ providers:
   })
 
   test.each<[what: string, text: string, env: Record<string, string>, names: object[]]>([
-    ['the file’s alone where no backend is set', `providers:\n${entry('a')}`, {}, [gateway('a')]],
+    ['those in the file when no backend is set', `providers:\n${entry('a')}`, {}, [gateway('a')]],
     [
-      'the environment’s before the file’s',
+      'those of the environment before those in the file',
       `providers:\n${entry('a')}`,
       { PARLEY_BACKEND: 'mock' },
       [mock(), gateway('a')],
     ],
     [
-      'the environment’s gateway too',
+      'a gateway from the environment before those in the file',
       `providers:\n${entry('a')}`,
       { PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: 'https://gateway.org/v1' },
       [gateway('gateway'), gateway('a')],
     ],
-    ['the mock where the file names none', 'providers: {}', {}, [mock()]],
-    ['the mock where the file has no such section', '{}', {}, [mock()]],
+    ['the mock when the file names none', 'providers: {}', {}, [mock()]],
+    ['the mock when the file has no such section', '{}', {}, [mock()]],
     [
-      'called mock or gateway where the environment is not',
+      'allowed to be called mock or gateway if the environment sets no backend',
       'providers: { mock: { kind: mock }, gateway: { url: https://gateway.org/v1 } }',
       {},
       [mock(), gateway('gateway')],
@@ -68,22 +68,22 @@ providers:
   })
 })
 
-test('the path is one from the working directory', async () => {
+test('PARLEY_CONFIG is relative to the working directory', async () => {
   const path = relative(process.cwd(), await writeConfigFile(`providers:\n${entry('a')}`))
   expect((await parseConfig({ PARLEY_CONFIG: path })).config.providers).toEqual([gateway('a')])
 })
 
-describe('what is wrong is named with its place', () => {
+describe('the error for an invalid configuration file', () => {
   const provider = (text: string) => `providers:\n  a: ${text}\n`
   const fine = 'url: https://a.org/v1'
 
   test.each<[what: string, text: string, problem: string]>([
-    ['no mapping', '- a\n', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
-    ['nothing', '# nothing\n', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
+    ['a list as the document', '- a\n', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
+    ['an empty document', '# nothing\n', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
     [
       'an unknown section',
       '\nprovider: {}\n',
-      'provider: is not a key here; the nearest is providers (line 2, column 1)',
+      'provider: is not a known key; the closest match is providers (line 2, column 1)',
     ],
     [
       'a list of providers',
@@ -95,47 +95,39 @@ describe('what is wrong is named with its place', () => {
       'providers:\n',
       'providers: must be a mapping of names to providers (line 1, column 1)',
     ],
-    [
-      'a provider that is text',
-      provider('https://a.org/v1'),
-      'providers.a: must be a mapping (line 2, column 3)',
-    ],
+    ['a provider as text', provider('https://a.org/v1'), 'providers.a: must be a mapping (line 2, column 3)'],
     ['an empty provider', provider(''), 'providers.a: must be a mapping (line 2, column 3)'],
-    ['no URL', provider('{ api_key: k }'), 'providers.a.url: is missing (line 2, column 3)'],
-    [
-      'a URL that is none',
-      provider('{ url: https://a.org }'),
-      `providers.a.url: ${URL_RULE} (line 2, column 8)`,
-    ],
+    ['a missing URL', provider('{ api_key: k }'), 'providers.a.url: is missing (line 2, column 3)'],
+    ['an invalid URL', provider('{ url: https://a.org }'), `providers.a.url: ${URL_RULE} (line 2, column 8)`],
     [
       'a URL with a password',
       provider('{ url: https://u:p@a.org/v1 }'),
       `providers.a.url: ${URL_RULE} (line 2, column 8)`,
     ],
     [
-      'a key that is a number',
+      'a number as a key',
       provider(`{ ${fine}, api_key: 5 }`),
-      'providers.a.api_key: must be text; put it in quotes (line 2, column 31)',
+      'providers.a.api_key: must be a string; put it in quotes (line 2, column 31)',
     ],
     [
-      'a key that is empty',
+      'an empty key',
       provider(`{ ${fine}, api_key: }`),
-      'providers.a.api_key: must be text; put it in quotes (line 2, column 31)',
+      'providers.a.api_key: must be a string; put it in quotes (line 2, column 31)',
     ],
     [
-      'a key of two words',
+      'a key with a space',
       provider(`{ ${fine}, api_key: a b }`),
       'providers.a.api_key: must be visible ASCII characters only (line 2, column 31)',
     ],
     [
-      'an unknown key',
+      'an unknown field',
       provider(`{ ${fine}, apikey: k }`),
-      'providers.a.apikey: is not a key here; the nearest is api_key (line 2, column 31)',
+      'providers.a.apikey: is not a known key; the closest match is api_key (line 2, column 31)',
     ],
     [
-      'a URL of a mock',
+      'a URL for a mock',
       provider(`{ kind: mock, ${fine} }`),
-      'providers.a.url: is not a key here; the nearest is kind (line 2, column 20)',
+      'providers.a.url: is not a known key; the closest match is kind (line 2, column 20)',
     ],
     [
       'an unknown kind',
@@ -143,7 +135,7 @@ describe('what is wrong is named with its place', () => {
       'providers.a.kind: must be gateway, local or mock (line 2, column 8)',
     ],
     [
-      'a kind that is a number',
+      'a number as a kind',
       provider('{ kind: 1 }'),
       'providers.a.kind: must be gateway, local or mock (line 2, column 8)',
     ],
@@ -158,7 +150,7 @@ describe('what is wrong is named with its place', () => {
       `providers["…"]: ${NAME_RULE} (line 1, column 14)`,
     ],
     [
-      'a name that begins with a dash',
+      'a name with a leading dash',
       'providers: { -a: { kind: mock } }',
       `providers.-a: ${NAME_RULE} (line 1, column 14)`,
     ],
@@ -168,12 +160,12 @@ describe('what is wrong is named with its place', () => {
       `providers.${'x'.repeat(33)}: ${NAME_RULE} (line 1, column 14)`,
     ],
     [
-      'the name of agents',
+      'the reserved name of agents',
       'providers: { agent: { kind: mock } }',
-      'providers.agent: is not allowed as a name: model ids that start with agent/ are agents (line 1, column 14)',
+      'providers.agent: is a reserved name: model ids that start with agent/ refer to agents (line 1, column 14)',
     ],
     [
-      'a name twice',
+      'a repeated name',
       `providers:\n${entry('a')}${entry('a')}`,
       'providers.a: is a repeated key (line 3, column 3)',
     ],
@@ -188,22 +180,22 @@ describe('what is wrong is named with its place', () => {
       'providers: YAML tags are not allowed; put a text that starts with ! in quotes (line 1, column 12)',
     ],
     ['two documents', '{}\n---\n{}\n', 'Must be one YAML document, not several (line 2, column 1)'],
-    ['no YAML', 'providers: [\n', 'Invalid YAML (line 2, column 1)'],
-  ])('%s', async (_what, text, problem) => {
+    ['invalid YAML', 'providers: [\n', 'Invalid YAML (line 2, column 1)'],
+  ])('names the place of %s', async (_what, text, problem) => {
     expect(await problemsOf(text)).toEqual([`<file>: ${problem}.`])
   })
 
   test.each([
     ['mock', {}],
     ['gateway', { PARLEY_GATEWAY_URL: 'https://gateway.org/v1' }],
-  ])('a name that the environment’s provider has: %s', async (name, env) => {
-    const problem = `is already the provider that PARLEY_BACKEND=${name} sets (line 1, column 14)`
+  ])('names the place of a name that the environment already uses: %s', async (name, env) => {
+    const problem = `is already taken by the provider that PARLEY_BACKEND=${name} configures (line 1, column 14)`
     expect(
       await problemsOf(`providers: { ${name}: { kind: mock } }`, { PARLEY_BACKEND: name, ...env }),
     ).toEqual([`<file>: providers.${name}: ${problem}.`])
   })
 
-  test('everything at once, beside what is wrong with the environment, from top to bottom', async () => {
+  test('lists every problem in the environment and the file from top to bottom', async () => {
     const text = `providers:
   A:
     url: nowhere
@@ -222,21 +214,21 @@ mpc: {}
       '<file>: providers.A.api_key: refers to MISSING_KEY, which is not set (line 4, column 5).',
       '<file>: providers.b.kind: must be gateway, local or mock (line 6, column 5).',
       '<file>: providers.c.url: is missing (line 8, column 3).',
-      '<file>: providers.c.token: is not a key here; the nearest is kind (line 9, column 5).',
-      expect.stringMatching(/^<file>: mpc: is not a key here; the nearest is mcp \(line 10, column 1\)\.$/),
+      '<file>: providers.c.token: is not a known key; the closest match is kind (line 9, column 5).',
+      expect.stringMatching(
+        /^<file>: mpc: is not a known key; the closest match is mcp \(line 10, column 1\)\.$/,
+      ),
     ])
   })
 
-  test('a file that is not there, or a folder', async () => {
+  test('gives the reason if the path is missing or a folder', async () => {
     const folder = await makeFolder()
     for (const [path, reason] of [
       [join(folder, 'absent.yaml'), 'ENOENT'],
       [folder, 'EISDIR'],
     ] as const) {
       const error = await parseConfig({ PARLEY_CONFIG: path }).catch((thrown: unknown) => thrown)
-      expect((error as ConfigError).problems).toEqual([
-        `PARLEY_CONFIG names a file that cannot be read (${reason}).`,
-      ])
+      expect((error as ConfigError).problems).toEqual([`PARLEY_CONFIG: cannot read the file (${reason}).`])
     }
   })
 })

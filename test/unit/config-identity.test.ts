@@ -1,3 +1,4 @@
+/** Tests the settings for forwarded identity and administrators. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -5,7 +6,7 @@ import { ConfigError, parseConfig } from '../../src/config/parse.ts'
 import { makeFolder } from '../support/process.ts'
 
 const secret = 'Kw3pQ9+vXb/2nRtYc7LhGz5sJdM8eUfA'
-const trusting = { PARLEY_TRUST_FORWARDED_AUTH: 'true' }
+const enabled = { PARLEY_TRUST_FORWARDED_AUTH: 'true' }
 
 async function problemsOf(variables: Record<string, string>): Promise<readonly string[]> {
   const error = await parseConfig(variables).catch((thrown: unknown) => thrown)
@@ -13,17 +14,17 @@ async function problemsOf(variables: Record<string, string>): Promise<readonly s
 }
 
 describe('forwarded identity', () => {
-  test('is off', async () => {
+  test('is off by default', async () => {
     const { config } = await parseConfig({ PARLEY_TRUST_FORWARDED_AUTH: 'false' })
     expect(config.forwardedAuth).toBeUndefined()
   })
 
   test.each([
     ['a list of proxies', { PARLEY_TRUSTED_PROXIES: '10.0.0.1' }, undefined],
-    ['a secret', { PARLEY_PROXY_SECRET: secret }, secret],
+    ['a proxy secret', { PARLEY_PROXY_SECRET: secret }, secret],
     ['both', { PARLEY_TRUSTED_PROXIES: '10.0.0.1', PARLEY_PROXY_SECRET: secret }, secret],
-  ])('can be switched on with %s', async (_what, more, proxySecret) => {
-    const { config, warnings } = await parseConfig({ ...trusting, ...more })
+  ])('can be enabled with %s', async (_what, more, proxySecret) => {
+    const { config, warnings } = await parseConfig({ ...enabled, ...more })
     expect(warnings).toEqual([])
     expect(config.forwardedAuth).toEqual({
       proxySecret,
@@ -39,31 +40,31 @@ describe('forwarded identity', () => {
   })
 
   test.each<Record<string, string>>([{}, { PARLEY_TRUSTED_PROXIES: '', PARLEY_PROXY_SECRET: ' ' }])(
-    'cannot be switched on with neither: %j',
+    'cannot be enabled without proxies and secret: %j',
     async (more) => {
-      expect(await problemsOf({ ...trusting, ...more })).toEqual([
-        'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without them, any client could claim any identity.',
+      expect(await problemsOf({ ...enabled, ...more })).toEqual([
+        'PARLEY_TRUST_FORWARDED_AUTH requires PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; otherwise any client could claim any identity.',
       ])
     },
   )
 
-  test('takes its secret from a file too', async () => {
+  test('can read its secret from a file', async () => {
     const path = join(await makeFolder(), 'proxy')
     await writeFile(path, `${secret}\n`)
-    const { config } = await parseConfig({ ...trusting, PARLEY_PROXY_SECRET_FILE: path })
+    const { config } = await parseConfig({ ...enabled, PARLEY_PROXY_SECRET_FILE: path })
     expect(config.forwardedAuth?.proxySecret).toBe(secret)
   })
 
-  test('takes other names for its headers, in any case, but not one name for two', async () => {
-    const renamed = { ...trusting, PARLEY_PROXY_SECRET: secret, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' }
+  test('accepts other header names in any case, but no duplicates', async () => {
+    const renamed = { ...enabled, PARLEY_PROXY_SECRET: secret, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' }
     const { config } = await parseConfig(renamed)
     expect(config.forwardedAuth?.headers.email).toBe('x-auth-request-email')
     expect(await problemsOf({ ...renamed, PARLEY_HEADER_EMAIL: 'X-User' })).toEqual([
-      'Two of the PARLEY_HEADER_ settings name the same header, x-user.',
+      'Two PARLEY_HEADER_ settings name the same header, x-user; use a different header for each.',
     ])
   })
 
-  test('that is off makes its other settings worth a warning', async () => {
+  test('causes a warning for each of its other settings when it is off', async () => {
     const unused = {
       PARLEY_PROXY_SECRET: secret,
       PARLEY_HEADER_USER: 'x-name',
@@ -71,14 +72,14 @@ describe('forwarded identity', () => {
     }
     const { warnings } = await parseConfig(unused)
     expect(warnings).toEqual(
-      Object.keys(unused).map((name) => `${name} is not used: it needs PARLEY_TRUST_FORWARDED_AUTH=true.`),
+      Object.keys(unused).map((name) => `${name} is ignored: it requires PARLEY_TRUST_FORWARDED_AUTH=true.`),
     )
   })
 })
 
-test('administrators are named in the form in which addresses are compared', async () => {
+test('administrator emails are normalized', async () => {
   const { config } = await parseConfig({
-    ...trusting,
+    ...enabled,
     PARLEY_PROXY_SECRET: secret,
     PARLEY_ADMIN_EMAILS: ' Ada@Example.ORG,zoe\u0308@example.org',
   })
@@ -90,7 +91,7 @@ test.each([
   ['PARLEY_PROXY_SECRET', ['short', 'x'.repeat(31)]],
   ['PARLEY_HEADER_EMAIL', ['X_Email', 'x email', 'x-email:', 'é']],
   ['PARLEY_ADMIN_EMAILS', ['ada', 'ada@example.org,,', '@example.org', 'a b@example.org']],
-])('a wrong value of %s is refused under its name', async (name, values) => {
+])('an invalid value of %s is rejected under its name', async (name, values) => {
   for (const value of values) {
     expect(await problemsOf({ [name]: value })).toEqual([
       expect.stringMatching(new RegExp(`^${name} must be .+\\.$`)),

@@ -1,4 +1,4 @@
-/** How local runners and models of the process are configured, by the environment and by the file of PARLEY_CONFIG. */
+/** Tests the settings for local runners and in-process models, in the environment and in the PARLEY_CONFIG file. */
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ConfigError, parseConfig } from '../../src/config/parse.ts'
@@ -25,13 +25,13 @@ describe('the environment', () => {
     ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/v1'],
     ['http://127.0.0.1:8080/v1/', 'http://127.0.0.1:8080/v1'],
     ['https://runner.org/ollama', 'https://runner.org/ollama/v1'],
-  ])('has a runner at %s', async (given, url) => {
+  ])('can set a runner: PARLEY_LOCAL_URL %s gives %s', async (given, url) => {
     expect(await providersOfEnvironment(given === undefined ? {} : { PARLEY_LOCAL_URL: given })).toEqual(
       runner(url),
     )
   })
 
-  test('has a model of the process by its path from the working directory', async () => {
+  test('can set an in-process model with a path relative to the working directory', async () => {
     expect(await providersOfEnvironment({ PARLEY_LOCAL_MODEL: 'models/x.gguf' })).toEqual(
       model(resolve('models/x.gguf')),
     )
@@ -45,7 +45,7 @@ describe('the environment', () => {
     )
   })
 
-  test('cannot have both', async () => {
+  test('cannot set a runner and an in-process model', async () => {
     const both = { ...LOCAL, PARLEY_LOCAL_URL: 'http://a.org', PARLEY_LOCAL_MODEL: 'x.gguf' }
     const error = await parseConfig(both).catch((thrown: unknown) => thrown)
     expect((error as ConfigError).problems).toEqual([
@@ -53,14 +53,14 @@ describe('the environment', () => {
     ])
   })
 
-  test('is told what is set for nothing', async () => {
+  test('causes a warning for each unused setting', async () => {
     const warningsOf = async (env: Record<string, string>) => (await parseConfig(env)).warnings
     expect(await warningsOf({ PARLEY_LOCAL_URL: 'http://a.org' })).toEqual([
-      'PARLEY_LOCAL_URL is not used: it needs PARLEY_BACKEND=local.',
+      'PARLEY_LOCAL_URL is ignored: it requires PARLEY_BACKEND=local.',
     ])
     expect(await warningsOf({ ...LOCAL, PARLEY_LOCAL_THREADS: '2', PARLEY_LOCAL_CONTEXT: '512' })).toEqual([
-      'PARLEY_LOCAL_THREADS is not used: it needs PARLEY_LOCAL_MODEL.',
-      'PARLEY_LOCAL_CONTEXT is not used: it needs PARLEY_LOCAL_MODEL.',
+      'PARLEY_LOCAL_THREADS is ignored: it requires PARLEY_LOCAL_MODEL.',
+      'PARLEY_LOCAL_CONTEXT is ignored: it requires PARLEY_LOCAL_MODEL.',
     ])
   })
 })
@@ -71,11 +71,11 @@ describe('the file', () => {
   test.each([
     ['{ kind: local }', 'http://127.0.0.1:11434/v1'],
     ['{ kind: local, url: "http://127.0.0.1:8080" }', 'http://127.0.0.1:8080/v1'],
-  ])('has a runner of any name: %s', async (text, url) => {
+  ])('can set a runner with any name: %s', async (text, url) => {
     expect(await providersOf(file(text))).toEqual(runner(url, 'near'))
   })
 
-  test('has a model by its path from the file’s folder, with numbers as such or from a variable', async () => {
+  test('can set a model with a path relative to the file and numbers as such or from a variable', async () => {
     const text = file(`{ kind: local, model: x.gguf, threads: 2, context: "\${TOKENS}" }`)
     const path = await writeConfigFile(text)
     const { config } = await parseConfig({ PARLEY_CONFIG: path, TOKENS: '1024' })
@@ -84,10 +84,10 @@ describe('the file', () => {
     )
   })
 
-  test('stands beside the environment’s, whose name is taken', async () => {
+  test("can set a runner in addition to the environment's, but not with the same name", async () => {
     const text = 'providers: { local: { kind: local } }'
     expect(await problemsOf(text, LOCAL)).toEqual([
-      '<file>: providers.local: is already the provider that PARLEY_BACKEND=local sets (line 1, column 14).',
+      '<file>: providers.local: is already taken by the provider that PARLEY_BACKEND=local configures (line 1, column 14).',
     ])
     expect(await providersOf(file('{ kind: local }'), LOCAL)).toHaveLength(2)
   })
@@ -99,7 +99,7 @@ describe('the file', () => {
       'model: cannot be combined with url; keep one of them (line 2, column 45)',
     ],
     ['{ kind: local, model: "" }', 'model: must not be empty (line 2, column 24)'],
-    ['{ kind: local, model: 5 }', 'model: must be text; put it in quotes (line 2, column 24)'],
+    ['{ kind: local, model: 5 }', 'model: must be a string; put it in quotes (line 2, column 24)'],
     ['{ kind: local, threads: 2 }', 'threads: needs model (line 2, column 24)'],
     [
       '{ kind: local, model: x, threads: 0 }',
@@ -109,8 +109,11 @@ describe('the file', () => {
       '{ kind: local, model: x, context: all }',
       'context: must be a whole number from 256 to 1048576 (line 2, column 34)',
     ],
-    ['{ kind: local, api_key: x }', 'api_key: is not a key here; the nearest is kind (line 2, column 24)'],
-  ])('is told what is wrong: %s', async (text, problem) => {
+    [
+      '{ kind: local, api_key: x }',
+      'api_key: is not a known key; the closest match is kind (line 2, column 24)',
+    ],
+  ])('causes an error for %s', async (text, problem) => {
     expect(await problemsOf(file(text))).toEqual([`<file>: providers.near.${problem}.`])
   })
 })

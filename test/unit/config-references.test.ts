@@ -1,5 +1,5 @@
-/** How the file of `PARLEY_CONFIG` refers to the environment, and that what it holds stays hidden. */
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the file's references look like this
+/** Tests how the `PARLEY_CONFIG` file refers to environment variables, and that errors never contain its values. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in the file have this form
 import { describe, expect, test } from 'vitest'
 import { gateway, parseFile, problemsOf, providersOf, writeConfigFile } from '../support/config-file.ts'
 
@@ -20,7 +20,7 @@ describe('a reference', () => {
     expect(await keyOf(written, { KEY: ' secret\n', _k2: '${KEY}' })).toBe(read)
   })
 
-  test('can stand in every text, and name a secret that lies in a file', async () => {
+  test('may be in any text and name a secret from a file', async () => {
     const env = {
       PARLEY_GATEWAY_API_KEY_FILE: await writeConfigFile('from-file\n'),
       HOST_NAME: 'a.org',
@@ -31,7 +31,7 @@ describe('a reference', () => {
     expect(await providersOf(text, env)).toEqual([gateway('a', { apiKey: 'from-file' })])
   })
 
-  test('makes its variable one that is used', async () => {
+  test('marks its variable as used', async () => {
     const env = { PARLEY_FAR_KEY: 'k', PARLEY_GATEWAY_API_KEY: 'k', PARLEY_NEAR_KEY: 'k' }
     const { warnings } = await parseFile(file('${PARLEY_FAR_KEY}${PARLEY_GATEWAY_API_KEY}'), env)
     expect(warnings).toEqual([expect.stringMatching(/^PARLEY_NEAR_KEY is not a setting/)])
@@ -41,33 +41,33 @@ describe('a reference', () => {
     ['${NOT_SET}', 'refers to NOT_SET, which is not set'],
     ['${BLANK}', 'refers to BLANK, which is not set'],
     ['${constructor}', 'refers to constructor, which is not set'],
-    ['${KEY', 'has a ${ that names no variable; write $${ for the characters ${'],
-    ['"${}"', 'has a ${ that names no variable; write $${ for the characters ${'],
-    ['"${1}"', 'has a ${ that names no variable; write $${ for the characters ${'],
-    ['"${KEY:-x}"', 'has a ${ that names no variable; write $${ for the characters ${'],
-  ])('%s is refused', async (written, problem) => {
+    ['${KEY', 'contains ${ without a variable name; write $${ for a literal ${'],
+    ['"${}"', 'contains ${ without a variable name; write $${ for a literal ${'],
+    ['"${1}"', 'contains ${ without a variable name; write $${ for a literal ${'],
+    ['"${KEY:-x}"', 'contains ${ without a variable name; write $${ for a literal ${'],
+  ])('%s is rejected', async (written, problem) => {
     expect(await problemsOf(file(written), { KEY: 'secret', BLANK: ' ' })).toEqual([
       `<file>: providers.a.api_key: ${problem} (line 4, column 5).`,
     ])
   })
 })
 
-describe('a value is never repeated', () => {
+describe('an error', () => {
   test.each([
     ['in a URL', 'providers: { a: { url: "https://u:hidden@a.org/v1" } }'],
     ['in a key', 'providers: { a: { url: https://a.org/v1, api_key: "hidden key" } }'],
-    ['beside a reference', 'providers: { a: { url: https://a.org/v1, api_key: "hidden${NO}" } }'],
+    ['next to a reference', 'providers: { a: { url: https://a.org/v1, api_key: "hidden${NO}" } }'],
     ['in a kind', 'providers: { a: { kind: hidden } }'],
     ['in place of a provider', 'providers: { a: hidden }'],
-    ['after a colon without its space', 'providers: { a: { url: https://a.org/v1, api_key:hidden } }'],
-    ['where a block of text begins', 'providers:\n  a:\n    api_key: |hidden\n'],
+    ['after a colon without a space', 'providers: { a: { url: https://a.org/v1, api_key:hidden } }'],
+    ['at the start of a block of text', 'providers:\n  a:\n    api_key: |hidden\n'],
     ['in quotes that do not close', 'providers:\n  a:\n    api_key: "hidden\n'],
-    ['in a wrong escape', 'providers: { a: { api_key: "\\xhidden" } }'],
-    ['on a line of its own', 'providers:\n  a:\n    url: https://a.org/v1\n    hidden\n'],
+    ['in an invalid escape', 'providers: { a: { api_key: "\\xhidden" } }'],
+    ['on a separate line', 'providers:\n  a:\n    url: https://a.org/v1\n    hidden\n'],
     ['after the end', 'providers: {}\nhidden\n'],
     ['as an alias', 'providers: { a: { api_key: *hidden } }'],
     ['from the environment', 'providers: { a: { url: "${KEY}", api_key: "${KEY} ${KEY}" } }'],
-  ])('%s', async (_where, text) => {
+  ])('never contains a value %s', async (_where, text) => {
     const problems = await problemsOf(text, { KEY: 'hidden' })
     expect(problems.length).toBeGreaterThan(0)
     expect(problems.join()).not.toContain('hidden')

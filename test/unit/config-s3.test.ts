@@ -1,4 +1,4 @@
-/** What the settings of a bucket come to, alone and together. */
+/** Tests the S3 settings, alone and in combination. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -19,7 +19,7 @@ async function problemsOf(variables: Record<string, string>): Promise<readonly s
 }
 
 describe('a bucket', () => {
-  test('at AWS needs its name and nothing else', async () => {
+  test('needs only its name at AWS', async () => {
     expect(await s3Of({})).toEqual({
       bucket: 'parley',
       prefix: '',
@@ -30,7 +30,7 @@ describe('a bucket', () => {
     })
   })
 
-  test('elsewhere stands in the path, unless told otherwise', async () => {
+  test('uses path-style URLs by default outside AWS', async () => {
     const there = { S3_ENDPOINT: 'http://127.0.0.1:9000/', ...keys }
     const s3 = {
       bucket: 'parley',
@@ -43,16 +43,16 @@ describe('a bucket', () => {
     expect(await s3Of({ ...there, S3_FORCE_PATH_STYLE: 'false' })).toEqual({ ...s3, forcePathStyle: false })
   })
 
-  test.each(['production', 'production/'])('keeps things under the prefix %s', async (prefix) => {
+  test.each(['production', 'production/'])('uses the prefix %s', async (prefix) => {
     expect(await s3Of({ S3_PREFIX: prefix })).toMatchObject({ prefix: 'production/' })
   })
 
-  test('lies in the region of AWS where it has none of its own', async () => {
+  test('uses the AWS region unless S3_REGION is set', async () => {
     expect(await s3Of({ AWS_REGION: 'eu-central-1' })).toMatchObject({ region: 'eu-central-1' })
     expect(await s3Of({ AWS_REGION: 'eu-central-1', S3_REGION: 'auto' })).toMatchObject({ region: 'auto' })
   })
 
-  test('is used with the secrets in files', async () => {
+  test('can be used with secrets in files', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'secret'), 'secret\n')
     await writeFile(join(folder, 'token'), 'token\n')
@@ -64,32 +64,32 @@ describe('a bucket', () => {
     expect(await s3Of(given)).toMatchObject({ credentials: { ...credentials, sessionToken: 'token' } })
   })
 
-  test('is left alone when nothing is kept', async () => {
+  test('is unused when PARLEY_DATA_DIR is :memory:', async () => {
     const { config, warnings } = await parseConfig({ S3_BUCKET: 'parley', PARLEY_DATA_DIR: ':memory:' })
     expect(config.s3).toBeUndefined()
-    expect(warnings).toEqual(['S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.'])
+    expect(warnings).toEqual(['S3_BUCKET is ignored: PARLEY_DATA_DIR=:memory: does not keep any files.'])
   })
 })
 
-describe('what does not go together is told', () => {
+describe('an incomplete S3 configuration', () => {
   test.each([
     [
       { AWS_ACCESS_KEY_ID: 'AKIATEST' },
-      'AWS_SECRET_ACCESS_KEY is missing; AWS_ACCESS_KEY_ID does not work without it.',
+      'AWS_SECRET_ACCESS_KEY is required because AWS_ACCESS_KEY_ID is set.',
     ],
     [
       { AWS_SECRET_ACCESS_KEY: 'secret' },
-      'AWS_ACCESS_KEY_ID is missing; AWS_SECRET_ACCESS_KEY does not work without it.',
+      'AWS_ACCESS_KEY_ID is required because AWS_SECRET_ACCESS_KEY is set.',
     ],
     [
       { S3_ENDPOINT: 'http://127.0.0.1:9000' },
-      expect.stringMatching(/^AWS_ACCESS_KEY_ID and .* S3_ENDPOINT needs them/),
+      expect.stringMatching(/^AWS_ACCESS_KEY_ID and .* are required because S3_ENDPOINT is set/),
     ],
-  ])('%j', async (variables, problem) => {
+  ])('is rejected: %j', async (variables, problem) => {
     expect(await problemsOf({ S3_BUCKET: 'parley', ...variables })).toEqual([problem])
   })
 
-  test('but not without a bucket: then it is for others', async () => {
+  test('is accepted without a bucket, because other tools may use the AWS variables', async () => {
     const { config, warnings } = await parseConfig({
       AWS_ACCESS_KEY_ID: 'AKIATEST',
       AWS_REGION: 'eu-central-1',
@@ -98,8 +98,8 @@ describe('what does not go together is told', () => {
     expect(warnings).toEqual([])
   })
 
-  test('and settings of no bucket are not used', async () => {
+  test('causes a warning without a bucket', async () => {
     const { warnings } = await parseConfig({ S3_REGION: 'eu-central-1' })
-    expect(warnings).toEqual(['S3_REGION is not used: it needs S3_BUCKET.'])
+    expect(warnings).toEqual(['S3_REGION is ignored: it requires S3_BUCKET.'])
   })
 })

@@ -1,4 +1,4 @@
-/** What the environment may hold, and what an operator is told when it holds something else. */
+/** Tests the settings in the environment, and the error or warning for each invalid one. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -30,7 +30,7 @@ async function problemsOf(variables: Record<string, string>): Promise<readonly s
 }
 
 describe('without any variable', () => {
-  test('the service listens on loopback with the mock backend and SQLite in ./data', async () => {
+  test('the server listens on loopback with the mock backend and SQLite in ./data', async () => {
     expect(await parseConfig({})).toEqual({
       warnings: [],
       config: {
@@ -104,12 +104,12 @@ describe('.env.example', () => {
     }))
   }
 
-  test('names exactly the variables that are read, each once', async () => {
+  test('names every variable exactly once', async () => {
     const names = (await listed()).map(({ name }) => name)
     expect(names.toSorted()).toEqual([...settingNames].sort())
   })
 
-  test('states the default of each', async () => {
+  test('states each default', async () => {
     const stated = Object.fromEntries((await listed()).map(({ name, value }) => [name, value]))
     for (const [name, schema] of Object.entries(Settings.shape)) {
       const statedValue = stated[name] === '' ? undefined : schema.parse(stated[name])
@@ -117,7 +117,7 @@ describe('.env.example', () => {
     }
   })
 
-  test('explains each in the line above', async () => {
+  test('explains each variable in the line above', async () => {
     const lines = (await readFile(join(import.meta.dirname, '../../.env.example'), 'utf8')).split('\n')
     for (const [index, line] of lines.entries()) {
       if (/^#[A-Z][A-Z0-9_]*=/.test(line) && !line.includes('_FILE='))
@@ -126,7 +126,7 @@ describe('.env.example', () => {
   })
 })
 
-describe('a wrong value', () => {
+describe('an invalid value', () => {
   test.each([
     ['PORT', ['-1', '65536', '3000.5', '0x10', 'http', '1e3']],
     ['HOST', ['two hosts', 'http://127.0.0.1']],
@@ -185,20 +185,20 @@ describe('a wrong value', () => {
     ['S3_FORCE_PATH_STYLE', ['yes', '1']],
     ['AWS_ACCESS_KEY_ID', ['two words', 'ünicode']],
     ['AWS_SECRET_ACCESS_KEY', ['line\nbreak']],
-  ])('of %s is refused under its name', async (name, values) => {
+  ])('is rejected under its name: %s', async (name, values) => {
     for (const value of values) {
       const problems = await problemsOf({ [name]: value })
       expect(problems).toEqual([expect.stringMatching(new RegExp(`^${name} must be .+\\.$`))])
     }
   })
 
-  test('is never repeated in the message', async () => {
-    const wrong = Object.fromEntries(Object.keys(Settings.shape).map((name) => [name, 'tell\tnobody']))
+  test('never appears in the message', async () => {
+    const wrong = Object.fromEntries(Object.keys(Settings.shape).map((name) => [name, 'private\tvalue']))
     const error = await parseConfig(wrong).catch((thrown: unknown) => thrown)
-    expect(String(error)).not.toContain('nobody')
+    expect(String(error)).not.toContain('private')
   })
 
-  test('is reported together with all others in one error that names each', async () => {
+  test('is reported together with all others in one error', async () => {
     const error = await parseConfig({
       PORT: 'x',
       PARLEY_SECRET: 'short',
@@ -207,11 +207,11 @@ describe('a wrong value', () => {
     }).catch((thrown: unknown) => thrown)
     expect((error as Error).message).toBe(
       [
-        '4 settings are wrong (.env.example explains them all):',
-        '  - PARLEY_PARENT_KEY_FILE names a file that cannot be read (ENOENT).',
+        '4 invalid settings (see .env.example):',
+        '  - PARLEY_PARENT_KEY_FILE: cannot read the file (ENOENT).',
         '  - PORT must be a whole number from 0 to 65535.',
         '  - PARLEY_SECRET must be at least 32 bytes long; `openssl rand -base64 48` generates one.',
-        '  - PARLEY_GATEWAY_URL is missing; PARLEY_BACKEND=gateway needs it.',
+        '  - PARLEY_GATEWAY_URL is required with PARLEY_BACKEND=gateway.',
       ].join('\n'),
     )
   })
@@ -222,7 +222,7 @@ describe('DATABASE_URL', () => {
     'postgres://u:hidden@db/parley',
     'postgresql://u@[::1]:5433/parley?sslmode=verify-full',
     'postgres:///parley?host=/var/run/postgresql',
-  ])('%s is taken as it is', async (url) => {
+  ])('accepts %s unchanged', async (url) => {
     expect((await configOf({ DATABASE_URL: url })).databaseUrl).toBe(url)
   })
 
@@ -231,14 +231,14 @@ describe('DATABASE_URL', () => {
     'postgres://u:hidden@db',
     'postgres://u:hid den@db/parley',
     'parley',
-  ])('%s is refused, and not repeated', async (url) => {
+  ])('rejects %s without repeating it', async (url) => {
     const [problem, ...others] = await problemsOf({ DATABASE_URL: url })
     expect(problem).toContain('DATABASE_URL must be a URL such as postgres://')
     expect(problem).not.toMatch(/hid|mysql/)
     expect(others).toEqual([])
   })
 
-  test('lets a bucket keep bytes where the data directory keeps nothing', async () => {
+  test('allows a bucket together with PARLEY_DATA_DIR=:memory:', async () => {
     const given = {
       DATABASE_URL: 'postgres://u@db/parley',
       PARLEY_DATA_DIR: ':memory:',
@@ -249,24 +249,24 @@ describe('DATABASE_URL', () => {
   })
 })
 
-describe('a good value', () => {
-  test('of port 0 stands for any free port', async () => {
+describe('a valid value', () => {
+  test('may be port 0, which selects any free port', async () => {
     expect((await configOf({ PORT: '0' })).server.port).toBe(0)
   })
 
-  test('loses the spaces around it', async () => {
+  test('is trimmed', async () => {
     expect((await configOf({ PORT: ' 8080\n' })).server.port).toBe(8080)
   })
 
-  test('of a rate limit may be 0, which switches it off', async () => {
+  test('may be 0, which disables a rate limit', async () => {
     expect((await configOf({ PARLEY_RATE_LIMIT_PARENT: '0' })).limits.parent).toBe(0)
   })
 
-  test('of a time may be a fraction of a second', async () => {
+  test('may be a fraction of a second for a timeout', async () => {
     expect((await configOf({ PARLEY_HEARTBEAT_SECONDS: '0.25' })).timings.heartbeatMs).toBe(250)
   })
 
-  test('of the data directory becomes an absolute path, unless it is :memory:', async () => {
+  test('becomes an absolute path for the data directory, unless it is :memory:', async () => {
     expect((await configOf({ PARLEY_DATA_DIR: 'x/../y' })).dataDir).toBe(resolve('y'))
     expect((await configOf({ PARLEY_DATA_DIR: ':memory:' })).dataDir).toBe(':memory:')
   })
@@ -275,7 +275,7 @@ describe('a good value', () => {
     ['https://a.org/openai/v1', 'https://a.org/openai/v1'],
     ['http://127.0.0.1:8000/v1/', 'http://127.0.0.1:8000/v1'],
     ['http://[::1]:8000/v1//', 'http://[::1]:8000/v1'],
-  ])('of the gateway %s is kept without the slash at its end', async (given, url) => {
+  ])('loses the trailing slash of the gateway URL %s', async (given, url) => {
     expect(
       (await configOf({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: given, PARLEY_GATEWAY_API_KEY: 'k' }))
         .providers,
@@ -286,11 +286,11 @@ describe('a good value', () => {
     ['https://a.org', 'https://a.org'],
     ['https://a.org/', 'https://a.org'],
     ['http://a.org:8080/chat/', 'http://a.org:8080/chat'],
-  ])('of the public URL %s is kept without the slash at its end', async (given, url) => {
+  ])('loses the trailing slash of the public URL %s', async (given, url) => {
     expect((await configOf({ PARLEY_PUBLIC_URL: given })).server.publicUrl).toBe(url)
   })
 
-  test('of trusted proxies holds blocks and lone addresses, IPv4 in IPv6 clothing included', async () => {
+  test('may contain networks and addresses of trusted proxies, including IPv4-mapped IPv6', async () => {
     const { server } = await configOf({
       PARLEY_TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,fd00::/8,::1,::ffff:172.16.0.0/108',
     })
@@ -303,7 +303,7 @@ describe('a good value', () => {
     ])
   })
 
-  test('of allowed hosts is in lower case, ports included', async () => {
+  test('is converted to lower case and keeps ports for allowed hosts', async () => {
     const { server } = await configOf({ PARLEY_ALLOWED_HOSTS: 'Chat.Example.org, localhost:3000,[::1]:3000' })
     expect(server.allowedHosts).toEqual(['chat.example.org', 'localhost:3000', '[::1]:3000'])
   })
@@ -313,14 +313,14 @@ describe('a secret', () => {
   test.each([
     ['PARLEY_SECRET', SECRET, 'secret'],
     ['PARLEY_PARENT_KEY', mintKey('parent', randomBytes).text, 'parentKey'],
-  ] as const)('%s is read from the file its twin names, without the line end', async (name, text, field) => {
+  ] as const)('is read from the _FILE setting of %s, without the line end', async (name, text, field) => {
     const path = join(folder, field)
     await writeFile(path, `${text}\n`)
     expect((await configOf({ [`${name}_FILE`]: path }))[field]).toBe(text)
     expect((await configOf({ [name]: text }))[field]).toBe(text)
   })
 
-  test('of the gateway is read from its file', async () => {
+  test('is read from its file for the gateway', async () => {
     const path = join(folder, 'gateway')
     await writeFile(path, 'gateway-key')
     const { providers } = await configOf({
@@ -331,7 +331,7 @@ describe('a secret', () => {
     expect(providers).toMatchObject([{ apiKey: 'gateway-key' }])
   })
 
-  test('set both ways is refused', async () => {
+  test('is rejected when set directly and by file', async () => {
     const path = join(folder, 'both')
     await writeFile(path, SECRET)
     expect(await problemsOf({ PARLEY_SECRET: SECRET, PARLEY_SECRET_FILE: path })).toEqual([
@@ -339,15 +339,15 @@ describe('a secret', () => {
     ])
   })
 
-  test('from an empty file is refused', async () => {
+  test('is rejected from an empty file', async () => {
     const path = join(folder, 'empty')
     await writeFile(path, '\n')
     expect(await problemsOf({ PARLEY_SECRET_FILE: path })).toEqual([
-      'PARLEY_SECRET_FILE names an empty file.',
+      'PARLEY_SECRET_FILE names an empty file; write the secret to it.',
     ])
   })
 
-  test('from a file is checked like one from the environment, and not repeated', async () => {
+  test('is validated from a file like from the environment, and not repeated', async () => {
     const path = join(folder, 'short')
     await writeFile(path, 'too short')
     const [problem] = await problemsOf({ PARLEY_SECRET_FILE: path })
@@ -364,13 +364,13 @@ describe('a warning', () => {
       OTHER: '1',
     })
     expect(warnings).toEqual([
-      'PARLEY_RATELIMIT_PARENTS is not a setting and is ignored; the nearest is PARLEY_RATE_LIMIT_PARENT.',
-      'PARLEY_SECRT is not a setting and is ignored; the nearest is PARLEY_SECRET.',
+      'PARLEY_RATELIMIT_PARENTS is not a setting and is ignored; did you mean PARLEY_RATE_LIMIT_PARENT?',
+      'PARLEY_SECRT is not a setting and is ignored; did you mean PARLEY_SECRET?',
     ])
   })
 
-  test('tells that a gateway is configured but not used', async () => {
+  test('names gateway settings that are not used', async () => {
     const { warnings } = await parseConfig({ PARLEY_GATEWAY_URL: 'https://a.org/v1' })
-    expect(warnings).toEqual(['PARLEY_GATEWAY_URL is not used: it needs PARLEY_BACKEND=gateway.'])
+    expect(warnings).toEqual(['PARLEY_GATEWAY_URL is ignored: it requires PARLEY_BACKEND=gateway.'])
   })
 })

@@ -1,13 +1,13 @@
-/** What the console's pages work out by themselves: who may frame an agent, where a key stands, the code to copy. */
+/** Tests helpers of the console: allowed origins, YAML paths, embed code and relative days. */
 import { describe, expect, test } from 'vitest'
 import { pathOf } from '../../client/agents/complete-definition.ts'
 import { defaultLooks, renderReact, renderScript } from '../../client/embed/appearance.ts'
 import { checkPage } from '../../client/embed/origins.ts'
 import { renderDay } from '../../client/format.ts'
 
-describe('a page', () => {
+describe('checkPage', () => {
   const own = 'http://127.0.0.1:3000'
-  const judge = (address: string, ...origins: string[]) => checkPage(address, origins, own)?.isShown
+  const isAllowed = (address: string, ...origins: string[]) => checkPage(address, origins, own)?.isShown
 
   test.each([
     ['https://example.com', 'https://example.com', true],
@@ -22,17 +22,20 @@ describe('a page', () => {
     ['https://example.com', 'https://*.example.com', false],
     ['https://notexample.com', 'https://*.example.com', false],
     ['http://127.0.0.1:3000/console', 'https://example.com', true],
-  ])('%s under %s: %s', (address, origin, isShown) => {
-    expect(judge(address, origin)).toBe(isShown)
+  ])('decides whether %s matches the allowed origin %s: %s', (address, origin, isShown) => {
+    expect(isAllowed(address, origin)).toBe(isShown)
   })
 
-  test('of any site may show an agent that names none', () => {
-    expect(judge('https://anything.example')).toBe(true)
+  test('accepts every site if the agent names no origins', () => {
+    expect(isAllowed('https://anything.example')).toBe(true)
   })
 
-  test.each(['', 'mailto:a@b', 'ftp://example.com', '::'])('is not meant by %j', (address) => {
-    expect(judge(address, 'https://example.com')).toBeUndefined()
-  })
+  test.each(['', 'mailto:a@b', 'ftp://example.com', '::'])(
+    'returns undefined for the invalid address %j',
+    (address) => {
+      expect(isAllowed(address, 'https://example.com')).toBeUndefined()
+    },
+  )
 })
 
 test.each<[above: string[], lead: string, path: (string | 'item')[]]>([
@@ -46,11 +49,11 @@ test.each<[above: string[], lead: string, path: (string | 'item')[]]>([
   [['tools:', '  - name: a', '    inputSchema:'], '      ', ['tools', 'item', 'inputSchema']],
   [['tools:', '  - name: a', 'behavior:'], '  ', ['behavior']],
   [['behavior:', '  tone: a', '', '# note'], '', []],
-])('after %j a key behind %j stands in %j', (above, lead, path) => {
+])('after the lines %j, a key with the prefix %j belongs to %j', (above, lead, path) => {
   expect(pathOf(above, lead).map((step) => (typeof step === 'string' ? step : 'item'))).toEqual(path)
 })
 
-test('the code to copy has what differs from the defaults, and nothing that ends it early', () => {
+test('the embed code contains only settings that differ from the defaults, escaped', () => {
   const looks = { ...defaultLooks, title: 'A "b" & c', autoOpen: true }
   const embedding = { origin: 'https://chat.example', agentKey: 'agnt_key-x', looks }
   expect(renderScript(embedding)).toBe(
@@ -60,7 +63,7 @@ test('the code to copy has what differs from the defaults, and nothing that ends
   expect(renderReact(embedding)).toContain('      title={"A \\"b\\" & c"}\n      autoOpen\n')
 })
 
-test('a day is told by its distance from today', () => {
+test('a day is shown relative to today', () => {
   const noon = Date.parse('2026-03-10T12:00:00Z')
   expect(['2026-03-10', '2026-03-09', '2026-03-01'].map((day) => renderDay(day, noon))).toEqual([
     'today',

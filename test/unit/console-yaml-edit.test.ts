@@ -1,4 +1,4 @@
-/** How the console's form changes the text of a definition: one value, and nothing around it. */
+/** Tests that the console's form changes one value of a definition and keeps the surrounding text. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
@@ -18,7 +18,7 @@ tools:
   # Looks things up.
   - lookup
   - name: weather   # free
-    description: 'Tells the weather'
+    description: 'Reports the weather'
     inputSchema:
       type: object
 behavior: { tone: warm, rules: [a, b] }
@@ -27,11 +27,11 @@ custom: kept
 
 const change = (path: Path, value: unknown) => changeDefinition(text, 'yaml', path, value)
 
-describe('a change', () => {
+describe('changeDefinition', () => {
   test.each<[name: string, path: Path, value: unknown, from: string, to: string]>([
     ['of a quoted text', ['name'], 'Ada', '"Greeter"', '"Ada"'],
     [
-      'of a text of several lines',
+      'of a multi-line text',
       ['instructions'],
       'One.\n\nTwo.\n',
       '  Greet people.\n\n  Be short.\n',
@@ -41,16 +41,16 @@ describe('a change', () => {
       'of a value in a list of mappings',
       ['tools', 1, 'description'],
       'Rain?',
-      "'Tells the weather'",
+      "'Reports the weather'",
       "'Rain?'",
     ],
     ['of an item', ['tools', 0], 'search', '- lookup', '- search'],
-    ['that takes an item out', ['tools', 0], undefined, '  - lookup\n', ''],
+    ['that removes an item', ['tools', 0], undefined, '  - lookup\n', ''],
     [
-      'that takes a key out',
+      'that removes a key',
       ['tools', 1, 'description'],
       undefined,
-      "    description: 'Tells the weather'\n",
+      "    description: 'Reports the weather'\n",
       '',
     ],
     [
@@ -81,28 +81,28 @@ describe('a change', () => {
       'custom: kept\n',
       'custom: kept\nembed:\n  origins:\n    - https://a.example\n',
     ],
-  ])('%s touches nothing else', (_name, path, value, from, to) => {
+  ])('touches nothing else in a change %s', (_name, path, value, from, to) => {
     expect(text.split(from)).toHaveLength(2)
     expect(change(path, value)).toBe(text.replace(from, () => to))
   })
 
-  test('within a flow mapping writes that one anew', () => {
+  test('rewrites only the flow mapping that it changes', () => {
     const changed = change(['behavior', 'tone'], 'dry')
     expect(parse(changed)).toEqual(withValue(parse(text), ['behavior', 'tone'], 'dry'))
     expect(changed.startsWith(text.slice(0, text.indexOf('behavior')))).toBe(true)
     expect(changed.endsWith('custom: kept\n')).toBe(true)
   })
 
-  test('to what is there already changes nothing', () => {
+  test('keeps the text when the value is the same', () => {
     expect(change(['name'], 'Greeter')).toBe(text)
   })
 
-  test('that leaves a mapping empty takes it out too', () => {
+  test('removes a mapping that becomes empty', () => {
     const small = 'name: A\nbehavior:\n  tone: warm\n'
     expect(changeDefinition(small, 'yaml', ['behavior', 'tone'], undefined)).toBe('name: A\n')
   })
 
-  test('of Markdown changes the front matter or the text below it', () => {
+  test('changes the front matter or the text below it in Markdown', () => {
     const markdown = '---\nname: A # shown\n---\n\nGreet.\n'
     expect(readDefinition(markdown, 'markdown')).toEqual({ name: 'A', instructions: 'Greet.\n' })
     expect(changeDefinition(markdown, 'markdown', ['name'], 'B')).toBe(
@@ -113,24 +113,24 @@ describe('a change', () => {
     )
   })
 
-  test('quotes a text of nothing but space that the printer would lose', () => {
+  test('quotes a whitespace-only text that the printer would lose', () => {
     const value = [{ a: { a: ' \n' } }, '']
     expect(parse(editYaml('a: false\n', ['a'], value))).toEqual({ a: value })
   })
 
-  test('begins an empty text', () => {
+  test('creates the first key in an empty text', () => {
     expect(changeDefinition('', 'yaml', ['name'], 'A')).toBe('name: A\n')
     expect(changeDefinition('# Soon.\n', 'yaml', ['name'], 'A')).toBe('# Soon.\nname: A\n')
   })
 })
 
-test('a text that is no mapping cannot be read', () => {
+test('a text that is not a mapping cannot be read', () => {
   expect(readDefinition('a: [', 'yaml')).toBeUndefined()
   expect(readDefinition('- a', 'yaml')).toBeUndefined()
   expect(readDefinition('no front matter', 'markdown')).toBeUndefined()
 })
 
-test('whatever is changed where, the text says that and nothing else', () => {
+test('any change at any path is in the text, and nothing else changes', () => {
   const scalar = fc.oneof(
     fc.stringMatching(/^[ -~\n\u00e4\u6f22]{0,30}$/),
     // A definition is JSON, which has no -0.
@@ -148,14 +148,14 @@ test('whatever is changed where, the text says that and nothing else', () => {
     ),
     map: fc.dictionary(key, tie('value'), { minKeys: 1, maxKeys: 3 }),
   }))
-  // What the printer loses of it on the way is not in the text to begin with.
+  // Removes values that the printer does not preserve.
   const map = fc
     .dictionary(key, tree, { minKeys: 1, maxKeys: 3 })
     .map((value): Record<string, unknown> => parse(stringify(value)))
   const paths = fc.array(fc.oneof(key, fc.nat(2)), { minLength: 1, maxLength: 3 })
   fc.assert(
     fc.property(map, paths, fc.option(tree, { nil: undefined }), (before, path, value) => {
-      fc.pre(isThere(before, path))
+      fc.pre(isChangeable(before, path))
       const place = value === undefined ? emptiedPath(before, path) : path
       expect(parse(editYaml(stringify(before), place, value)) ?? {}).toEqual(
         JSON.parse(JSON.stringify(withValue(before, place, value))),
@@ -165,8 +165,8 @@ test('whatever is changed where, the text says that and nothing else', () => {
   )
 })
 
-/** Whether the last step of the path leads out of something that can be changed there. */
-function isThere(whole: unknown, path: readonly (string | number)[]): boolean {
+/** Returns whether the path can be changed in the value, that is, whether its parent exists. */
+function isChangeable(whole: unknown, path: readonly (string | number)[]): boolean {
   let held: unknown = whole
   for (const key of path) {
     if (

@@ -1,4 +1,4 @@
-/** Whatever captions hold: what comes out is valid WebVTT without HTML, and says what went in. */
+/** Tests with generated captions that the output is valid WebVTT without HTML and keeps the input's cues. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'
@@ -34,7 +34,7 @@ const subrip = fc
     ),
   )
 
-/** Pieces that captions are made of, in any order. */
+/** Fragments of captions, to be combined in any order. */
 const pieces = fc.constantFrom(
   'WEBVTT',
   '\n',
@@ -57,11 +57,11 @@ const pieces = fc.constantFrom(
   '\u2028',
   '\ufeff',
 )
-const soup = fc.array(pieces, { maxLength: 30 }).map((parts) => parts.join(''))
-const headed = soup.map((text) => `WEBVTT\n\n${text}`)
+const fragments = fc.array(pieces, { maxLength: 30 }).map((parts) => parts.join(''))
+const webvttFragments = fragments.map((text) => `WEBVTT\n\n${text}`)
 
-/** The WebVTT that would be served. */
-function serve(text: string): string | undefined {
+/** Returns the WebVTT that the server would deliver, or undefined if it rejects the input. */
+function convertForServing(text: string): string | undefined {
   try {
     return toWebvtt(Buffer.from(text)) ?? text
   } catch (error) {
@@ -72,10 +72,10 @@ function serve(text: string): string | undefined {
 
 const markup = /<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:[.\s][^<>]*)?>/g
 
-test('SubRip becomes WebVTT with the same times in their order, and nothing in it is HTML', () => {
+test('SubRip becomes WebVTT with the same times in order and without HTML', () => {
   fc.assert(
     fc.property(subrip, (blocks) => {
-      const served = serve(blocks.join('\n')) ?? ''
+      const served = convertForServing(blocks.join('\n')) ?? ''
       const times = blocks.filter(hasText).map((block) => block.split('\n')[1]?.replaceAll(',', '.') ?? '')
       fc.pre(times.length > 0)
       const found = served.split('\n').filter((line) => line.includes('-->'))
@@ -86,7 +86,7 @@ test('SubRip becomes WebVTT with the same times in their order, and nothing in i
   )
 })
 
-/** A placing is none, and a cue without text is left out. */
+/** Returns whether a cue has text besides position tags; cues without text are left out. */
 function hasText(block: string): boolean {
   const [, , ...lines] = block.split('\n')
   return lines.some((line) => line.replaceAll('{\\an8}', '').trim() !== '')
@@ -97,10 +97,10 @@ function startOf(line: string): number {
   return (hours * 60 + minutes) * 60 + seconds
 }
 
-test('of whatever is served, another look finds nothing to mend', () => {
+test('a second conversion of any output changes nothing', () => {
   fc.assert(
-    fc.property(fc.oneof(soup, headed), (text) => {
-      const served = serve(text)
+    fc.property(fc.oneof(fragments, webvttFragments), (text) => {
+      const served = convertForServing(text)
       if (served === undefined) return
       expect(toWebvtt(Buffer.from(served))).toBeUndefined()
       for (const block of served.split(/(?:\r\n|\n|\r){2,}/)) {
@@ -112,10 +112,10 @@ test('of whatever is served, another look finds nothing to mend', () => {
   )
 })
 
-test('no bytes break it', () => {
+test('arbitrary bytes are converted or rejected without other errors', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-      serve(Buffer.from(bytes).toString('latin1'))
+      convertForServing(Buffer.from(bytes).toString('latin1'))
       try {
         toWebvtt(bytes)
       } catch (error) {

@@ -1,12 +1,12 @@
-/** Captions become WebVTT that every player shows and none takes for HTML; valid WebVTT stays as it is. */
+/** Tests the conversion of captions to safe WebVTT; valid WebVTT stays unchanged. */
 import { describe, expect, test, vi } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'
 import { ConversionRejection } from '../../src/conversion/job.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Megabytes of input take long on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** The WebVTT, `unchanged`, or the refusal. */
+/** Returns the WebVTT, `unchanged`, or the reason for the rejection. */
 function convert(content: string | Uint8Array): string {
   try {
     return toWebvtt(Buffer.from(content as string)) ?? 'unchanged'
@@ -24,22 +24,25 @@ describe('SubRip', () => {
   const textOf = (content: string) => convert(content).split('\n').slice(3).join('\n').trimEnd()
 
   test.each([
-    ['lines that end as on Windows or an old Mac', srt.replaceAll('\n', '\r\n')],
-    ['lines that end as on an old Mac', srt.replaceAll('\n', '\r')],
+    ['Windows line ends', srt.replaceAll('\n', '\r\n')],
+    ['classic Mac OS line ends', srt.replaceAll('\n', '\r')],
     ['no numbers', srt.replaceAll(/^\d\n/gm, '')],
-    ['no empty line at the end, and many between', srt.trimEnd().replace('\n\n', '\n\n\n \n\n')],
-    ['no empty line between', srt.replace('\n\n', '\n')],
-    ['points for commas, short fractions and hours', srt.replaceAll(',', '.').replaceAll('00:00:0', '0:0:')],
+    ['no empty line at the end and several in between', srt.trimEnd().replace('\n\n', '\n\n\n \n\n')],
+    ['no empty line between cues', srt.replace('\n\n', '\n')],
     [
-      'no room beside the arrow, and places behind it',
+      'decimal points, short fractions and short hours',
+      srt.replaceAll(',', '.').replaceAll('00:00:0', '0:0:'),
+    ],
+    [
+      'no spaces around the arrow and coordinates after it',
       srt.replace(' --> 00:00:02,500', '-->00:00:02,500 X1:1 X2:9'),
     ],
     [
-      'its cues in disorder',
+      'unordered cues',
       `${srt.slice(srt.indexOf('2\n00:00:03'))}\n${srt.slice(0, srt.indexOf('2\n00:00:03'))}`,
     ],
-    ['empty lines before it', `\n\n${srt}`],
-  ])('with %s is read', (_what, content) => {
+    ['leading empty lines', `\n\n${srt}`],
+  ])('is converted with %s', (_what, content) => {
     expect(convert(content)).toBe(vtt)
   })
 
@@ -56,21 +59,21 @@ describe('SubRip', () => {
     ['there --> here', 'there --&gt; here'],
     ['one\n\ntwo', 'one\ntwo'],
     ['3', '3'],
-  ])('text such as %j means itself', (text, shown) => {
+  ])('is converted safely with the text %j', (text, shown) => {
     expect(textOf(one(text))).toBe(shown)
   })
 
   test.each([
-    ['', /neither SubRip nor WebVTT: it holds no cue/],
-    ['Dear diary,\n\ntoday', /holds no cue/],
-    ['{"a":1}', /holds no cue/],
+    ['', /neither SubRip nor WebVTT: it contains no cues/],
+    ['Dear diary,\n\ntoday', /contains no cues/],
+    ['{"a":1}', /contains no cues/],
     ['Dear diary\n\n00:00:01,000 --> 00:00:02,000\na', /^unconvertible: Line 1: this is neither/],
-    ['1\n00:00:02,000 --> 00:00:01,000\na\n', /Line 2: the cue does not end after it begins/],
-    ['1\n00:00:01,000 --> 00:00:01,000\na\n', /Line 2: the cue does not end/],
-    ['1\n00:60:01,000 --> 00:61:01,000\na\n', /Line 2: these are no times/],
-    [`${one('a')}\n2\n00:00:03 --> 00:00:04\nb\n`, /Line 6: these are no times/],
-    ['1\n00:00:01,000 --> 00:00:02,000\n\n', /hold no text/],
-  ])('such as %j is refused with a sentence', (content, sentence) => {
+    ['1\n00:00:02,000 --> 00:00:01,000\na\n', /Line 2: the cue must end after it starts/],
+    ['1\n00:00:01,000 --> 00:00:01,000\na\n', /Line 2: the cue must end after it starts/],
+    ['1\n00:60:01,000 --> 00:61:01,000\na\n', /Line 2: the times are invalid/],
+    [`${one('a')}\n2\n00:00:03 --> 00:00:04\nb\n`, /Line 6: the times are invalid/],
+    ['1\n00:00:01,000 --> 00:00:02,000\n\n', /contain no text/],
+  ])('is rejected with a reason: %j', (content, sentence) => {
     expect(convert(content)).toMatch(/^unconvertible: /)
     expect(convert(content)).toMatch(sentence)
   })
@@ -78,78 +81,78 @@ describe('SubRip', () => {
 
 describe('WebVTT', () => {
   test.each([
-    ['nothing but its name', 'WEBVTT'],
+    ['only its signature', 'WEBVTT'],
     [
       'a title, a header and comments',
-      `WEBVTT - Title\nKind: captions\n\nNOTE\nnobody sees this\n\n${vtt.slice(8)}`,
+      `WEBVTT - Title\nKind: captions\n\nNOTE\nnot shown\n\n${vtt.slice(8)}`,
     ],
-    ['a mark at its beginning', `\ufeff${vtt}`],
-    ['lines that end as on Windows', vtt.replaceAll('\n', '\r\n')],
+    ['a byte order mark', `\ufeff${vtt}`],
+    ['Windows line ends', vtt.replaceAll('\n', '\r\n')],
     [
-      'names, places, voices and rubies',
+      'cue names, positions, voices and rubies',
       'WEBVTT\n\nintro\n00:01.000 --> 00:02.000 align:start line:-1 position:10%,line-left\n<v.loud Ada>Hi <i.x>a</i> <ruby>b<rt>c</rt></ruby> <00:01.500>d &amp; e > f\n',
     ],
     [
       'style sheets and regions',
       `WEBVTT\n\nSTYLE\n::cue { color: red }\n\nREGION\nid:a\nwidth:40%\n\n${vtt.slice(8)}`,
     ],
-  ])('with %s stays as it is', (_what, content) => {
+  ])('stays unchanged with %s', (_what, content) => {
     expect(convert(content)).toBe('unchanged')
   })
 
   const cue = '00:00:01.000 --> 00:00:02.000'
   test.each([
     [
-      'HTML in it',
+      'HTML',
       `WEBVTT\n\n${cue}\n<img src=x onerror=alert(1)> <i>a</i>\n`,
       `WEBVTT\n\n${cue}\n&lt;img src=x onerror=alert(1)&gt; <i>a</i>\n`,
     ],
-    ['a voice that ends early', `WEBVTT\n\n${cue}\n<v Ada-->a\n`, `WEBVTT\n\n${cue}\n&lt;v Ada--&gt;a\n`],
-    ['a cue called NOTE', `WEBVTT\n\nNOTE\n${cue}\n<script>\n`, `WEBVTT\n\nNOTE\n${cue}\n&lt;script&gt;\n`],
-    ['markup in a name', `WEBVTT\n\n<b>a\n${cue}\na\n`, `WEBVTT\n\n${cue}\na\n`],
+    ['an unclosed voice tag', `WEBVTT\n\n${cue}\n<v Ada-->a\n`, `WEBVTT\n\n${cue}\n&lt;v Ada--&gt;a\n`],
+    ['a cue named NOTE', `WEBVTT\n\nNOTE\n${cue}\n<script>\n`, `WEBVTT\n\nNOTE\n${cue}\n&lt;script&gt;\n`],
+    ['markup in a cue name', `WEBVTT\n\n<b>a\n${cue}\na\n`, `WEBVTT\n\n${cue}\na\n`],
     ['a cue in a comment', `WEBVTT\n\nNOTE a\nb\n${cue}\n<script>\n\n${cue}\na\n`, `WEBVTT\n\n${cue}\na\n`],
     [
-      'a style sheet that reaches out',
+      'a style sheet that loads a URL',
       `WEBVTT\n\nSTYLE\n::cue { background: url(http://a.test) }\n\n${cue}\na\n`,
       `WEBVTT\n\n${cue}\na\n`,
     ],
     [
-      'cues in disorder, with commas',
+      'unordered cues with commas',
       `WEBVTT\n\n00:03,000 --> 00:04,000\nb\n\n${cue}\na\n`,
       `WEBVTT\n\n${cue}\na\n\n00:00:03.000 --> 00:00:04.000\nb\n`,
     ],
     [
-      'places nobody knows',
+      'unknown cue settings',
       `WEBVTT\n\n${cue} align:start onclick:x=1\na\n`,
       `WEBVTT\n\n${cue} align:start\na\n`,
     ],
-  ])('with %s is mended', (_what, content, mended) => {
-    expect(convert(content)).toBe(mended)
-    expect(convert(mended)).toBe('unchanged')
+  ])('is repaired with %s', (_what, content, repaired) => {
+    expect(convert(content)).toBe(repaired)
+    expect(convert(repaired)).toBe('unchanged')
   })
 
   test.each([
     [`WEBVTT\n${cue}\na`, /Line 2: an empty line is missing before the first cue/],
-    ['WEBVTT\n\n00:02.000 --> 00:01.000\na', /Line 3: the cue does not end after it begins/],
-    ['WEBVTT\n\na\nb\nc', /Line 4: a cue begins with its times/],
-    ['WEBVTT\n\n00:aa --> 00:bb\na', /Line 3: a cue begins with its times/],
-  ])('such as %j is refused with a sentence', (content, sentence) => {
+    ['WEBVTT\n\n00:02.000 --> 00:01.000\na', /Line 3: the cue must end after it starts/],
+    ['WEBVTT\n\na\nb\nc', /Line 4: a cue must start with its times/],
+    ['WEBVTT\n\n00:aa --> 00:bb\na', /Line 3: a cue must start with its times/],
+  ])('is rejected with a reason: %j', (content, sentence) => {
     expect(convert(content)).toMatch(sentence)
   })
 })
 
 test.each([
-  ['openings that never close', '{\\'.repeat(1_000_000)],
-  ['tags that never close', '<font '.repeat(300_000)],
-  ['room', `x${' '.repeat(2_000_000)}\u2028x`],
-  ['letters of one word', '&a'.repeat(500_000)],
-])('megabytes of %s are read in one go', (_what, text) => {
+  ['unclosed position tags', '{\\'.repeat(1_000_000)],
+  ['unclosed tags', '<font '.repeat(300_000)],
+  ['spaces', `x${' '.repeat(2_000_000)}\u2028x`],
+  ['one long word', '&a'.repeat(500_000)],
+])('megabytes of %s are converted quickly', (_what, text) => {
   const times = '00:00:01.000 --> 00:00:02.000'
   for (const content of [`1\n${times} ${text}\n${text}\n`, `WEBVTT\n\n${times} ${text}\n${text}\n`])
     expect(convert(content)).toMatch(/^WEBVTT/)
 })
 
-describe('letters', () => {
+describe('the encoding', () => {
   const umlauts = srt.replace('Hello', 'Grüße, Ærø – “ça va”')
   const shown = vtt.replace('Hello', 'Grüße, Ærø – “ça va”')
   const swap = (text: string) => Buffer.from(text, 'utf16le').swap16()
@@ -160,33 +163,33 @@ describe('letters', () => {
 
   test.each([
     ['UTF-8', Buffer.from(umlauts)],
-    ['UTF-8 with a mark', Buffer.from(`\ufeff${umlauts}`)],
+    ['UTF-8 with a byte order mark', Buffer.from(`\ufeff${umlauts}`)],
     ['UTF-16', Buffer.from(`\ufeff${umlauts}`, 'utf16le')],
-    ['UTF-16 the other way round', swap(`\ufeff${umlauts}`)],
-    ['UTF-16 without a mark', Buffer.from(umlauts, 'utf16le')],
-    ['UTF-16 without a mark, the other way round', swap(umlauts)],
+    ['big-endian UTF-16', swap(`\ufeff${umlauts}`)],
+    ['UTF-16 without a byte order mark', Buffer.from(umlauts, 'utf16le')],
+    ['big-endian UTF-16 without a byte order mark', swap(umlauts)],
     ['Windows-1252', western],
-  ])('are read from %s', (_what, bytes) => {
+  ])('%s is detected', (_what, bytes) => {
     expect(convert(bytes)).toBe(shown)
   })
 
-  test('of WebVTT in UTF-16 come out in UTF-8', () => {
+  test('is UTF-8 after the conversion of UTF-16 WebVTT', () => {
     expect(convert(Buffer.from(`\ufeff${shown}`, 'utf16le'))).toBe(shown)
   })
 
   test.each([
     [
-      'of another alphabet in an unknown encoding',
+      'is unknown',
       Buffer.from([...Buffer.from(srt), 0xcf, 0xf0, 0xe8, 0xe2, 0xe5, 0xf2, 0xef, 0xf0, 0xe8, 0xe2, 0xe5]),
-      /save it as UTF-8/,
+      /save the file as UTF-8/,
     ],
     [
-      'that are half of a UTF-16 letter',
+      'has half a UTF-16 surrogate pair',
       Buffer.concat([Buffer.from(`\ufeff${srt}`, 'utf16le'), Buffer.from([0x00, 0xd8])]),
       /neither UTF-8 nor UTF-16/,
     ],
-    ['that are none', Buffer.from(`${srt}\0`), /holds no text/],
-  ])('%s are refused', (_what, bytes, sentence) => {
+    ['belongs to a file with a NUL', Buffer.from(`${srt}\0`), /is not a text file/],
+  ])('is rejected if it %s', (_what, bytes, sentence) => {
     expect(convert(bytes)).toMatch(sentence)
   })
 })

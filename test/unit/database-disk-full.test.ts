@@ -1,4 +1,4 @@
-/** What a full disk does: the error says so, and what was there stays. */
+/** Tests that a full disk is reported as such and preserves existing rows. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
 
-test('a transaction that fills the disk fails for that reason, and the next one works', async () => {
+test('a transaction that fills the disk fails with SQLITE_FULL, and the next one succeeds', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'parley-full-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const { db, close } = await openDatabase({ dataDir: join(folder, 'data'), role: 'server' })
@@ -16,7 +16,7 @@ test('a transaction that fills the disk fails for that reason, and the next one 
       .transaction()
       .execute((trx) => trx.insertInto('parent_keys').values({ id, name, hint: '', created_at: 1 }).execute())
   await insert('before', 'small')
-  // SQLite reports a database that may not grow in the very words it has for a full disk.
+  // SQLite reports the same error for a full disk and for a database at its maximum size.
   await sql`pragma max_page_count = 1`.execute(db)
   await expect(insert('large', 'n'.repeat(1_000_000))).rejects.toMatchObject({ code: 'SQLITE_FULL' })
   await insert('after', 'small')

@@ -1,4 +1,4 @@
-/** The lock of the data directory within one process. */
+/** Tests the lock of the data directory within one process. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -14,25 +14,25 @@ beforeEach(async () => {
   dataDir = join(folder, 'data')
 })
 
-describe('the lock', () => {
-  test('refuses a second server of the same process with a sentence that names it', async () => {
+describe('the data directory lock', () => {
+  test('rejects a second server of the same process and names it', async () => {
     await opened('server', dataDir)
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toBe(
       `Another Parley server (process ${process.pid}) is using the data directory ${dataDir}; stop it, or give this one its own PARLEY_DATA_DIR.`,
     )
   })
 
-  test('that is damaged is reported with what to do', async () => {
+  test('reports a damaged lock file and what to do', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, '.lock'), 'not a database, '.repeat(100))
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
-      /\.lock cannot be used .*delete that file/,
+      /\.lock is not usable .*delete that file/,
     )
   })
 })
 
-describe('a command beside a server', () => {
-  test('sees what the server wrote and the other way round', async () => {
+describe('a command that runs next to a server', () => {
+  test('reads what the server wrote, and the server reads what the command wrote', async () => {
     const server = await opened('server', dataDir)
     await server.db.insertInto('parent_keys').values(parentKey('from-server')).execute()
     const command = await opened('command', dataDir)
@@ -41,7 +41,7 @@ describe('a command beside a server', () => {
     expect(await listIds(command)).toEqual(['from-command', 'from-server'])
   })
 
-  test('takes no lock', async () => {
+  test('does not take the lock', async () => {
     await (await opened('server', dataDir)).close()
     await opened('command', dataDir)
     expect(await listIds(await opened('server', dataDir))).toEqual([])

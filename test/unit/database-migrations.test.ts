@@ -1,4 +1,4 @@
-/** Migrations: applied by servers alone, all of them or none. */
+/** Tests migrations: only servers apply them, and either all of them or none. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Migration, sql } from 'kysely'
@@ -22,28 +22,28 @@ describe('migrations', () => {
     expect(await listPendingMigrations(db, migrations)).toEqual([])
   })
 
-  test('that this version does not know keep server and command away', async () => {
+  test('make server and command fail if this version does not know them', async () => {
     await (await opened('server', dataDir)).close()
     raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
       expect(await refusal(openDatabase({ dataDir, role }))).toContain(
-        'written by another version of Parley (its migration 9999_from_the_future is not known here)',
+        'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
   })
 
-  test('that are pending keep a command away and are left to the server', async () => {
+  test('make a command fail if they are pending, and are left to the server', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
     raw(dataDir).exec('create table unrelated (id text)')
     expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
-      'it lacks 0001_create_keys_and_agents',
+      'missing migrations: 0001_create_keys_and_agents',
     )
     expect(raw(dataDir).prepare('select name from sqlite_schema').all()).toEqual([{ name: 'unrelated' }])
     expect(await listIds(await opened('server', dataDir))).toEqual([])
   })
 
-  test('that fail leave the database as it was, those before them included', async () => {
+  test('leave the database unchanged if one fails, including earlier ones of the same run', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)
@@ -52,7 +52,7 @@ describe('migrations', () => {
       '0002_fail': {
         up: async (on) => {
           await on.schema.createTable('b').addColumn('id', 'text').execute()
-          throw new Error('no such luck')
+          throw new Error('migration failed on purpose')
         },
       },
     }
@@ -61,7 +61,7 @@ describe('migrations', () => {
     expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)
   })
 
-  test('may rebuild a table that others refer to, but not leave a reference to nothing', async () => {
+  test('may rebuild a referenced table, but not leave a broken reference', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)

@@ -1,4 +1,4 @@
-/** Opening a data directory: a new one, one with other files, and a damaged database. */
+/** Tests opening a data directory: a new one, one with other files, and a damaged database. */
 
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
@@ -17,7 +17,7 @@ beforeEach(async () => {
 })
 
 describe('the first start', () => {
-  test('creates the directory for its user alone, and the database in it', async () => {
+  test('creates the directory and the database for the current user only', async () => {
     const database = await opened('server', join(dataDir, 'deep', 'down'))
     expect(await listIds(database)).toEqual([])
     expect((await stat(join(dataDir, 'deep', 'down'))).mode & 0o777).toBe(0o700)
@@ -26,34 +26,34 @@ describe('the first start', () => {
     }
   })
 
-  test('accepts a directory that holds a secret, a lock and what a fresh disk holds', async () => {
+  test('accepts a directory with a secret, a lock and lost+found', async () => {
     await mkdir(join(dataDir, 'lost+found'), { recursive: true })
     await writeFile(join(dataDir, 'secret'), 'x'.repeat(32))
     await writeFile(join(dataDir, '.lock'), '')
     expect(await listIds(await opened('server', dataDir))).toEqual([])
   })
 
-  test('refuses a directory with other files and leaves it as it was', async () => {
+  test('rejects a directory with other files and leaves it unchanged', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'holiday.jpg'), '')
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
-      `${dataDir} holds other files (such as holiday.jpg) but no Parley database`,
+      `${dataDir} contains other files (such as holiday.jpg) but no Parley database`,
     )
     expect(await readdir(dataDir)).toEqual(['holiday.jpg'])
   })
 
-  test('accepts other files beside a database that is there', async () => {
+  test('accepts other files next to an existing database', async () => {
     await (await opened('server', dataDir)).close()
     await mkdir(join(dataDir, 'files'))
     expect(await listIds(await opened('server', dataDir))).toEqual([])
   })
 
-  test('refuses a path that is a file', async () => {
+  test('rejects a path that is a file', async () => {
     await writeFile(dataDir, '')
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(`${dataDir} cannot be used by`)
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(`${dataDir} is not usable by`)
   })
 
-  test('is not made by a command, which says where it looked', async () => {
+  test('must be that of a server: a command reports the directory and does not create it', async () => {
     expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
       `There is no Parley database in ${dataDir} yet`,
     )
@@ -61,7 +61,7 @@ describe('the first start', () => {
   })
 })
 
-describe('a file that is no database', () => {
+describe('a file that is not a database', () => {
   test('is reported as damaged', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), 'not a database, '.repeat(1000))

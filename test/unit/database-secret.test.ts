@@ -1,4 +1,4 @@
-/** The secret of a data directory: made once, or written by an operator. */
+/** Tests the secret of a data directory, generated once or written by an operator. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 
 describe('the secret', () => {
-  test('is made once, readable by its user alone, and of 48 random bytes', async () => {
+  test('is generated once from 48 random bytes and readable by its user only', async () => {
     const secret = await loadOrCreateSecret(dataDir, randomBytes)
     expect(Buffer.from(secret, 'base64')).toHaveLength(48)
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe(`${secret}\n`)
@@ -25,29 +25,29 @@ describe('the secret', () => {
     expect(await loadOrCreateSecret(dataDir, randomBytes)).toBe(secret)
   })
 
-  test('that an operator wrote is taken without the line end', async () => {
+  test('is read without the line end if an operator wrote it', async () => {
     await writeFile(join(dataDir, 'secret'), `${'x'.repeat(32)}\n`)
     expect(await loadOrCreateSecret(dataDir, randomBytes)).toBe('x'.repeat(32))
   })
 
-  test('of fewer than 32 bytes is refused and stays', async () => {
+  test('is rejected and kept if it has fewer than 32 bytes', async () => {
     await writeFile(join(dataDir, 'secret'), 'too short\n')
     const message = await refusal(loadOrCreateSecret(dataDir, randomBytes))
-    expect(message).toContain(`${join(dataDir, 'secret')} must hold at least 32 bytes`)
+    expect(message).toContain(`${join(dataDir, 'secret')} must contain at least 32 bytes`)
     expect(message).not.toContain('too short')
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe('too short\n')
   })
 
-  test('in memory is never written', async () => {
+  test('is never written in memory mode', async () => {
     const secret = await loadOrCreateSecret(':memory:', randomBytes)
     expect(Buffer.from(secret, 'base64')).toHaveLength(48)
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('that cannot be read is refused with its path', async () => {
+  test('is rejected with its path if it cannot be read', async () => {
     await mkdir(join(dataDir, 'secret'))
     expect(await refusal(loadOrCreateSecret(dataDir, randomBytes))).toContain(
-      `The file ${join(dataDir, 'secret')} cannot be used by`,
+      `The file ${join(dataDir, 'secret')} is not usable by`,
     )
   })
 })

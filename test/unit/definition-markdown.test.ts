@@ -1,32 +1,35 @@
-/** A definition as Markdown: front matter that is refused, and how another form is rendered. */
+/** Tests definitions as Markdown: invalid front matter, and rendering definitions of other formats as Markdown. */
 import { describe, expect, test } from 'vitest'
 import { parseDefinition, renderMarkdown } from '../../src/agents/definition.ts'
 import { complete, expectRefusal, refusalOf } from '../support/definition.ts'
 
 const brokenMarkdown: [text: string, message: string][] = [
-  ['name: A\n', 'Must start with front matter: a line ---, the configuration, a line --- (line 1, column 1)'],
+  [
+    'name: A\n',
+    'Must start with front matter: a line with ---, the configuration, and another line with --- (line 1, column 1)',
+  ],
   [
     ' ---\nname: A\n---\n\na',
-    'Must start with front matter: a line ---, the configuration, a line --- (line 1, column 1)',
+    'Must start with front matter: a line with ---, the configuration, and another line with --- (line 1, column 1)',
   ],
-  ['---\nname: A\n--- \n\na', 'The front matter must be closed by a line --- (line 5, column 2)'],
+  ['---\nname: A\n--- \n\na', 'The front matter must end with a line --- (line 5, column 2)'],
   [
     '---\nname: A\n---\na',
-    'The line --- that closes the front matter must be followed by an empty line (line 4, column 1)',
+    'The line --- at the end of the front matter must be followed by an empty line (line 4, column 1)',
   ],
   [
     '---\nname: A\n---',
-    'The line --- that closes the front matter must be followed by an empty line (line 3, column 4)',
+    'The line --- at the end of the front matter must be followed by an empty line (line 3, column 4)',
   ],
   ['---\n---\n\na', 'Must be one YAML mapping of keys to values (line 1, column 4)'],
   ['---\nname: A\n---\n\n \n', 'instructions: must not be blank (line 5, column 1)'],
   [
     '---\nname: A\ninstructions: b\n---\n\na',
-    'instructions: belongs after the front matter, not into it (line 3, column 15)',
+    'instructions: must follow the front matter, not be part of it (line 3, column 15)',
   ],
   [
     '---\nname: A\ninstructions:\n---\n\na',
-    'instructions: belongs after the front matter, not into it (line 3, column 14)',
+    'instructions: must follow the front matter, not be part of it (line 3, column 14)',
   ],
   [
     '---\r\nname: A\r\ntemperature: 3\r\n---\r\n\r\na',
@@ -34,14 +37,14 @@ const brokenMarkdown: [text: string, message: string][] = [
   ],
 ]
 
-describe('a broken definition is refused', () => {
-  test.each(brokenMarkdown)('as Markdown: %j', (text, message) => {
+describe('an invalid Markdown definition', () => {
+  test.each(brokenMarkdown)('is rejected: %j', (text, message) => {
     expectRefusal(refusalOf(text, 'markdown'), message)
   })
 })
 
 describe('a definition as Markdown', () => {
-  test('keeps the configuration as it was written, without the instructions', () => {
+  test('keeps the configuration as written, without the instructions', () => {
     expect(renderMarkdown(complete, 'yaml')).toBe(
       `---\n${complete.replace(/instructions: .*(?=model)/s, '')}---\n\nBe kind.\n\nUse find_room for rooms.\n`,
     )
@@ -60,25 +63,29 @@ describe('a definition as Markdown', () => {
     ],
     [
       'comments around the instructions',
-      'name: A\n# before\ninstructions: a # beside\n  # below\n# after\nmodel: x',
+      'name: A\n# before\ninstructions: a # inline\n  # below\n# after\nmodel: x',
       '---\nname: A\n# before\n# after\nmodel: x\n---\n\na',
     ],
     ['document markers', '%YAML 1.2\n---\nname: A\ninstructions: a\n...\n# end', '---\nname: A\n---\n\na'],
-    ['a comment on the marker', '--- # top\nname: A\ninstructions: a', '---\n # top\nname: A\n---\n\na'],
+    [
+      'a comment on the document marker',
+      '--- # top\nname: A\ninstructions: a',
+      '---\n # top\nname: A\n---\n\na',
+    ],
     ['a byte order mark', '\uFEFFinstructions: a\nname: A', '---\nname: A\n---\n\na'],
     ['an indented mapping', '  instructions: a\n  name: A\n', '---\n  name: A\n---\n\na'],
-    ['a key of its own line', '? instructions\n: a\n? name\n: A\n', '---\n? name\n: A\n---\n\na'],
+    ['an explicit key', '? instructions\n: a\n? name\n: A\n', '---\n? name\n: A\n---\n\na'],
     [
-      'a text whose end counts',
+      'a text with significant trailing lines',
       'name: A\nx: |+\n  b\n\ninstructions: |\n  a\n\n\nmodel: m\n',
       '---\nname: A\nx: |+\n  b\n\nmodel: m\n---\n\na\n',
     ],
-  ])('renders %s', (_, text, markdown) => {
+  ])('is rendered from %s', (_, text, markdown) => {
     expect(renderMarkdown(text, 'yaml')).toBe(markdown)
     expect(parseDefinition(markdown, 'markdown')).toEqual(parseDefinition(text, 'yaml'))
   })
 
-  test('that was posted as Markdown is that text', () => {
+  test('is unchanged if it was posted as Markdown', () => {
     const text = '---\r\nname: A # x\n---\n\n a\n---\n\n'
     expect(renderMarkdown(text, 'markdown')).toBe(text)
   })

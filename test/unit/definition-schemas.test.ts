@@ -1,10 +1,10 @@
-/** The input schemas of an agent's tools: which are sound, which are refused, and how much they may hold. */
+/** Tests the input schemas of an agent's tools: valid schemas, invalid schemas and size limits. */
 import { describe, expect, test } from 'vitest'
 import { parseDefinition } from '../../src/agents/definition.ts'
 import { expectRefusal, least, names, refusalOf, withSchema } from '../support/definition.ts'
 
-/** Input schemas that are none; each starts at column 33. */
-const brokenSchemas: [schema: string, message: string][] = [
+/** Invalid input schemas; each starts at column 33. */
+const invalidSchemas: [schema: string, message: string][] = [
   ['{ type: string }', 'type: must be object (line 3, column 41)'],
   ['{ type: [object, "null"] }', 'type: must be object (line 3, column 41)'],
   ['{ properties: 5 }', 'properties: must be object (line 3, column 47)'],
@@ -67,7 +67,7 @@ const brokenSchemas: [schema: string, message: string][] = [
   ],
 ]
 
-const soundSchemas = [
+const validSchemas = [
   '{}',
   '{ type: object, properties: {}, required: [], additionalProperties: false }',
   '{ properties: { a: { type: string, example: 5, format: secret, x-order: [1] } }, strict: true }',
@@ -83,14 +83,14 @@ const soundSchemas = [
   '{ properties: { a: { pattern: "^(a+)+$" } } }',
 ]
 
-describe('a broken definition is refused', () => {
+describe('an invalid input schema', () => {
   test.each(
-    brokenSchemas.map(([schema, message]) => [withSchema(schema), `tools[0].inputSchema.${message}`]),
-  )('%j', (text = '', message = '') => {
+    invalidSchemas.map(([schema, message]) => [withSchema(schema), `tools[0].inputSchema.${message}`]),
+  )('is rejected: %j', (text = '', message = '') => {
     expectRefusal(refusalOf(text), message)
   })
 
-  test('whose enum holds values the schema library cannot compare', () => {
+  test('is rejected for enum values that the schema library cannot compare', () => {
     const draft = '$schema: "http://json-schema.org/draft-07/schema"'
     const text = withSchema(`{ ${draft}, enum: [{ valueOf: 1 }, { valueOf: 2 }] }`)
     expectRefusal(
@@ -101,11 +101,11 @@ describe('a broken definition is refused', () => {
 })
 
 describe('the input schema of a tool', () => {
-  test.each(soundSchemas)('may be %s', (schema) => {
+  test.each(validSchemas)('may be %s', (schema) => {
     expect(parseDefinition(withSchema(schema), 'yaml').tools).toHaveLength(1)
   })
 
-  test('counts towards 64 KiB of all', () => {
+  test('counts towards 64 KiB for all tools', () => {
     const two = (bytes: number) => {
       const filler = `{"description":"${'x'.repeat(32 * 1024)}"}`
       const rest = 64 * 1024 - JSON.stringify([JSON.parse(filler), { description: '' }]).length + bytes
@@ -115,7 +115,7 @@ describe('the input schema of a tool', () => {
     expectRefusal(refusalOf(two(1)), 'tools: must hold at most 64 KiB of input schemas (line 3, column 8)')
   })
 
-  test('counts towards 2000 values of all', () => {
+  test('counts towards 2000 values for all tools', () => {
     const two = (values: number) =>
       `${least}tools: [{ name: a, inputSchema: { required: [${names(values - 5)}] } }, { name: b, inputSchema: { enum: [1] } }]`
     expect(parseDefinition(two(2000), 'yaml').tools).toHaveLength(2)

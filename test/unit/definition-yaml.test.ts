@@ -1,9 +1,9 @@
-/** What a definition may not do as YAML, and that hostile YAML is refused early. */
+/** Tests which YAML features a definition must not use, and that hostile YAML is rejected early. */
 import { describe, expect, test } from 'vitest'
 import { expectRefusal, least, refusalOf } from '../support/definition.ts'
 
-/** What to add to the least definition, and what is said of it. */
-const faults: [addition: string, message: string][] = [
+/** Lines added to the minimal definition, and the resulting error. */
+const invalidAdditions: [addition: string, message: string][] = [
   [
     'other: &a x',
     'other: YAML anchors are not allowed; put a text that starts with & in quotes (line 3, column 8)',
@@ -36,8 +36,8 @@ const faults: [addition: string, message: string][] = [
   ['...\n\uFEFF# again', 'Must not have a byte order mark inside (line 4, column 1)'],
 ]
 
-/** Texts of their own. */
-const brokenTexts: [text: string, message: string][] = [
+/** Complete texts, and the resulting error. */
+const invalidTexts: [text: string, message: string][] = [
   ['', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
   ['\n\n# only this', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
   ['hello', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
@@ -47,55 +47,55 @@ const brokenTexts: [text: string, message: string][] = [
   ['%YAML 1.3\n---\nname: A\n', 'Invalid YAML: Unsupported YAML version 1.3 (line 1, column 7)'],
 ]
 
-describe('a broken definition is refused', () => {
-  test.each([...faults.map(([addition, message]) => [least + addition, message]), ...brokenTexts])(
-    '%j',
+describe('an invalid YAML definition', () => {
+  test.each([...invalidAdditions.map(([addition, message]) => [least + addition, message]), ...invalidTexts])(
+    'is rejected: %j',
     (text = '', message = '') => {
       expectRefusal(refusalOf(text), message)
     },
   )
 })
 
-describe('256 KiB of hostile YAML is refused at its first sign', () => {
+describe('256 KiB of hostile YAML', () => {
   test.each([
     [
-      'anchors',
+      'anchor',
       '\n',
       '- &a b\n',
       'other[0]: YAML anchors are not allowed; put a text that starts with & in quotes (line 4, column 3)',
     ],
     [
-      'brackets',
+      'bracket over the limit',
       ' ',
       '[',
       `other${'[0]'.repeat(17)}: must not be nested deeper than 16 levels (line 3, column 25)`,
     ],
     [
-      'braces',
+      'brace over the limit',
       ' ',
       '{a: ',
       `other${'.a'.repeat(16)}: must not be nested deeper than 16 levels (line 3, column 73)`,
     ],
     [
-      'dashes',
+      'dash over the limit',
       '\n',
       '- ',
       `other${'[0]'.repeat(17)}: must not be nested deeper than 16 levels (line 4, column 34)`,
     ],
-    ['one-letter entries', '\n', '- a\n', 'Must have at most 100000 YAML tokens (line '],
-    ['one-letter keys', ' {', 'a,', 'Must have at most 100000 YAML tokens (line '],
-    ['commas', ' [', ',', 'Must have at most 100000 YAML tokens (line '],
-    ['quotes', ' [', '"\n', 'Must have at most 100000 YAML tokens (line '],
-    ['empty lines', '', '\n', 'Must have at most 100000 YAML tokens (line '],
-    ['wrong escapes', ' "', '\\q', 'Invalid YAML: Invalid escape sequence \\q (line 3, column 9)'],
-    ['documents', '\n', '---\n', 'Must be one YAML document, not several (line 4, column 1)'],
-  ])('%s', (_, start, unit, message) => {
+    ['one-letter entry over the limit', '\n', '- a\n', 'Must have at most 100000 YAML tokens (line '],
+    ['one-letter key over the limit', ' {', 'a,', 'Must have at most 100000 YAML tokens (line '],
+    ['comma over the limit', ' [', ',', 'Must have at most 100000 YAML tokens (line '],
+    ['quote over the limit', ' [', '"\n', 'Must have at most 100000 YAML tokens (line '],
+    ['empty line over the limit', '', '\n', 'Must have at most 100000 YAML tokens (line '],
+    ['invalid escape', ' "', '\\q', 'Invalid YAML: Invalid escape sequence \\q (line 3, column 9)'],
+    ['second document', '\n', '---\n', 'Must be one YAML document, not several (line 4, column 1)'],
+  ])('is rejected at the first %s', (_, start, unit, message) => {
     const head = `${least}other:${start}`
     const text = head + unit.repeat((256 * 1024 - head.length) / unit.length)
     expect(refusalOf(text).message.slice(0, message.length)).toBe(message)
   })
 
-  test('and leaves the stack traces of others alone', () => {
+  test('does not change the stack trace limit of other code', () => {
     const before = Error.stackTraceLimit
     Error.stackTraceLimit = before + 1
     refusalOf('a: b: c')

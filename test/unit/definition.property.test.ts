@@ -1,4 +1,4 @@
-/** Promises of agent definitions that hold for every text, checked on many of them. */
+/** Tests properties of agent definitions with generated texts. */
 
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
@@ -10,14 +10,14 @@ import { type Definition, definition, handWritten, slipped, style } from '../sup
 
 const formats: readonly DefinitionFormat[] = ['yaml', 'markdown']
 
-/** Writes a value; the library loses white space and splits characters now and then, and such a text is another value's. */
+/** Writes a value, and skips it if the YAML library does not read the same value back. */
 function written(value: object, write: (value: object) => string): string {
   const text = write(value)
   fc.pre(text.isWellFormed() && isDeepStrictEqual(readPlainly(text), value))
   return text
 }
 
-/** What the library alone makes of a text. */
+/** Returns what the YAML library alone reads from a text. */
 function readPlainly(text: string): unknown {
   try {
     return parse(text.replace(/^\uFEFF/, ''), { logLevel: 'error' })
@@ -26,7 +26,7 @@ function readPlainly(text: string): unknown {
   }
 }
 
-/** What reading must give: the known keys, with the defaults of those left out. */
+/** Returns the expected parse result: the known keys, with defaults for missing ones. */
 function known(value: Definition): object {
   const {
     name,
@@ -41,7 +41,7 @@ function known(value: Definition): object {
   return { name, instructions, model, temperature, tools, pageTools, behavior, embed }
 }
 
-/** The configuration of a rendered definition, unknown keys and all. */
+/** Returns the configuration of a rendered definition, including unknown keys. */
 function configurationOf(markdown: string): unknown {
   return readPlainly(markdown.slice('---\n'.length, markdown.search(/(?<=\n)---\r?\n/)))
 }
@@ -60,7 +60,7 @@ function outcomeOf(text: string, format: DefinitionFormat): unknown {
 }
 
 describe('a definition', () => {
-  test('reads as what was written, in whatever style, also from its Markdown', () => {
+  test('is read back in any YAML style, also from its Markdown', () => {
     fc.assert(
       fc.property(definition, style, (value, write) => {
         const text = written(value, write)
@@ -73,7 +73,7 @@ describe('a definition', () => {
     )
   })
 
-  test('written by hand reads the same from its Markdown', () => {
+  test('is read the same from its Markdown if written by hand', () => {
     fc.assert(
       fc.property(handWritten, (text) => {
         const outcome = outcomeOf(text, 'yaml')
@@ -88,7 +88,7 @@ describe('a definition', () => {
   })
 })
 
-test('every other text is refused in one line that names its place', () => {
+test('every invalid text is rejected in one line that names the place', () => {
   fc.assert(
     fc.property(slipped, fc.constantFrom(...formats), (text, format) => {
       const outcome = outcomeOf(format === 'yaml' ? text : `---\n${text}\n---\n\nBe kind.`, format)

@@ -1,10 +1,10 @@
-/** What an agent definition is: the rule of every field, and how a text that breaks it is refused. */
+/** Tests agent definitions: the rules of every field, and the errors for texts that break them. */
 import { describe, expect, test } from 'vitest'
 import { type DefinitionFormat, parseDefinition, toolName } from '../../src/agents/definition.ts'
 import { complete, expectRefusal, least, names, refusalOf } from '../support/definition.ts'
 
 describe('reading a definition', () => {
-  test('gives every field, and the tools as they were written', () => {
+  test('returns every field, and the tools as written', () => {
     expect(parseDefinition(complete, 'yaml')).toEqual({
       name: 'Guide',
       instructions: 'Be kind.\n\nUse find_room for rooms.\n',
@@ -46,13 +46,10 @@ describe('reading a definition', () => {
   })
 
   test.each([
-    [
-      'null instead of an optional field',
-      'model:\ntemperature: null\ntools: ~\npageTools:\nbehavior:\nembed:\n',
-    ],
-    ['keys it does not know', 'temprature: 3\nnested: { deep: [1] }\n<<: { name: B }\nconstructor: 1\n'],
-    ['a comment, a marker at the end and another comment', '# done\n...\n# really\n'],
-  ])('takes %s as if it were not there', (_, addition) => {
+    ['null for an optional field', 'model:\ntemperature: null\ntools: ~\npageTools:\nbehavior:\nembed:\n'],
+    ['unknown keys', 'temprature: 3\nnested: { deep: [1] }\n<<: { name: B }\nconstructor: 1\n'],
+    ['comments and a document end marker', '# done\n...\n# really\n'],
+  ])('ignores %s', (_, addition) => {
     expect(parseDefinition(least + addition, 'yaml')).toStrictEqual(parseDefinition(least, 'yaml'))
   })
 
@@ -61,22 +58,22 @@ describe('reading a definition', () => {
     ['a byte order mark', `\uFEFF${least}`],
     ['CRLF line ends', least.replaceAll('\n', '\r\n')],
     ['a directive and a document marker', `%YAML 1.2\n---\n${least}`],
-    ['no line end at the end', least.trimEnd()],
+    ['a missing line end', least.trimEnd()],
     ['front matter', '---\nname: Guide\n---\n\nBe kind.', 'markdown'],
     ['front matter with CRLF line ends', '---\r\nname: Guide\r\n---\r\n\r\nBe kind.', 'markdown'],
     ['front matter after a byte order mark', '\uFEFF---\nname: Guide\n---\n\nBe kind.', 'markdown'],
-  ] as [string, string, DefinitionFormat?][])('takes %s', (_, text, format = 'yaml') => {
+  ] as [string, string, DefinitionFormat?][])('accepts %s', (_, text, format = 'yaml') => {
     expect(parseDefinition(text, format)).toEqual(parseDefinition(least, 'yaml'))
   })
 
   test.each([
     [
-      'null in a list entry of its own',
+      'null in a list entry',
       'tools: [{ name: a, description: null, inputSchema: null, note: null }]',
       { tools: [{ name: 'a', note: null }] },
     ],
     [
-      'null beside the other page-tool rule',
+      'null next to the other page-tool rule',
       'pageTools: { restricted: [a], blocked: null, why: x }',
       { pageTools: { restricted: ['a'] } },
     ],
@@ -86,20 +83,20 @@ describe('reading a definition', () => {
       { behavior: { tone: '' }, embed: {} },
     ],
     ['an empty list of page tools', 'pageTools: { restricted: [] }', { pageTools: { restricted: [] } }],
-    ['both ends of the temperature', 'temperature: 2', { temperature: 2 }],
-    ['yes and no as texts', 'model: no', { model: 'no' }],
+    ['the maximum temperature', 'temperature: 2', { temperature: 2 }],
+    ['the word no as text', 'model: no', { model: 'no' }],
     ['a name of 200 code points', `model: ${'🙂'.repeat(200)}`, { model: '🙂'.repeat(200) }],
     ['128 tools', `tools: [${names(128)}]`, { tools: names(128).split(',') }],
-  ])('takes %s', (_, addition, expected) => {
+  ])('accepts %s', (_, addition, expected) => {
     expect(parseDefinition(least + addition, 'yaml')).toMatchObject(expected)
   })
 
-  test('takes instructions of Markdown to the last unit', () => {
+  test('keeps every character of the instructions in Markdown', () => {
     const { instructions } = parseDefinition('---\nname: A\n---\n\n\n a\r\n---\n\nb  ', 'markdown')
     expect(instructions).toBe('\n a\r\n---\n\nb  ')
   })
 
-  test('takes 256 KiB and not one byte more', () => {
+  test('accepts 256 KiB and rejects one more byte', () => {
     const head = 'name: A\ninstructions: '
     const text = head + 'é'.repeat((256 * 1024 - head.length) / 2)
     expect(parseDefinition(text, 'yaml').instructions).toHaveLength(text.length - head.length)
@@ -107,8 +104,8 @@ describe('reading a definition', () => {
   })
 })
 
-/** What to add to the least definition, and what is said of it. */
-const faults: [addition: string, message: string][] = [
+/** Lines added to the minimal definition, and the resulting error. */
+const invalidAdditions: [addition: string, message: string][] = [
   // Fields.
   ['temperature: 3', 'temperature: must be between 0 and 2 (line 3, column 14)'],
   ['temperature: -0.1', 'temperature: must be between 0 and 2 (line 3, column 14)'],
@@ -130,13 +127,13 @@ const faults: [addition: string, message: string][] = [
   // Tools.
   ['tools: open_door', 'tools: must be a list (line 3, column 8)'],
   [`tools: [${names(129)}]`, 'tools: must be at most 128 tools (line 3, column 8)'],
-  ['tools: [a, 5]', 'tools[1]: must be the name of a tool, or a mapping with its name (line 3, column 12)'],
-  ['tools: [[a]]', 'tools[0]: must be the name of a tool, or a mapping with its name (line 3, column 9)'],
+  ['tools: [a, 5]', 'tools[1]: must be a tool name, or a mapping with a name (line 3, column 12)'],
+  ['tools: [[a]]', 'tools[0]: must be a tool name, or a mapping with a name (line 3, column 9)'],
   ['tools:\n- description: Opens', 'tools[0].name: is required (line 4, column 3)'],
   ['tools: [open door]', 'tools[0]: must be 1 to 64 letters, digits, _ or - (line 3, column 9)'],
   [
     'tools: [postMessage_a]',
-    'tools[0]: must not start with postMessage_, which marks the tools of a page (line 3, column 9)',
+    'tools[0]: must not start with postMessage_, which is reserved for the tools of a page (line 3, column 9)',
   ],
   ['tools: [{ name: "" }]', 'tools[0].name: must be 1 to 64 letters, digits, _ or - (line 3, column 17)'],
   [`tools: [${'x'.repeat(65)}]`, 'tools[0]: must be 1 to 64 letters, digits, _ or - (line 3, column 9)'],
@@ -147,22 +144,22 @@ const faults: [addition: string, message: string][] = [
   // Page tools.
   [
     'pageTools: some',
-    'pageTools: must be all, or a mapping with either restricted or blocked (line 3, column 12)',
+    'pageTools: must be `all`, or a mapping with `restricted` or `blocked` (line 3, column 12)',
   ],
   [
     'pageTools: {}',
-    'pageTools: must be all, or a mapping with either restricted or blocked (line 3, column 12)',
+    'pageTools: must be `all`, or a mapping with `restricted` or `blocked` (line 3, column 12)',
   ],
   [
     'pageTools: { blocked: [a], restricted: [b] }',
-    'pageTools: must have only one of restricted and blocked (line 3, column 12)',
+    'pageTools: must not have both restricted and blocked (line 3, column 12)',
   ],
   ['pageTools: { restricted: a }', 'pageTools.restricted: must be a list (line 3, column 26)'],
   ['pageTools: { blocked: [a, 5] }', 'pageTools.blocked[1]: must be a string (line 3, column 27)'],
   ['pageTools: { blocked: [" "] }', 'pageTools.blocked[0]: must not be blank (line 3, column 24)'],
   [
     'pageTools: { blocked: [postMessage_a] }',
-    "pageTools.blocked[0]: must be the page's own name, without postMessage_ (line 3, column 24)",
+    'pageTools.blocked[0]: must be the name that the page uses, without postMessage_ (line 3, column 24)',
   ],
   // Behavior and embed.
   ['behavior: warm', 'behavior: must be a mapping (line 3, column 11)'],
@@ -190,12 +187,12 @@ const faults: [addition: string, message: string][] = [
     'https://u@a.com',
   ].map((origin): [string, string] => [
     `embed: { origins: ["${origin}"] }`,
-    'embed.origins[0]: must be an origin: http:// or https://, a host and perhaps a port, without a path (line 3, column 20)',
+    'embed.origins[0]: must be an origin: http:// or https://, a host and an optional port, without a path (line 3, column 20)',
   ]),
 ]
 
-/** Texts of their own. */
-const brokenTexts: [text: string, message: string][] = [
+/** Complete texts, and the resulting error. */
+const invalidTexts: [text: string, message: string][] = [
   ['# a\nname: A', 'instructions: is required (line 2, column 1)'],
   ['instructions: a\nname:', 'name: is required (line 2, column 6)'],
   ['instructions: a\nname: 5', 'name: must be a string (line 2, column 7)'],
@@ -205,15 +202,15 @@ const brokenTexts: [text: string, message: string][] = [
   ['name: A\ninstructions: [a]', 'instructions: must be a string (line 2, column 15)'],
 ]
 
-describe('a broken definition is refused', () => {
-  test.each([...faults.map(([addition, message]) => [least + addition, message]), ...brokenTexts])(
-    '%j',
+describe('an invalid definition', () => {
+  test.each([...invalidAdditions.map(([addition, message]) => [least + addition, message]), ...invalidTexts])(
+    'is rejected: %j',
     (text = '', message = '') => {
       expectRefusal(refusalOf(text), message)
     },
   )
 
-  test('in one short line, however long what is wrong', () => {
+  test('is rejected in one short line, even if the invalid part is long', () => {
     const { message } = refusalOf(`${least}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`)
     expect(message).toMatch(
       /^\["é\\n(é\\n){31}…"\]\["🙂{32}…"\]: must be a finite number \(line 3, column \d+\)$/u,
@@ -221,6 +218,6 @@ describe('a broken definition is refused', () => {
   })
 })
 
-test('a tool has one name, however it was written', () => {
+test("a tool's name is read from both notations", () => {
   expect([toolName('a'), toolName({ name: 'b', description: 'c' })]).toEqual(['a', 'b'])
 })

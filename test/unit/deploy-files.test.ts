@@ -1,4 +1,7 @@
-/** What can be checked about `compose.yaml`, `deploy/kubernetes.yaml` and `deploy/parley.service` without running them. */
+/**
+ * Tests `compose.yaml`, `deploy/kubernetes.yaml` and `deploy/parley.service` as far as possible without running
+ * them.
+ */
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -16,10 +19,10 @@ const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-/** Names that are not ours, and that the image is meant to have all the same. */
+/** Variables that are not settings of Parley but that the image sets. */
 const others = ['NODE_ENV']
 
-/** The configuration that these make; it is whole, and gives nobody anything to say. */
+/** Returns the configuration that these variables result in, and expects no warnings. */
 async function configOf(variables: Readonly<Record<string, string>>) {
   for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
   const { config, warnings } = await parseConfig(variables)
@@ -27,7 +30,7 @@ async function configOf(variables: Readonly<Record<string, string>>) {
   return config
 }
 
-/** Files as containers find them, in a folder of the test's own. */
+/** Moves file paths of the container into a temporary folder. */
 function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
   const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
   return Object.fromEntries(moved) as Record<string, string>
@@ -36,11 +39,11 @@ function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
 const secondsOf = (text: string) => Number(/^(\d+)s$/.exec(text)?.[1])
 
 describe('compose.yaml', () => {
-  /** Every place that is left to the operator has its default. */
+  /** Replaces every operator variable with its default. */
   const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
   const load = async () => parse(fillIn(await read('compose.yaml')), { merge: true })
 
-  test('names only what there is', async () => {
+  test('refers only to existing services, networks, volumes and secrets', async () => {
     const { services, networks, volumes, secrets } = await load()
     for (const service of Object.values<Record<string, unknown>>(services)) {
       const named = service as Record<string, Iterable<string> & Record<string, string>>
@@ -58,7 +61,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('shuts every container in, and publishes the balancer alone', async () => {
+  test('restricts every container and publishes only the balancer', async () => {
     const { services, networks } = await load()
     for (const [name, service] of Object.entries<Record<string, unknown>>(services)) {
       expect(service, name).toMatchObject({
@@ -69,13 +72,13 @@ describe('compose.yaml', () => {
       })
       expect('ports' in service, name).toBe(name === 'balancer')
       expect(String(service.image), name).not.toMatch(/:latest$/)
-      // The image of ours has its own.
+      // Our image defines its own health check.
       expect('healthcheck' in service, name).toBe(!name.startsWith('parley'))
     }
     expect(networks.back).toEqual({ internal: true })
   })
 
-  test('has the balancer use the file that is tested, and the replicas believe it alone', async () => {
+  test('gives the balancer the tested Caddyfile, and the replicas trust only the balancer', async () => {
     const { services } = await load()
     const { balancer } = services
     expect(balancer.volumes).toContain('./deploy/Caddyfile:/etc/caddy/Caddyfile:ro')
@@ -88,7 +91,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('waits for what is under way', async () => {
+  test('waits for open requests on stop', async () => {
     const { services } = await load()
     const { config } = await parseConfig({})
     for (const name of ['balancer', 'parley-1', 'parley-2']) {
@@ -100,7 +103,7 @@ describe('compose.yaml', () => {
 })
 
 describe('deploy/kubernetes.yaml', () => {
-  // biome-ignore lint/suspicious/noExplicitAny: every object has a shape of its own
+  // biome-ignore lint/suspicious/noExplicitAny: every object has a different shape
   const load = async (): Promise<any[]> => {
     const documents = parseAllDocuments(await read('deploy/kubernetes.yaml'))
     expect(documents.flatMap(({ errors }) => errors)).toEqual([])
@@ -113,7 +116,7 @@ describe('deploy/kubernetes.yaml', () => {
     return { find, pod, container: pod.spec.containers[0] }
   }
 
-  test('gives replicas settings that are whole, from files of its secret', async () => {
+  test('gives replicas complete settings from the files of its secret', async () => {
     const { find, pod, container } = await getPod()
     const folder = await makeFolder()
     const secret: Record<string, string> = find('Secret').stringData
@@ -130,7 +133,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(config.server.publicUrl).toBe(`https://${find('Ingress').spec.rules[0].host}`)
   })
 
-  test('names only what there is', async () => {
+  test('refers only to existing objects', async () => {
     const { find, pod, container } = await getPod()
     const labels = pod.metadata.labels
     for (const kind of ['Deployment', 'PodDisruptionBudget']) {
@@ -154,7 +157,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(mounts.sort()).toEqual(volumes.sort())
   })
 
-  test('runs it as the user of the image, with /data and /tmp to write in', async () => {
+  test('runs as the user of the image with only /data and /tmp writable', async () => {
     const { pod, container } = await getPod()
     const [user, group] = getText(image, 'USER').split(':').map(Number)
     expect(pod.spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: user, runAsGroup: group })
@@ -168,7 +171,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(paths).toEqual([built.PARLEY_DATA_DIR, '/tmp'])
   })
 
-  test('waits for balancers first, and then for what is under way', async () => {
+  test('waits for balancers first, and then for open requests', async () => {
     const { pod, container } = await getPod()
     const { config } = await parseConfig({})
     const [, pauseSeconds] = container.lifecycle.preStop.exec.command
@@ -176,7 +179,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(neededSeconds)
   })
 
-  test('asks of the Ingress what the file for nginx does', async () => {
+  test('configures the Ingress like the nginx file', async () => {
     const { find } = await getPod()
     const nginx = await read('deploy/nginx.conf')
     const settingOf = (name: string) =>
@@ -192,7 +195,7 @@ describe('deploy/kubernetes.yaml', () => {
 })
 
 describe('deploy/parley.service', () => {
-  test('goes with the settings that docs/deploy.md begins with, and waits for what is under way', async () => {
+  test('works with the first settings in docs/deploy.md and waits for open requests', async () => {
     const unit = await read('deploy/parley.service')
     const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
     const [, folder = '', settings = ''] =

@@ -1,4 +1,4 @@
-/** Embedding lists as they arrive, cut anywhere: where the cuts are makes no difference. */
+/** Tests with generated embedding lists that the result does not depend on how the network splits them. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { toWantedList } from '../../src/embeddings/list.ts'
@@ -6,7 +6,7 @@ import { cutAt, cuts } from '../support/rounds.ts'
 
 const model = 'up-embedding'
 
-/** A backend's list of those vectors. */
+/** Returns a backend's list of these vectors. */
 function listOf(embeddings: readonly unknown[]) {
   const data = embeddings.map((embedding, index) => ({ object: 'embedding', index, embedding }))
   return { object: 'list', data, model, usage: { prompt_tokens: 3, total_tokens: 3 } }
@@ -16,7 +16,7 @@ function encode(vector: readonly number[]): string {
   return Buffer.from(Float32Array.from(vector).buffer).toString('base64')
 }
 
-/** What becomes of the list in these pieces: its text, and whether the pieces are what is sent; or why it is refused. */
+/** Returns the resulting text and whether the pieces were forwarded, or the error. */
 function read(pieces: readonly Buffer[], count: number, encoding: 'float' | 'base64') {
   try {
     const list = toWantedList(pieces, { count, encoding, model })
@@ -35,12 +35,12 @@ const anyVector = fc.array(
 )
 const anyVectors = fc.array(anyVector, { minLength: 1, maxLength: 4 })
 
-/** A list as some backend might write it, from well-formed to nonsense. */
+/** A list as a backend might write it, from well-formed to nonsense. */
 const anyList = fc
   .record({
     vectors: anyVectors,
     encoding: anyEncoding,
-    /** Stands where another vector should. */
+    /** A value in place of another vector. */
     oddity: fc.option(fc.constantFrom(null, [null], [[1]], 'no base64', encode([1])), {
       nil: undefined,
       freq: 2,
@@ -61,7 +61,7 @@ const anyList = fc
     return { bytes: Buffer.from(odd), count: embeddings.length }
   })
 
-describe('a list', () => {
+describe('an embedding list', () => {
   test('is the same in one piece and in many', () => {
     fc.assert(
       fc.property(anyList, anyEncoding, cuts, ({ bytes, count }, wanted, shares) => {
@@ -80,7 +80,7 @@ describe('a list', () => {
     )
   })
 
-  test('that is as it was asked for is handed on in its own pieces', () => {
+  test('is forwarded piece by piece in the requested encoding', () => {
     fc.assert(
       fc.property(anyVectors, anyEncoding, cuts, (vectors, encoding, shares) => {
         const text = JSON.stringify(listOf(encoding === 'float' ? vectors : vectors.map(encode)))
@@ -90,7 +90,7 @@ describe('a list', () => {
     )
   })
 
-  test('in the other encoding says the same once it is converted', () => {
+  test('is converted without loss from the other encoding', () => {
     fc.assert(
       fc.property(anyVectors, cuts, (vectors, shares) => {
         const [float, base64] = [vectors, vectors.map(encode)].map((all) => JSON.stringify(listOf(all)))

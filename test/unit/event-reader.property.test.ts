@@ -1,4 +1,4 @@
-/** Event streams are read as the standard says, however they are written and wherever the network cuts them. */
+/** Tests that event streams are parsed as the standard requires, however they are written and split. */
 
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
@@ -30,22 +30,22 @@ function readData(reads: readonly Buffer[]): string[] {
   return runs.flatMap((run) => [...splitRun(run)].map(dataOf)).filter((data) => data !== undefined)
 }
 
-function readDataByTheBook(bytes: Buffer): string[] {
+function readDataWithParser(bytes: Buffer): string[] {
   const found: string[] = []
   createParser({ onEvent: ({ data }) => found.push(data) }).feed(bytes.toString())
   return found
 }
 
-/** Whether all of a run passes unread. */
+/** Returns whether the whole run is forwarded unparsed. */
 function isPlain(run: Buffer): boolean {
   return plainEnd(run.toString('latin1'), 0) === run.length
 }
 
 describe('the data of a stream', () => {
-  test('is what the standard finds in it, wherever it is cut', () => {
+  test('is what a standard parser finds, regardless of splits', () => {
     fc.assert(
       fc.property(stream, cuts, (bytes, shares) => {
-        expect(readData(cutAt(bytes, shares))).toEqual(readDataByTheBook(bytes))
+        expect(readData(cutAt(bytes, shares))).toEqual(readDataWithParser(bytes))
       }),
       { numRuns: 500 },
     )
@@ -54,21 +54,22 @@ describe('the data of a stream', () => {
   test.each([
     ['a third line end', 'data: a\n\n\ndata: b\n\n'],
     ['three line ends at the end of a read', 'data: a\n\n\n'],
-    ['nothing but line ends', '\n\n\n'],
-    ['CRLF, also cut in the middle', 'data: a\r\n\r\ndata: b\r\n\r\n'],
-    ['CR alone', 'data: a\r\rdata: b\r\r'],
-    ['a line of two parts', 'data: a\ndata: b\n\n'],
-    ['an event that never ends', 'data: a\n\ndata: b\n'],
-  ])('is found around %s', (_what, text) => {
+    ['only line ends', '\n\n\n'],
+    ['CRLF line ends', 'data: a\r\n\r\ndata: b\r\n\r\n'],
+    ['CR line ends', 'data: a\r\rdata: b\r\r'],
+    ['an event of two lines', 'data: a\ndata: b\n\n'],
+    ['an unfinished event', 'data: a\n\ndata: b\n'],
+    ['a byte order mark', '\ufeffdata: a\n\ndata: \ufeffb\n\n'],
+  ])('is found in a stream with %s', (_what, text) => {
     const bytes = Buffer.from(text)
     for (let place = 0; place <= bytes.length; place++) {
       const reads = [bytes.subarray(0, place), bytes.subarray(place)]
-      expect(readData(reads)).toEqual(readDataByTheBook(bytes))
+      expect(readData(reads)).toEqual(readDataWithParser(bytes))
     }
   })
 })
 
-describe('a stream beyond its limits is refused', () => {
+describe('a stream is rejected if it has', () => {
   const push = (size: number, text: string, times: number) => () => {
     const reader = new EventReader()
     for (let count = 0; count < times; count++) reader.push(Buffer.from(text.repeat(size)))
@@ -79,7 +80,7 @@ describe('a stream beyond its limits is refused', () => {
     expect(push(65_536, 'x', 17)).toThrow(expect.objectContaining({ kind: 'protocol' }))
   })
 
-  test('a stream of more than 16 MiB', () => {
+  test('more than 16 MiB in total', () => {
     expect(push(8_192, 'data: \n\n', 256)).not.toThrow()
     expect(push(8_192, 'data: \n\n', 257)).toThrow(expect.objectContaining({ kind: 'protocol' }))
   })
@@ -154,7 +155,7 @@ const event = fc
     return `data:${isTight ? '' : ' '}${isSpaced ? spaced : json}\n\n`
   })
 
-/** Three choices that have all begun. */
+/** Creates a normalizer with three started choices. */
 function createNormalizer(): ChunkNormalizer {
   const normalizer = new ChunkNormalizer(answerOptions({ choices: 3 }))
   for (const index of [0, 1, 2])
@@ -163,7 +164,7 @@ function createNormalizer(): ChunkNormalizer {
 }
 
 describe('a plain run', () => {
-  test('holds nothing that would be mended', () => {
+  test('contains nothing that the normalizer would change', () => {
     let plainCount = 0
     fc.assert(
       fc.property(event, (written) => {
@@ -178,7 +179,7 @@ describe('a plain run', () => {
     expect(plainCount).toBeGreaterThan(100)
   })
 
-  test('holds no broken JSON', () => {
+  test('contains no broken JSON', () => {
     const written = fc.tuple(
       onlyText,
       fc.nat(),
@@ -211,21 +212,21 @@ describe('a plain run', () => {
       'vLLM',
       `{"id":"a","object":"b","created":1,"model":"m",${choices.replace('}]', ',"token_ids":null}]')}}`,
     ],
-    ['reasoning', `{"id":"a","model":"m",${choices.replace('"content"', '"reasoning_content"')}}`],
+    ['a reasoning model', `{"id":"a","model":"m",${choices.replace('"content"', '"reasoning_content"')}}`],
     ['Python', `{"id": "a", "created": 1, ${choices.replaceAll(':', ': ').replaceAll(',', ', ')}}`],
-  ])('is recognised as %s writes it', (_who, json) => {
+  ])('is recognized as %s writes it', (_who, json) => {
     expect(isPlain(Buffer.from(`data: ${json}\n\n`.repeat(3)))).toBe(true)
     expect(isPlain(Buffer.from(`data: ${json}\n\ndata: [DONE]\n\n`))).toBe(false)
   })
 
-  test('may be as long as an event may be', () => {
+  test('may be as long as the longest event', () => {
     const content = '\\"'.repeat(300_000)
     const long = encodeEvent({ ...names, choices: [{ index: 0, delta: { content }, finish_reason: null }] })
     expect(isPlain(long)).toBe(true)
   })
 })
 
-test('what a caller is sent does not depend on how the network cut it', async () => {
+test('the output for a client does not depend on how the network splits the input', async () => {
   const fault = fc.constantFrom('data: {"broken\n\n', 'data: {"error":{"message":"no"}}\n\n', 'data: {}\n\n')
   const noise = fc.constantFrom(': ping\n\n', '\n', 'event: named\n', 'data: [DONE]\n\n')
   const events = fc.array(

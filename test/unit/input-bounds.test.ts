@@ -1,12 +1,13 @@
+/** Tests that every list, record and string in the input of an operation has a size limit. */
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { boundElsewhere, jsonObject, label, longText, recordOf } from '../../src/lib/schema-bounds.ts'
 import { listOperations, restOperations } from '../../src/server/api.ts'
 
-/** Formats whose pattern has a fixed length. */
+/** Formats with a pattern of fixed length. */
 const shortFormats = new Set(['date', 'guid', 'uuid'])
 const lengthChecks = new Set(['max_length', 'length_equals'])
-/** Kinds that hold no list, record or string, and kinds of which nothing is looked at. */
+/** Schema kinds without nested values or strings, and kinds that accept any value unread. */
 const plainKinds = new Set([
   'any',
   'boolean',
@@ -22,7 +23,10 @@ const plainKinds = new Set([
   'unknown',
 ])
 
-/** Where an input schema takes a list, a record or a string of any length, or a kind this walk does not know. */
+/**
+ * Returns the paths of unbounded lists, records and strings, and of schema kinds that this function does not
+ * know.
+ */
 function listUnbounded(schema: z.core.$ZodType, path: string, seen = new Set<z.core.$ZodType>()): string[] {
   if (seen.has(schema)) return []
   seen.add(schema)
@@ -76,12 +80,12 @@ const inputs = [
   ),
 ]
 
-test('bounds every list, record and string of every input', () => {
+test('every list, record and string of every input has a size limit', () => {
   expect(inputs.length).toBeGreaterThan(40)
   expect(inputs.flatMap(([name, schema]) => listUnbounded(schema, name))).toEqual([])
 })
 
-test('finds what is not bounded', () => {
+test('the check finds unbounded lists, records and strings', () => {
   const schema = z.looseObject({
     list: z.array(label()).nullish(),
     either: z.union([z.string(), z.array(z.string().max(1)).max(1)]),
@@ -103,7 +107,7 @@ test('finds what is not bounded', () => {
   ])
 })
 
-test('accepts lengths, formats, and what is marked as bound elsewhere', () => {
+test('the check accepts lengths, formats and schemas with a limit elsewhere', () => {
   const schema = z.object({
     list: z.array(z.int()).min(1).max(3).default([]),
     text: longText().min(1).optional(),

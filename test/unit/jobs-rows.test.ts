@@ -1,4 +1,4 @@
-/** The rows of jobs: who gets one, who loses it, and where those of older databases come from. */
+/** Tests job rows: leases, fencing, restarts and the migration of older databases. */
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createRunner } from '../../src/artifacts/jobs/queue.ts'
@@ -40,7 +40,7 @@ async function openWith(blobs: readonly string[], dataDir = ':memory:') {
 }
 
 describe('a job', () => {
-  test('is taken when it is due, the oldest first, and by nobody else meanwhile', async () => {
+  test('is taken when due, oldest first, by one worker at a time', async () => {
     const { take } = await openWith(['one', 'two'])
     expect(await take(99)).toBeUndefined()
     expect((await take(101))?.blob).toBe('one')
@@ -48,7 +48,7 @@ describe('a job', () => {
     expect(await take(129)).toBeUndefined()
   })
 
-  test("that was not renewed is another's, and the one before is shut out", async () => {
+  test('goes to another worker when its lease expires, and the previous one is fenced out', async () => {
     const { db, take } = await openWith(['one'])
     const before = (await take(100)) as JobRow
     expect(await renewJob(db, before, 140)).toBe(true)
@@ -63,19 +63,26 @@ describe('a job', () => {
     expect(await findNextDue(db, 'convert', [])).toBeUndefined()
   })
 
-  test('is not taken by a process that is at it, however late it renews', async () => {
+  test('is not taken by a process that is still running it, even if its lease is late', async () => {
     const { take } = await openWith(['one', 'two'])
     expect((await take(1_000, ['one']))?.blob).toBe('two')
     expect(await take(1_000, ['one', 'two'])).toBeUndefined()
   })
 
-  test('goes with its artifact', async () => {
+  test('is due at once when its time is more than an hour ahead, because the clock was set back', async () => {
+    const { db, take } = await openWith(['one'])
+    await returnJob(db, (await take(90_000)) as JobRow, { next_at: 90_600 })
+    expect(await take(90_000 - 3_000)).toBeUndefined()
+    expect(await take(90_000 - 3_001)).toMatchObject({ blob: 'one' })
+  })
+
+  test('is deleted with its artifact', async () => {
     const { db, take } = await openWith(['one'])
     await db.deleteFrom('artifacts').execute()
     expect(await take(1_000)).toBeUndefined()
   })
 
-  test('that a dead process had is free at once, and has failed once more; others rest on', async () => {
+  test('is released at once with one more failure if its process died, while other jobs keep waiting', async () => {
     const { db, take } = await openWith(['one', 'two'])
     await take(100)
     await returnJob(db, { kind: 'convert', blob: 'two', fence: 0 }, { next_at: 900, failures: 4 })
@@ -85,7 +92,7 @@ describe('a job', () => {
   })
 })
 
-test('progress never falls, and ends with the conversion', async () => {
+test('progress never decreases and stops after the conversion', async () => {
   const { db } = await openWith(['one'])
   const raise = (permille: number) => raiseProgress(db, { blob: 'one' }, permille)
   expect([await raise(300), await raise(300), await raise(200), await raise(301)]).toEqual([
@@ -98,7 +105,7 @@ test('progress never falls, and ends with the conversion', async () => {
   expect(await raise(900)).toBe(false)
 })
 
-test("work whose job is another's by now is told to stop, and leaves the row alone", async () => {
+test('work is aborted when another worker has taken its job, and the row is not changed', async () => {
   const { db } = await openWith(['one'])
   vi.useFakeTimers({ toFake: ['setInterval'] })
   onTestFinished(() => void vi.useRealTimers())
@@ -126,15 +133,15 @@ test("work whose job is another's by now is told to stop, and leaves the row alo
   await until(async () => (await read()).is_taken === 1, 'it is taken')
   vi.advanceTimersByTime(10_000)
   expect(reasons).toEqual([])
-  await db.updateTable('jobs').set({ fence: 7, next_at: 5_000 }).execute()
+  await db.updateTable('jobs').set({ fence: 7, next_at: 1_000 }).execute()
   vi.advanceTimersByTime(10_000)
   await until(async () => reasons.length > 0, 'it is stopped')
   await runner.close()
   expect(reasons).toEqual(['lost'])
-  expect(await read()).toMatchObject({ fence: 7, next_at: 5_000, is_taken: 1, failures: 0 })
+  expect(await read()).toMatchObject({ fence: 7, next_at: 1_000, is_taken: 1, failures: 0 })
 })
 
-test('uploads of an older database get the jobs they lack', async () => {
+test('a migration creates missing jobs for uploads of an older database', async () => {
   const connection = openSqlite(':memory:')
   onTestFinished(() => void connection.close())
   const db = toKysely(connection)
@@ -143,7 +150,7 @@ test('uploads of an older database get the jobs they lack', async () => {
   await applyMigrations(connection, db, before)
   await insertUploads(db, 'processing')
   for (const [id, state, acknowledged] of [
-    ['untold', 'processing', 0],
+    ['unacknowledged', 'processing', 0],
     ['done', 'ready', 1],
     ['ready', 'ready', 0],
     ['growing', 'uploading', 0],
@@ -156,8 +163,8 @@ test('uploads of an older database get the jobs they lack', async () => {
   const jobs = await db.selectFrom('jobs').select(['kind', 'blob']).orderBy('kind').orderBy('blob').execute()
   expect(jobs.map(({ kind, blob }) => `${kind} ${blob}`)).toEqual([
     'convert processing',
-    'convert untold',
+    'convert unacknowledged',
     'hook ready',
-    'hook untold',
+    'hook unacknowledged',
   ])
 })

@@ -1,4 +1,4 @@
-/** What keys look like, which texts are taken for keys, and how stored ones are sealed. */
+/** Tests the format of keys, which texts are accepted as keys, and how stored keys are sealed. */
 
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
@@ -11,8 +11,8 @@ import { forgeKey } from '../support/forge-key.ts'
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const MASTER_KEY = 'a master key that is certainly longer than 32 bytes'
 
-/** Chance that fast-check can shrink and repeat: the bytes go round and round. */
-const chance = fc
+/** Random bytes that fast-check can shrink and repeat; the source is cyclic. */
+const randomSource = fc
   .uint8Array({ minLength: 64, maxLength: 64 })
   .filter((bytes) => bytes.some((byte) => byte < 248))
   .map((bytes) => {
@@ -20,14 +20,14 @@ const chance = fc
     return (count: number) => Uint8Array.from({ length: count }, () => bytes[position++ % bytes.length] ?? 0)
   })
 const kind = fc.constantFrom('parent', 'agent')
-const key = fc.tuple(kind, chance).map(([ofKind, random]) => mintKey(ofKind, random))
+const key = fc.tuple(kind, randomSource).map(([ofKind, random]) => mintKey(ofKind, random))
 
 describe('a minted key', () => {
   test.each([
     ['parent', 'svc_'],
     ['agent', 'agnt_key-'],
   ] as const)(
-    'for a %s caller is %s, 12 characters of public id, 43 of secret and 6 of checksum',
+    'has the layout of its kind (%s): %s, 12 characters of public id, 43 of secret and 6 of checksum',
     (ofKind, prefix) => {
       const { text, publicId } = mintKey(ofKind, randomBytes)
       expect(text).toMatch(new RegExp(`^${prefix}[0-9A-Za-z]{61}$`))
@@ -36,29 +36,29 @@ describe('a minted key', () => {
     },
   )
 
-  test('is recognised with its kind and public id', () => {
+  test('is recognized with its kind and public id', () => {
     fc.assert(
-      fc.property(kind, chance, (ofKind, random) => {
+      fc.property(kind, randomSource, (ofKind, random) => {
         const minted = mintKey(ofKind, random)
         expect(parseKey(minted.text)).toEqual({ kind: ofKind, publicId: minted.publicId })
       }),
     )
   })
 
-  test('keeps a public id it is given, with a new secret', () => {
+  test('keeps a given public id with a new secret', () => {
     const first = mintKey('parent', randomBytes)
     const second = mintKey('parent', randomBytes, first.publicId)
     expect(parseKey(second.text)).toEqual({ kind: 'parent', publicId: first.publicId })
     expect(second.text).not.toBe(first.text)
   })
 
-  test('carries the SHA-256 of its whole text', () => {
+  test('carries the SHA-256 digest of its whole text', () => {
     const { text, digest } = mintKey('agent', randomBytes)
     expect(digest).toBe(createHash('sha256').update(text).digest('hex'))
     expect(digestOf(text)).toBe(digest)
   })
 
-  test('is hinted at by prefix and last four characters', () => {
+  test('has a hint made of its prefix and last four characters', () => {
     const parent = mintKey('parent', randomBytes)
     expect(parent.hint).toBe(`svc_…${parent.text.slice(-4)}`)
     const agent = mintKey('agent', randomBytes)
@@ -67,7 +67,7 @@ describe('a minted key', () => {
 })
 
 describe('a text that is not a key', () => {
-  test('with one character of a key replaced is refused', () => {
+  test('is rejected with one character of a key replaced', () => {
     const typo = fc.oneof(
       fc.constantFrom(...BASE62, '_', '-', ' '),
       fc.string({ minLength: 1, maxLength: 1 }),
@@ -82,7 +82,7 @@ describe('a text that is not a key', () => {
     )
   })
 
-  test('is refused at every place of one key, whatever base62 character stands there instead', () => {
+  test('is rejected with any base62 replacement at any position of a key', () => {
     const { text } = mintKey('parent', randomBytes)
     for (let at = 0; at < text.length; at++) {
       for (const letter of BASE62) {
@@ -92,7 +92,7 @@ describe('a text that is not a key', () => {
     }
   })
 
-  test('with two neighbours swapped, a character lost or one too many is refused', () => {
+  test('is rejected with two adjacent characters swapped, one missing or one added', () => {
     fc.assert(
       fc.property(key, fc.nat(), fc.constantFrom(...BASE62), ({ text }, place, letter) => {
         const at = place % (text.length - 1)
@@ -104,14 +104,14 @@ describe('a text that is not a key', () => {
     )
   })
 
-  test('with anything around a key is refused', () => {
+  test('is rejected with anything around a key', () => {
     const { text } = mintKey('parent', randomBytes)
     for (const around of [` ${text}`, `${text} `, `${text}\n`, `Bearer ${text}`, text.toUpperCase(), '']) {
       expect(parseKey(around)).toBeUndefined()
     }
   })
 
-  test('of the right prefix and length but made by nobody is refused', () => {
+  test('is rejected even with the right prefix and length', () => {
     const prefix = fc.constantFrom(...Object.values(keyPrefixes))
     const middle = fc.string({ unit: fc.constantFrom(...BASE62), minLength: 61, maxLength: 61 })
     fc.assert(
@@ -121,7 +121,7 @@ describe('a text that is not a key', () => {
     )
   })
 
-  test('of any other making is refused', () => {
+  test('is rejected if it is random', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(parseKey(text)).toBeUndefined()
@@ -133,7 +133,7 @@ describe('a text that is not a key', () => {
 describe('a prefix', () => {
   const middle = fc.string({ unit: fc.constantFrom(...BASE62), minLength: 40, maxLength: 70 })
 
-  test('svc_scoped_ is never a parent key, however the rest is made', () => {
+  test('svc_scoped_ never makes a parent key', () => {
     fc.assert(
       fc.property(middle, (rest) => {
         expect(parseKey(forgeKey('svc_scoped_', rest))?.kind).not.toBe('parent')
@@ -141,15 +141,15 @@ describe('a prefix', () => {
     )
   })
 
-  test('svc_scoped_ before a key of the right layout is a scoped key', () => {
+  test('svc_scoped_ with the right layout makes a scoped key', () => {
     const rest = newId('', 55, randomBytes)
     expect(parseKey(forgeKey('svc_scoped_', rest))).toEqual({ kind: 'scoped', publicId: rest.slice(0, 12) })
   })
 
-  test('of another kind put on a key is refused, because the checksum covers it', () => {
+  test('is rejected on a key of another kind, because the checksum covers it', () => {
     const prefixes = Object.values(keyPrefixes)
     fc.assert(
-      fc.property(kind, chance, fc.constantFrom(...prefixes), (ofKind, random, prefix) => {
+      fc.property(kind, randomSource, fc.constantFrom(...prefixes), (ofKind, random, prefix) => {
         fc.pre(prefix !== keyPrefixes[ofKind])
         const { text } = mintKey(ofKind, random)
         expect(parseKey(prefix + text.slice(keyPrefixes[ofKind].length))).toBeUndefined()
@@ -159,11 +159,11 @@ describe('a prefix', () => {
 })
 
 describe('a new id', () => {
-  test('is the prefix and as many base62 characters as asked for', () => {
+  test('is the prefix and the requested number of base62 characters', () => {
     expect(newId('agent-', 20, randomBytes)).toMatch(/^agent-[0-9A-Za-z]{20}$/)
   })
 
-  test('uses every character equally often when the bytes are', () => {
+  test('uses every character equally often for uniform bytes', () => {
     let next = 0
     const everyByteInTurn = (count: number) => Uint8Array.from({ length: count }, () => next++ % 256)
     const counts = new Map<string, number>()
@@ -177,7 +177,7 @@ describe('a new id', () => {
 describe('a sealed text', () => {
   const sealer = createSealer(MASTER_KEY, randomBytes)
 
-  test('opens to what was sealed, for the same context', () => {
+  test('opens to the original text in the same context', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (text, context) => {
         expect(sealer.open(sealer.seal(text, context), context)).toBe(text)
@@ -185,47 +185,47 @@ describe('a sealed text', () => {
     )
   })
 
-  test('opens after a restart, and under the master key given as bytes', () => {
+  test('opens after a restart, also with the master key as bytes', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     expect(createSealer(MASTER_KEY, randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')
     expect(createSealer(Buffer.from(MASTER_KEY), randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')
   })
 
-  test('names the master key it needs, and shows neither that nor its content', () => {
+  test('names its master key by id and reveals neither key nor content', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     expect(sealed.split('.')[1]).toBe(sealer.keyId)
     expect(Buffer.from(sealed.split('.')[2] ?? '', 'base64url').toString('latin1')).not.toContain('agnt')
     expect(sealer.seal('agnt_key-x', 'agent-1')).not.toBe(sealed)
   })
 
-  test('of another context does not open', () => {
+  test('does not open in another context', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
-    expect(() => sealer.open(sealed, 'agent-2')).toThrow('changed, or belongs to something else')
+    expect(() => sealer.open(sealed, 'agent-2')).toThrow('modified, or belongs to another record')
   })
 
-  test('under another master key does not open, and the error names both keys', () => {
+  test('does not open with another master key, and the error names both key ids', () => {
     const other = createSealer(`${MASTER_KEY}!`, randomBytes)
     const open = () => other.open(sealer.seal('agnt_key-x', 'agent-1'), 'agent-1')
     expect(open).toThrow(
-      `sealed under another master key (${sealer.keyId}; the present one is ${other.keyId})`,
+      `encrypted with another master key (${sealer.keyId}; the current key is ${other.keyId})`,
     )
   })
 
-  test('with any one character replaced, or one more, does not open', () => {
+  test('does not open with any character replaced or added', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     for (let at = 0; at <= sealed.length; at++) {
       for (const letter of `${BASE62}-_=. `) {
         if (letter === sealed[at]) continue
         const changed = sealed.slice(0, at) + letter + sealed.slice(at + 1)
-        expect(() => sealer.open(changed, 'agent-1')).toThrow(/sealed/)
+        expect(() => sealer.open(changed, 'agent-1')).toThrow(/stored secret/)
       }
     }
   })
 
-  test('cut short does not open', () => {
+  test('does not open when truncated', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     for (let length = 0; length < sealed.length; length++) {
-      expect(() => sealer.open(sealed.slice(0, length), 'agent-1')).toThrow(/sealed/)
+      expect(() => sealer.open(sealed.slice(0, length), 'agent-1')).toThrow(/stored secret/)
     }
   })
 })

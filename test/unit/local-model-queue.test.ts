@@ -1,23 +1,23 @@
-/** The line in front of a model of the process, without a model. */
+/** Tests the request queue of an in-process model, without a model. */
 import { expect, test } from 'vitest'
 import { MOST_REQUESTS, Queue } from '../../packages/in-process/src/queue.ts'
 import { BackendFailure } from '../../src/providers/provider.ts'
 import { failureOf, never } from '../support/backend.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 
-/** Work that ends when it is told to, and a list of what has begun. */
-function createDesk(placeCount = 2) {
+/** Creates a queue with work that ends on request, and the list of work that has started. */
+function createHarness(slotCount = 2) {
   const clock = createFakeClock()
-  const queue = new Queue(placeCount, clock)
-  const begun: string[] = []
+  const queue = new Queue(slotCount, clock)
+  const started: string[] = []
   const ends = new Map<string, () => void>()
   return {
     queue,
     clock,
-    begun,
+    started,
     run: (name: string, signal: AbortSignal = never) =>
       queue.run(signal, async (place) => {
-        begun.push(`${name}${place}`)
+        started.push(`${name}${place}`)
         await new Promise<void>((resolve) => ends.set(name, resolve))
         return name
       }),
@@ -25,26 +25,26 @@ function createDesk(placeCount = 2) {
   }
 }
 
-test('places are given in the order they were asked for', async () => {
-  const { run, end, begun } = createDesk()
+test('slots are assigned in the order of requests', async () => {
+  const { run, end, started } = createHarness()
   const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => run(name))
   await Promise.resolve()
-  expect(begun).toEqual(['a1', 'b0'])
+  expect(started).toEqual(['a1', 'b0'])
   end('b')
   expect(await b).toBe('b')
   await Promise.resolve()
-  expect(begun).toEqual(['a1', 'b0', 'c0'])
+  expect(started).toEqual(['a1', 'b0', 'c0'])
   end('a')
   await a
   await Promise.resolve()
-  expect(begun.at(-1)).toBe('d1')
+  expect(started.at(-1)).toBe('d1')
   end('c')
   end('d')
   expect(await Promise.all([c, d])).toEqual(['c', 'd'])
 })
 
-test('beyond eight nobody waits, and is told how long one takes', async () => {
-  const { run, end, clock } = createDesk()
+test('a request beyond the limit of eight is rejected with the expected wait', async () => {
+  const { run, end, clock } = createHarness()
   const first = run('first')
   await Promise.resolve()
   clock.advance(45)
@@ -52,13 +52,13 @@ test('beyond eight nobody waits, and is told how long one takes', async () => {
   await first
   for (let each = 0; each < MOST_REQUESTS; each++) void run(`${each}`)
   const failure = await failureOf(run('ninth'))
-  // A quarter of the newest and three of what was taken for granted, by two places.
+  // A quarter of the latest duration and three quarters of the assumed one, divided by two slots.
   expect(failure).toMatchObject({ kind: 'status', status: 429, isFinal: true, retryAfterSeconds: 8 })
   expect(failure).toBeInstanceOf(BackendFailure)
 })
 
-test('who leaves the line gives way, and work that fails its place', async () => {
-  const { run, end, queue, begun } = createDesk(1)
+test('a caller that leaves the queue makes way for the next, and failed work releases its slot', async () => {
+  const { run, end, queue, started } = createHarness(1)
   const failing = queue.run(never, () => Promise.reject(new Error('broken')))
   const leaving = new AbortController()
   const left = run('left', leaving.signal)
@@ -68,18 +68,18 @@ test('who leaves the line gives way, and work that fails its place', async () =>
   await expect(left).rejects.toThrow('gone')
   end('next')
   expect(await next).toBe('next')
-  expect(begun).toEqual(['next0'])
+  expect(started).toEqual(['next0'])
 })
 
-test('who leaves at work is let go at once; the place comes free when the work has stopped', async () => {
-  const { run, end, queue, begun } = createDesk(1)
+test('a caller that leaves while its work runs is released at once, but its slot only when the work ends', async () => {
+  const { run, end, queue, started } = createHarness(1)
   const leaving = new AbortController()
   const left = run('left', leaving.signal)
   const next = run('next')
   await Promise.resolve()
   leaving.abort(new Error('gone'))
   await expect(left).rejects.toThrow('gone')
-  expect(begun).toEqual(['left0'])
+  expect(started).toEqual(['left0'])
   let isSettled = false
   const settled = queue.settled().then(() => {
     isSettled = true
@@ -92,12 +92,12 @@ test('who leaves at work is let go at once; the place comes free when the work h
   expect(await next).toBe('next')
 })
 
-test('who has left already does not begin', async () => {
-  const { run, begun } = createDesk()
+test('an aborted request never starts', async () => {
+  const { run, started } = createHarness()
   await expect(run('late', AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone')
   const leaving = new AbortController()
-  const meanwhile = run('meanwhile', leaving.signal)
+  const queued = run('queued', leaving.signal)
   leaving.abort(new Error('gone'))
-  await expect(meanwhile).rejects.toThrow('gone')
-  expect(begun).toEqual([])
+  await expect(queued).rejects.toThrow('gone')
+  expect(started).toEqual([])
 })

@@ -1,8 +1,12 @@
-/** What the mock backend answers by itself: an echo, shaped by the parameters of the chat API; and its models. */
+/**
+ * Tests the default answers of the mock backend: an echo shaped by the parameters of the chat API, and its
+ * models.
+ */
 import { describe, expect, test } from 'vitest'
 import { never } from '../support/backend.ts'
 import {
   answerTo,
+  type Body,
   backend,
   clock,
   complete,
@@ -17,7 +21,7 @@ import {
 } from '../support/mock.ts'
 
 describe('an echo', () => {
-  test('repeats the last user text in a whole completion', async () => {
+  test('repeats the last user text in a complete response', async () => {
     expect(await complete(say('Hello there', { model: 'mock-9' }), createWorld().backend)).toEqual({
       id: 'chatcmpl-id1',
       object: 'chat.completion',
@@ -36,7 +40,7 @@ describe('an echo', () => {
     })
   })
 
-  test('is streamed a word an event, role first, an empty delta with the finish last, then [DONE]', async () => {
+  test('streams the role first, one word per event, then the finish reason and [DONE]', async () => {
     const text = await streamText(say('Hello  🌍 wörld\n', { model: 'm' }), createWorld().backend)
     const same = { id: 'chatcmpl-id1', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'm' }
     const chunk = (delta: object, finish_reason: string | null = null) =>
@@ -49,7 +53,7 @@ describe('an echo', () => {
     ])
   })
 
-  test('takes the text parts of the last user message, whatever stands after it', async () => {
+  test('uses the text parts of the last user message, regardless of later messages', async () => {
     const image = { type: 'image_url', image_url: { url: 'data:,' } }
     const parts = [{ type: 'text', text: 'What is' }, image, { type: 'text', text: 'this?' }]
     const messages = [
@@ -61,7 +65,7 @@ describe('an echo', () => {
     expect((await complete({ messages })).model).toBe('mock')
   })
 
-  test('is the same each time, with a seed down to the id and the ids of its tool calls', async () => {
+  test('is deterministic with a seed, including the id and the ids of tool calls', async () => {
     const body = say('use get_time', { seed: 7, tools: [clock] })
     const first = await complete(body)
     expect(await complete(body)).toEqual(first)
@@ -77,13 +81,13 @@ describe('an echo', () => {
     ['nulls for numbers', say('', { n: null, max_tokens: null, seed: null, top_logprobs: null, stop: null })],
     ['odd tools', say('', { tools: [null, {}, { function: null }, tool('')], tool_choice: 'required' })],
     ['odd formats', say('', { response_format: null, stream_options: null, tool_choice: { type: 'x' } })],
-  ])('is empty but well formed for %s', async (_, body) => {
+  ])('is empty but well-formed for %s', async (_, body) => {
     expect(await answerTo(body)).toMatchObject({ message: { content: 'You said: ' }, finish_reason: 'stop' })
   })
 })
 
-describe('parameters', () => {
-  test('n gives so many choices, each complete in a stream', async () => {
+describe('the parameter', () => {
+  test('n returns that many choices, each complete in a stream', async () => {
     const body = say('get_time', { n: 3, tools: [clock] })
     const { choices } = await complete(body)
     expect(choices.map((choice) => choice.index)).toEqual([0, 1, 2])
@@ -101,11 +105,11 @@ describe('parameters', () => {
     [{ max_completion_tokens: 2, max_tokens: 9 }, 'You said:', 'length'],
     [{ max_tokens: 5 }, 'You said: one two three', 'stop'],
     [{ max_tokens: 3, stop: 'said' }, 'You ', 'stop'],
-  ])('%j cuts the text to %j and finishes with %s', async (more, content, finish_reason) => {
+  ])('%j shortens the text to %j and finishes with %s', async (more, content, finish_reason) => {
     expect(await answerTo(say('one two three', more))).toMatchObject({ message: { content }, finish_reason })
   })
 
-  test('include_usage adds one chunk with usage and no choices, equal to the usage of the whole answer', async () => {
+  test('include_usage adds one chunk with usage and no choices, equal to the usage of a complete response', async () => {
     const body = say('use get_time', { tools: [clock], n: 2, stream_options: { include_usage: true } })
     const chunks = await streamChunks(body)
     const { usage } = await complete(body)
@@ -116,7 +120,7 @@ describe('parameters', () => {
     expect(unasked.some((chunk) => 'usage' in chunk || chunk.choices.length === 0)).toBe(false)
   })
 
-  test('logprobs come for every token of the text, with the bytes and so many alternatives', async () => {
+  test('logprobs returns every token of the text with its bytes and the requested alternatives', async () => {
     const body = say('né 🎉', { logprobs: true, top_logprobs: 2 })
     const { logprobs, message } = await answerTo(body)
     const tokens = logprobs?.content ?? []
@@ -135,4 +139,30 @@ test('the models are a chat model and an embedding model', async () => {
     { id: 'mock-embedding', created: expect.any(Number), ownedBy: 'parley', chats: false },
   ])
   await backend.close()
+})
+
+describe('an answer that would be far larger than its request', () => {
+  const args = JSON.stringify({ text: 'a'.repeat(200_000) })
+  test.each<[what: string, body: Body]>([
+    [
+      'log probabilities of many choices',
+      say('[[tokens:3000]]', { n: 128, logprobs: true, top_logprobs: 20 }),
+    ],
+    ['log probabilities of many tokens', say('[[tokens:100000]]', { logprobs: true, top_logprobs: 20 })],
+    ['many choices of many tokens', say('[[tokens:100000]]', { n: 128 })],
+    ['log probabilities of a long word', say('a'.repeat(2_000_000), { logprobs: true })],
+    ['many choices of long tool calls', say(`[[tool:a ${args}]]`, { n: 128 })],
+  ])('is rejected with 400, whole and as a stream: %s', async (_what, body) => {
+    const failure = { kind: 'status', status: 400 }
+    await expect(complete(body)).rejects.toMatchObject(failure)
+    await expect(backend.stream({ body, signal: never })).rejects.toMatchObject(failure)
+  })
+
+  test.each<[what: string, body: Body]>([
+    ['many tokens', say('[[tokens:100000]]')],
+    ['many choices', say('[[tokens:100]]', { n: 128 })],
+    ['log probabilities', say('[[tokens:1000]]', { logprobs: true, top_logprobs: 20 })],
+  ])('is sent when it has only %s', async (_what, body) => {
+    expect((await complete(body)).choices.length).toBeGreaterThan(0)
+  })
 })

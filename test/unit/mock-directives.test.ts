@@ -1,4 +1,4 @@
-/** The directives that the last user message gives the mock backend. */
+/** Tests the directives that the last user message can give the mock backend. */
 import { describe, expect, test } from 'vitest'
 import { BackendFailure } from '../../src/providers/provider.ts'
 import { failureOf, listReads, never, noMore } from '../support/backend.ts'
@@ -26,11 +26,11 @@ describe('directives', () => {
     ['[[delay:1]]', ''],
     ['[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]', '[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]'],
     ['[[tool:f {"a":}]] [[tool:f {"a":1]]', '[[tool:f {"a":}]] [[tool:f {"a":1]]'],
-  ])('leave of %j the text %j', async (source, rest) => {
+  ])('are removed from %j, which leaves %j', async (source, rest) => {
     expect(await textOf(say(source))).toBe(`You said: ${rest}`)
   })
 
-  test('count in the last user message only', async () => {
+  test('apply only in the last user message', async () => {
     const messages = [
       { role: 'system', content: '[[tokens:3]]' },
       { role: 'user', content: '[[error:500]]' },
@@ -40,7 +40,7 @@ describe('directives', () => {
     expect(await textOf({ messages })).toBe('You said: hi')
   })
 
-  test('[[tool:NAME {json}]] calls tools in order, brackets inside the JSON included', async () => {
+  test('[[tool:NAME {json}]] calls tools in order, even with brackets inside the JSON', async () => {
     const args = '{"grid": [[1, 2], [3]], "text": "}]] \\" [["}'
     const body = say(`go [[tool:first ${args}]] [[tool:second]] [[tool:second { } ]]`)
     const { message, finish_reason } = await answerTo(body)
@@ -58,7 +58,7 @@ describe('directives', () => {
     ])
   })
 
-  test('[[tokens:N]] answers with exactly so many words, a hundred thousand at most', async () => {
+  test('[[tokens:N]] answers with exactly N words, at most 100,000', async () => {
     const five = await complete(say('[[tokens:5]] ignored'))
     expect(five.choices[0]?.message.content?.split(' ')).toHaveLength(5)
     expect(five.usage?.completion_tokens).toBe(5)
@@ -68,7 +68,7 @@ describe('directives', () => {
     expect((await streamChunks(say('[[tokens:1000]]'))).length).toBe(1002)
   })
 
-  test('[[delay:MS]] waits before every chunk of a stream and once before a whole answer', async () => {
+  test('[[delay:MS]] waits before every chunk of a stream and once before a complete response', async () => {
     const world = createWorld()
     const body = say('[[delay:30]] one two')
     const reads = await listReads(await world.backend.stream({ body, signal: never }))
@@ -97,9 +97,9 @@ describe('directives', () => {
   test.each([
     ['nothing', 0, 'a b', 0],
     ['three chunks', 3, 'a b', 3],
-    ['more chunks than one read brings', 100, '[[tokens:200]]', 100],
+    ['more chunks than one read returns', 100, '[[tokens:200]]', 100],
     ['the last chunk when the answer is shorter', 50, 'a b', 6],
-  ])('[[break:N]] breaks a stream off after %s', async (_, breakAfter, text, chunks) => {
+  ])('[[break:N]] interrupts a stream after %s', async (_, breakAfter, text, chunks) => {
     const reader = await backend.stream({ body: say(`[[break:${breakAfter}]] ${text}`), signal: never })
     let received = ''
     const reading = (async () => {
@@ -111,7 +111,7 @@ describe('directives', () => {
     expect(await reader.next()).toEqual(noMore)
   })
 
-  test('[[break:N]] fails a whole answer at once', async () => {
+  test('[[break:N]] fails a complete response at once', async () => {
     const failure = await failureOf(
       backend.complete({ body: say('[[break:9]] [[delay:50]]'), signal: never }),
     )
@@ -119,7 +119,7 @@ describe('directives', () => {
   })
 
   test.each(['complete', 'stream'] as const)(
-    '[[hang]] never answers %s until the signal ends it',
+    '[[hang]] blocks %s until the signal is aborted',
     async (verb) => {
       const caller = new AbortController()
       let isSettled = false
@@ -133,7 +133,7 @@ describe('directives', () => {
     },
   )
 
-  test('text made to be slow to read is read at once', async () => {
+  test('are parsed quickly even in adversarial text', async () => {
     const texts = ['[[tool:f {', '[[', '[[hang]', 'x[[delay:1]]', ' ', 'a="', '[[tool:f {"'].map((part) =>
       part.repeat(200_000),
     )

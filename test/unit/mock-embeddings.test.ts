@@ -1,4 +1,4 @@
-/** What the mock backend makes of texts and tokens: vectors of unit length, near each other where the inputs are alike. */
+/** Tests the embeddings of the mock backend: unit vectors that are close together for similar inputs. */
 import { describe, expect, test } from 'vitest'
 import { failureOf, never } from '../support/backend.ts'
 import { backend } from '../support/mock.ts'
@@ -16,22 +16,22 @@ async function vectorsOf(input: unknown, more: object = {}): Promise<number[][]>
   return (await embed({ input, ...more })).data.map(({ embedding }) => embedding)
 }
 
-/** The cosine of the angle between two vectors of unit length. */
-function nearness(one: readonly number[] = [], other: readonly number[] = []): number {
+/** Returns the cosine of the angle between two unit vectors. */
+function similarity(one: readonly number[] = [], other: readonly number[] = []): number {
   return one.reduce((sum, value, place) => sum + value * (other[place] as number), 0)
 }
 
 describe('a vector', () => {
   const odd = ['one text', '!!!', ' ', '\0', '漢字', '\ud800', '😀', 'a a a a', 'x'.repeat(10_000)]
 
-  test.each([1, 2, 3, 256, 1536, 3072])('of %s dimensions has the length 1', async (dimensions) => {
+  test.each([1, 2, 3, 256, 1536, 3072])('has length 1 with %s dimension(s)', async (dimensions) => {
     for (const vector of await vectorsOf(odd, { dimensions })) {
       expect(vector).toHaveLength(dimensions)
       expect(Math.hypot(...vector)).toBeCloseTo(1, 5)
     }
   })
 
-  test('is 1536 wide where nothing else is asked for', async () => {
+  test('has 1536 dimensions by default', async () => {
     expect((await vectorsOf('a'))[0]).toHaveLength(1536)
     expect((await vectorsOf('a', { dimensions: null }))[0]).toHaveLength(1536)
   })
@@ -51,16 +51,16 @@ describe('texts', () => {
     'The recipe needs two eggs, flour and a little milk.',
   ]
 
-  test('that share words are nearer than those that do not', async () => {
+  test('are closer with common words than without', async () => {
     for (const dimensions of [256, 1536]) {
       const [asked, near, far, farther] = await vectorsOf([question, ...answers], { dimensions })
-      expect(nearness(asked, near)).toBeGreaterThan(0.2)
-      expect(nearness(asked, near)).toBeGreaterThan(nearness(asked, far) + 0.1)
-      expect(nearness(asked, near)).toBeGreaterThan(nearness(asked, farther) + 0.1)
+      expect(similarity(asked, near)).toBeGreaterThan(0.2)
+      expect(similarity(asked, near)).toBeGreaterThan(similarity(asked, far) + 0.1)
+      expect(similarity(asked, near)).toBeGreaterThan(similarity(asked, farther) + 0.1)
     }
   })
 
-  test('that share letters are near: other endings, typing errors, other languages', async () => {
+  test('are close with common letters despite other endings, typing errors or scripts', async () => {
     const pairs = [
       ['embedding', 'embeddings'],
       ['accommodation', 'acommodation'],
@@ -68,34 +68,34 @@ describe('texts', () => {
     ]
     for (const [one, other] of pairs) {
       const [a, b, stranger] = await vectorsOf([one, other, 'volcano'])
-      expect(nearness(a, b)).toBeGreaterThan(nearness(a, stranger) + 0.1)
+      expect(similarity(a, b)).toBeGreaterThan(similarity(a, stranger) + 0.1)
     }
   })
 
-  test('that differ in case and punctuation only are one', async () => {
+  test('are equal if they differ only in case and punctuation', async () => {
     const [one, other] = await vectorsOf(['Hello, World!', 'hello world'])
-    expect(nearness(one, other)).toBeCloseTo(1, 5)
+    expect(similarity(one, other)).toBeCloseTo(1, 5)
   })
 
-  test('in another order are not the same', async () => {
+  test('are not equal with another word order', async () => {
     const [one, other] = await vectorsOf(['dog bites man', 'man bites dog'])
-    expect(nearness(one, other)).toBeGreaterThan(0.7)
-    expect(nearness(one, other)).toBeLessThan(0.99)
+    expect(similarity(one, other)).toBeGreaterThan(0.7)
+    expect(similarity(one, other)).toBeLessThan(0.99)
   })
 })
 
 describe('tokens', () => {
-  test('in one array are one text, arrays of them one each', async () => {
+  test('are one text per array, and nested arrays are one text each', async () => {
     expect(await vectorsOf([1, 2, 3])).toHaveLength(1)
     const [one, near, far] = await vectorsOf([
       [10, 20, 30, 40],
       [10, 20, 30, 41],
       [5, 6, 7, 8],
     ])
-    expect(nearness(one, near)).toBeGreaterThan(nearness(one, far) + 0.3)
+    expect(similarity(one, near)).toBeGreaterThan(similarity(one, far) + 0.3)
   })
 
-  test('are counted: words of texts, numbers of arrays', async () => {
+  test('are counted as words of texts and numbers of arrays', async () => {
     expect((await embed({ input: ['one two', 'three', ' '] })).usage).toEqual({
       prompt_tokens: 4,
       total_tokens: 4,
@@ -104,12 +104,12 @@ describe('tokens', () => {
   })
 })
 
-test('more dimensions than it has are refused', async () => {
+test('more dimensions than supported are rejected', async () => {
   const failure = await failureOf(embed({ input: 'a', dimensions: 3073 }))
   expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'dimensions' } })
 })
 
-test('an aborted call fails with the signal’s reason', async () => {
+test("an aborted call fails with the signal's reason", async () => {
   const reason = new Error('left')
   const call = backend.embed({ body: { input: 'a' }, signal: AbortSignal.abort(reason) })
   await expect(call).rejects.toBe(reason)

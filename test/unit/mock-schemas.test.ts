@@ -1,4 +1,4 @@
-/** The structured answers of the mock backend: valid for every schema that can be met, a refusal for the others. */
+/** Tests the structured answers of the mock backend: valid for every satisfiable schema, an error for others. */
 
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
@@ -38,7 +38,7 @@ describe('structured answers', () => {
     ],
     ['an encoded reference', { $ref: '#/$defs/a~1b%20c', $defs: { 'a/b c': { const: 4 } } }],
     [
-      'a base type inside its heir',
+      'a base type that its subtype contains',
       {
         allOf: [{ $ref: '#/$defs/b' }, { properties: { b: { $ref: '#/$defs/b' } }, required: ['b'] }],
         $defs: { b: { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] } },
@@ -54,7 +54,7 @@ describe('structured answers', () => {
       },
     ],
     [
-      'allOf bounds the other way round',
+      'allOf bounds in reverse order',
       {
         allOf: [{ type: 'integer', minimum: 3, maximum: 9 }, { type: 'number', minimum: 5 }, { maximum: 5 }],
       },
@@ -70,12 +70,12 @@ describe('structured answers', () => {
         ],
       },
     ],
-    ['an option that contradicts', { enum: ['b'], anyOf: [{ const: 'a' }, { const: 'b' }] }],
+    ['a contradictory option', { enum: ['b'], anyOf: [{ const: 'a' }, { const: 'b' }] }],
     [
       'an impossible option',
       { anyOf: [false, { type: 'string', minLength: 3, maxLength: 2 }, { type: 'boolean' }] },
     ],
-    ['listed values of one type', { type: 'integer', enum: ['a', null, 1.5, 2] }],
+    ['enum values of one type', { type: 'integer', enum: ['a', null, 1.5, 2] }],
     ['null as one of two types', { type: ['null', 'array'], minItems: 2 }],
     ['exclusive bounds', { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 0.001 }],
     ['negative bounds', { type: 'integer', maximum: -10, multipleOf: 7 }],
@@ -114,9 +114,9 @@ describe('structured answers', () => {
     ],
     ['no items', { type: 'array', maxItems: 0, items: { type: 'string' } }],
     ['a tuple', { prefixItems: [{ type: 'string' }, { type: 'boolean' }], items: false, minItems: 2 }],
-    ['a property nobody describes', { required: ['a'], additionalProperties: { type: 'number' } }],
+    ['an undeclared required property', { required: ['a'], additionalProperties: { type: 'number' } }],
     [
-      'a number of properties',
+      'a minimum number of properties',
       { minProperties: 3, properties: { a: { type: 'null' } }, additionalProperties: { type: 'integer' } },
     ],
     [
@@ -127,8 +127,11 @@ describe('structured answers', () => {
       'a pattern',
       { type: 'string', pattern: '^(?:SKU|sku)-[A-F\\d]{4}[^a-z]?(x|y)+\\.\\u0041$', minLength: 15 },
     ],
-    ['a pattern with a class to the bracket', { type: 'string', pattern: '^[\\w.%+-]+@[^\\s@]+(?!x)$' }],
-  ])('are valid for %s', async (_, schema) => {
+    [
+      'a pattern with a hyphen at the end of a class',
+      { type: 'string', pattern: '^[\\w.%+-]+@[^\\s@]+(?!x)$' },
+    ],
+  ])('are valid for the schema: %s', async (_, schema) => {
     const instance = await instanceOf(schema)
     expect(ajv.validate(schema, instance), JSON.stringify(instance)).toBe(true)
   })
@@ -161,12 +164,12 @@ describe('structured answers', () => {
       ]),
       z.intersection(z.object({ a: z.string() }), z.object({ b: z.array(z.enum(['x', 'y'])).min(3) })),
     ].map((schema) => [JSON.stringify(z.toJSONSchema(schema)).slice(65), schema] as const),
-  )('satisfy the zod schema behind %s', async (_, schema) => {
+  )('satisfy the zod schema that generates %s', async (_, schema) => {
     expect(schema.safeParse(await instanceOf(z.toJSONSchema(schema))).error).toBe(undefined)
   })
 
-  test('are valid for schemas at random', async () => {
-    // ajv itself fails to compare values that hide what every object has.
+  test('are valid for random schemas', async () => {
+    // ajv fails to compare values that override methods of Object.
     const listed = fc
       .jsonValue({ maxDepth: 1 })
       .filter((value) => !/"(valueOf|toString|constructor)":/.test(JSON.stringify(value)))
@@ -214,15 +217,15 @@ describe('structured answers', () => {
 
   test.each([
     ['contradicts itself', { type: 'object', properties: { a: false }, required: ['a'] }],
-    ['never ends', { type: 'object', properties: { self: { $ref: '#' } }, required: ['self'] }],
-    ['points nowhere', { $ref: 'https://example.com/schema.json' }],
-    ['asks for too many', { type: 'array', minItems: 1e9 }],
+    ['is infinitely recursive', { type: 'object', properties: { self: { $ref: '#' } }, required: ['self'] }],
+    ['has an external reference', { $ref: 'https://example.com/schema.json' }],
+    ['requires too many items', { type: 'array', minItems: 1e9 }],
     [
-      'asks for too much',
+      'requires too much text',
       { minItems: 1e9, items: { type: 'string', minLength: 9e4, pattern: '[a-z]'.repeat(190) } },
     ],
     [
-      'grows without end',
+      'grows exponentially',
       {
         $ref: '#/$defs/d0',
         $defs: Object.fromEntries(
@@ -233,13 +236,13 @@ describe('structured answers', () => {
         ),
       },
     ],
-  ])('are refused with 400 when the schema %s', async (_, schema) => {
+  ])('are rejected with 400 when the schema %s', async (_, schema) => {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } }
     const failure = await failureOf(backend.complete({ body: say('hi', { response_format }), signal: never }))
     expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'response_format' } })
   })
 
-  test('json_object wraps the text of the answer and is streamed in pieces', async () => {
+  test('wrap the text in an object for json_object and are streamed in pieces', async () => {
     const body = say('say "hi"', { response_format: { type: 'json_object' } })
     expect(JSON.parse((await textOf(body)) ?? '')).toEqual({ answer: 'You said: say "hi"' })
     expect((await streamChunks(body)).length).toBeGreaterThan(4)

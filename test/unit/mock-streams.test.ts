@@ -1,4 +1,7 @@
-/** The streams of the mock backend: equal to whole answers, ended by leaving, understood by the official client. */
+/**
+ * Tests the streams of the mock backend: equal to complete responses, abortable and readable by the official
+ * client.
+ */
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
@@ -20,7 +23,7 @@ import {
 } from '../support/mock.ts'
 
 describe('a stream', () => {
-  test('joins to the whole answer for any request', async () => {
+  test('adds up to the complete response for any request', async () => {
     const word = fc.constantFrom(
       'get_time',
       'get_weather',
@@ -80,7 +83,7 @@ describe('a stream', () => {
   })
 })
 
-describe('leaving', () => {
+describe('an abort', () => {
   const createStuck = () =>
     createMockBackend({
       name: 'mock',
@@ -93,7 +96,7 @@ describe('leaving', () => {
     })
 
   test.each(['complete', 'stream', 'listModels'] as const)(
-    '%s refuses a call that was aborted before',
+    'makes %s fail if it precedes the call',
     async (verb) => {
       const gone = AbortSignal.abort(new Error('gone'))
       const attempt =
@@ -102,7 +105,7 @@ describe('leaving', () => {
     },
   )
 
-  test('an abort ends a waiting stream and a waiting answer with the reason of the signal', async () => {
+  test('ends a waiting stream and a waiting response with the reason of the signal', async () => {
     const caller = new AbortController()
     const request = { body: say('[[delay:1000]] hi'), signal: caller.signal }
     const reader = await createStuck().stream(request)
@@ -112,7 +115,7 @@ describe('leaving', () => {
     expect(await reader.next()).toEqual(noMore)
   })
 
-  test('an abort between two reads ends a stream that does not wait', async () => {
+  test('ends a stream that does not wait between two reads', async () => {
     const caller = new AbortController()
     const reader = await backend.stream({ body: say('[[tokens:500]]'), signal: caller.signal })
     await reader.next()
@@ -120,7 +123,7 @@ describe('leaving', () => {
     await expect(reader.next()).rejects.toThrow('left')
   })
 
-  test('return ends the stream and the wait it is in', async () => {
+  test('ends the stream and its current wait on return()', async () => {
     const reader = await createStuck().stream({ body: say('[[delay:1000]] hi'), signal: never })
     const pending = reader.next()
     expect(await reader.return?.()).toEqual(noMore)
@@ -149,7 +152,7 @@ describe('the official client', () => {
     note: z.string().nullable(),
   })
 
-  test('parses a structured answer, whole and streamed', async () => {
+  test('parses a structured answer, complete and streamed', async () => {
     const request = {
       model: 'mock',
       messages: [{ role: 'user' as const, content: 'plan' }],
@@ -167,7 +170,7 @@ describe('the official client', () => {
       type: 'function' as const,
       function: {
         name: 'get_weather',
-        description: 'Tells the weather.',
+        description: 'Reports the weather.',
         parameters: weatherSchema,
         parse: JSON.parse,
         function: (args: unknown) => {

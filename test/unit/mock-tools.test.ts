@@ -1,4 +1,4 @@
-/** Which tools the mock backend calls, with what arguments, and what it answers to their results. */
+/** Tests which tools the mock backend calls, with which arguments, and how it answers their results. */
 import { describe, expect, test } from 'vitest'
 import { answerTo, callsOf, clock, joinChoice, say, streamChunks, tool, weather } from '../support/mock.ts'
 
@@ -32,28 +32,33 @@ describe('tool calls', () => {
       { parallel_tool_calls: false },
       [['a', {}]],
     ],
-    ['no part of a longer name', 'get_weathers my-get_time', both, []],
-    ['no name', 'hello', { ...both, tool_choice: 'auto' }, []],
-    ['none', 'get_weather [[tool:get_time]]', { ...both, tool_choice: 'none' }, []],
-    ['required', 'hello', { ...both, tool_choice: 'required' }, [['get_time', {}]]],
-    ['required and a name', 'get_weather', { ...both, tool_choice: 'required' }, [['get_weather', filled]]],
-    ['required without tools', 'hello', { tool_choice: 'required' }, []],
+    ['part of a longer name (no call)', 'get_weathers my-get_time', both, []],
+    ['no name (no call)', 'hello', { ...both, tool_choice: 'auto' }, []],
+    ['the choice none (no call)', 'get_weather [[tool:get_time]]', { ...both, tool_choice: 'none' }, []],
+    ['the choice required', 'hello', { ...both, tool_choice: 'required' }, [['get_time', {}]]],
+    [
+      'the choice required and a name',
+      'get_weather',
+      { ...both, tool_choice: 'required' },
+      [['get_weather', filled]],
+    ],
+    ['the choice required without tools', 'hello', { tool_choice: 'required' }, []],
     ['a named function', 'get_time', { ...both, tool_choice: weather }, [['get_weather', filled]]],
     ['a named function that is not offered', 'get_time', { ...both, tool_choice: tool('other') }, []],
     [
-      'allowed tools, required',
+      'allowed tools in required mode',
       'get_time',
       { ...both, ...allowed('required', weather) },
       [['get_weather', filled]],
     ],
     [
-      'allowed tools, auto',
+      'allowed tools in auto mode',
       'get_time get_weather',
       { ...both, ...allowed('auto', clock) },
       [['get_time', {}]],
     ],
-    ['allowed tools, auto, unnamed', 'hello', { ...both, ...allowed('auto', clock) }, []],
-  ])('%s', async (_, text, more, calls) => {
+    ['allowed tools in auto mode without a name', 'hello', { ...both, ...allowed('auto', clock) }, []],
+  ])('are chosen for %s', async (_, text, more, calls) => {
     expect(await callsOf(say(text, more))).toEqual(calls)
   })
 
@@ -63,11 +68,11 @@ describe('tool calls', () => {
     ["(city='') tags=a,b", { city: '', unit: 'kelvin', tags: ['a', 'b'] }],
     ['days=9 celsius=maybe unit=x other=1', { ...filled, days: 1, celsius: true }],
     ['city=🏙️ days=2.5 __proto__=x', { city: '🏙️', unit: 'kelvin', days: 1 }],
-  ])('arguments are filled from %j in the types of the schema', async (text, args) => {
+  ])('fill in arguments from %j with the types of the schema', async (text, args) => {
     expect(await callsOf(say(`get_weather ${text}`, both))).toEqual([['get_weather', args]])
   })
 
-  test('properties inside objects and arrays are filled too', async () => {
+  test('fill in properties inside objects and arrays', async () => {
     const place = { type: 'object', properties: { name: { type: ['null', 'string'] } }, required: ['name'] }
     const schema = {
       type: 'object',
@@ -82,7 +87,7 @@ describe('tool calls', () => {
     expect(await callsOf(body)).toEqual([['route', { from: { name: 'Rome' }, stops: [{ name: 'Rome' }] }]])
   })
 
-  test('are streamed with id, type and name in the first delta of each call only', async () => {
+  test('are streamed with id, type and name only in the first delta of each call', async () => {
     const chunks = await streamChunks(say('get_weather get_time', both))
     const deltas = chunks.map((chunk) => chunk.choices[0]?.delta)
     expect(deltas[0]).toEqual({ role: 'assistant', content: null })
@@ -108,7 +113,7 @@ describe('tool calls', () => {
     })
   })
 
-  test('after tool results the answer quotes all of them and calls nothing', async () => {
+  test('end after tool results, and the answer quotes all results', async () => {
     const results = [
       { role: 'tool', tool_call_id: 'a', content: '21 °C' },
       { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'noon' }] },

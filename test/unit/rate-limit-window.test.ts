@@ -1,3 +1,4 @@
+/** Tests the rate-limit window and the in-memory rate limiter. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -14,13 +15,13 @@ const MINUTE_MS = 60_000
 const gaps = fc.array(fc.integer({ min: 0, max: 90_000 }), { minLength: 1, maxLength: 60 })
 
 describe('advanceWindow', () => {
-  test('begins with the first hit and lasts a minute', () => {
+  test('starts with the first hit and lasts a minute', () => {
     expect(advanceWindow(undefined, 500)).toEqual({ count: 1, endsAtMs: 500 + MINUTE_MS })
     expect(advanceWindow({ count: 7, endsAtMs: 900 }, 899)).toEqual({ count: 8, endsAtMs: 900 })
     expect(advanceWindow({ count: 7, endsAtMs: 900 }, 900)).toEqual({ count: 1, endsAtMs: 900 + MINUTE_MS })
   })
 
-  test('counts every hit once, and no window overlaps the next', () => {
+  test('counts every hit once, and windows never overlap', () => {
     fc.assert(
       fc.property(gaps, (waits) => {
         let nowMs = 0
@@ -43,14 +44,26 @@ describe('advanceWindow', () => {
   })
 })
 
+test('a hit that costs more than is left of a quota counts against none', () => {
+  const clock = createFakeClock()
+  const limiter = createMemoryRateLimiter(clock)
+  const both: [Quota, Quota] = [
+    { key: 'a', limit: 10 },
+    { key: 'b', limit: 4 },
+  ]
+  expect(limiter.hit(both, 3)).toMatchObject({ isLimited: false, limit: 4, remaining: 1 })
+  expect(limiter.hit(both, 2)).toMatchObject({ isLimited: true, limit: 4 })
+  expect(limiter.hit([both[0]], 7)).toMatchObject({ isLimited: false, remaining: 0 })
+})
+
 function createLimiter() {
   const clock = createFakeClock()
   const limiter = createMemoryRateLimiter(clock)
   return { clock, hit: (...quotas: [Quota, ...Quota[]]) => limiter.hit(quotas) as Hit }
 }
 
-describe('the limiter', () => {
-  test('lets exactly the limit through in a minute', () => {
+describe('the rate limiter', () => {
+  test('allows exactly the limit per minute', () => {
     const { hit } = createLimiter()
     const quota = { key: 'a', limit: 3 }
     expect(
@@ -64,7 +77,7 @@ describe('the limiter', () => {
     ])
   })
 
-  test('admits a caller who waits exactly as long as it is told, and none who comes a second earlier', () => {
+  test('admits a caller after exactly the wait it announced, and not a second earlier', () => {
     const quotas = fc.tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 }))
     fc.assert(
       fc.property(quotas, gaps, ([shared, own], waits) => {
@@ -88,7 +101,7 @@ describe('the limiter', () => {
     )
   })
 
-  test('asks for 60 s at most, whatever fractions of milliseconds the clock shows', () => {
+  test('asks for at most 60 s, even with fractions of milliseconds', () => {
     let nowMs = 0
     const limiter = createMemoryRateLimiter({ now: () => nowMs, monotonic: () => nowMs })
     for (nowMs = 0; nowMs < 50_000; nowMs += 97.3) {
@@ -98,7 +111,7 @@ describe('the limiter', () => {
     }
   })
 
-  test('tells the end of the window in whole seconds, never too early', () => {
+  test('reports the end of the window in whole seconds, never too early', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 200_000 }),
@@ -119,7 +132,7 @@ describe('the limiter', () => {
     )
   })
 
-  test('counts a refused call against none of its windows', () => {
+  test('does not count a rejected call in any of its windows', () => {
     const { clock, hit } = createLimiter()
     const own = { key: 'own', limit: 3 }
     hit({ key: 'full', limit: 1 })
@@ -129,7 +142,7 @@ describe('the limiter', () => {
     expect(hit({ key: 'full', limit: 1 }, own)).toMatchObject({ isLimited: false })
   })
 
-  test('shows the tighter of two windows, and of two full ones the one that opens later', () => {
+  test('reports the tighter of two windows, and the later reset of two full ones', () => {
     const { clock, hit } = createLimiter()
     expect(hit({ key: 'a', limit: 9 }, { key: 'b', limit: 5 })).toMatchObject({ limit: 5, remaining: 4 })
     expect(hit({ key: 'c', limit: 5 }, { key: 'd', limit: 9 })).toMatchObject({ limit: 5, remaining: 4 })
@@ -145,14 +158,14 @@ describe('the limiter', () => {
     expect(hit(full[1], full[0])).toMatchObject({ limit: 2, retryAfterSeconds: 60 })
   })
 
-  test('keeps keys apart', () => {
+  test('keeps keys separate', () => {
     const { hit } = createLimiter()
     const keys = ['a', 'b', 'a:b', '__proto__', 'constructor', '']
     for (const key of keys) expect(hit({ key, limit: 1 }).isLimited).toBe(false)
     for (const key of keys) expect(hit({ key, limit: 1 }).isLimited).toBe(true)
   })
 
-  test('forgets the least used windows first when there are too many', () => {
+  test('discards the least recently used windows when there are too many', () => {
     const { hit } = createLimiter()
     for (let count = 0; count < 120_000; count++) {
       hit({ key: `flood-${count}`, limit: 1 })

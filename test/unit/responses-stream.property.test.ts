@@ -1,4 +1,7 @@
-/** Whatever a chat streams, and wherever the network cuts it, the events of the response are the same and clients can follow them. */
+/**
+ * Tests with generated chats that response events are complete, independent of network splits and readable by
+ * clients.
+ */
 import fc from 'fast-check'
 import { ResponseStream as OfficialStream } from 'openai/lib/responses/ResponseStream'
 import { expect, test } from 'vitest'
@@ -31,7 +34,7 @@ const delta = fc.oneof(
 )
 const names = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'm' }
 const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }
-/** A stream's chunks, with its finish and its usage. */
+/** The chunks of a stream, with its finish reason and usage. */
 const chunks = fc
   .tuple(
     fc.array(delta, { maxLength: 12 }),
@@ -43,7 +46,7 @@ const chunks = fc
     { ...names, choices: [], usage },
   ])
 
-/** The events that follow from a chat's stream that comes in those reads. */
+/** Returns the response events for a chat stream that arrives in these reads. */
 async function eventsOf(reads: readonly Uint8Array[]): Promise<AnyEvent[]> {
   const random = (count: number) => Buffer.alloc(count, ++ids)
   let ids = 0
@@ -56,7 +59,7 @@ async function eventsOf(reads: readonly Uint8Array[]): Promise<AnyEvent[]> {
 
 const encode = (stream: readonly object[]) => Buffer.concat(stream.map(encodeEvent))
 
-test('the events are the same wherever the stream is cut', async () => {
+test('the events are the same regardless of where the stream is split', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, cuts, async (stream, shares) => {
       const bytes = encode(stream)
@@ -66,7 +69,7 @@ test('the events are the same wherever the stream is cut', async () => {
   )
 })
 
-test('every event is one of the API, and each item and part is told of from beginning to end', async () => {
+test('every event is valid, and each item and part has all its events', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, async (stream) => {
       const events = await eventsOf([encode(stream)])
@@ -85,14 +88,14 @@ test('every event is one of the API, and each item and part is told of from begi
   )
 })
 
-test('the official client puts the same response together', async () => {
+test('the official client assembles the same response', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, async (stream) => {
       const events = await eventsOf([encode(stream)])
       const lines = events.map((event) => `${JSON.stringify(event)}\n`).join('')
       const followed = await OfficialStream.fromReadableStream(new Blob([lines]).stream()).finalResponse()
       expect(followed).toMatchObject(events.at(-1)?.response)
-      // Without its last event it knows as much of what was said.
+      // Without its last event, the client has received the same output.
       const [, ...before] = lines.trimEnd().split('\n').reverse()
       const rest = `${before.reverse().join('\n')}\n`
       const { output } = await OfficialStream.fromReadableStream(new Blob([rest]).stream()).finalResponse()

@@ -1,4 +1,4 @@
-/** What the chunks of backends become that do not write them as every client needs them. */
+/** Tests that chunks of nonconforming backends are normalized to the form that clients need. */
 import { describe, expect, test } from 'vitest'
 import { encodeEvent } from '../../src/chat/sse-reader.ts'
 import { answerOptions, chunksIn, readAnswer } from '../support/rounds.ts'
@@ -12,47 +12,49 @@ function chunkOf(...choices: Fields[]): Fields {
   return { ...names, choices }
 }
 
-/** A choice whose delta holds those fields. */
-function says(delta: Fields, more: Fields = {}): Fields {
+/** A choice with these fields in its delta. */
+function choiceOf(delta: Fields, more: Fields = {}): Fields {
   return { index: 0, delta, finish_reason: null, ...more }
 }
 
 function calls(...tool_calls: Fields[]): Fields {
-  return says({ tool_calls })
+  return choiceOf({ tool_calls })
 }
 
-async function mend(chunks: readonly unknown[], options = answerOptions()): Promise<Fields[]> {
+async function normalize(chunks: readonly unknown[], options = answerOptions()): Promise<Fields[]> {
   const { bytes, failure } = await readAnswer(chunks.map(encodeEvent), options)
   if (failure !== undefined) throw failure
   return chunksIn(bytes) as Fields[]
 }
 
-/** The choices a caller gets of those choices, each sent in a chunk of its own. */
-async function mendChoices(...choices: Fields[]): Promise<unknown[]> {
-  const mended = await mend(choices.map((choice) => chunkOf(choice)))
-  return mended.flatMap((chunk) => chunk.choices)
+/** Returns the normalized choices, each of which was sent in a separate chunk. */
+async function normalizeChoices(...choices: Fields[]): Promise<unknown[]> {
+  const normalized = await normalize(choices.map((choice) => chunkOf(choice)))
+  return normalized.flatMap((chunk) => chunk.choices)
 }
 
-const begin = says({ role: 'assistant', content: '' })
+const begin = choiceOf({ role: 'assistant', content: '' })
 
 describe('the role', () => {
-  test('in every chunk is sent once', async () => {
-    const sent = ['a', 'b', ''].map((content) => says({ role: 'assistant', content }))
-    const got = await mendChoices(...sent, stop)
-    expect(got).toEqual([says({ role: 'assistant', content: 'a' }), says({ content: 'b' }), stop])
+  test('is sent once even if every chunk has it', async () => {
+    const sent = ['a', 'b', ''].map((content) => choiceOf({ role: 'assistant', content }))
+    const got = await normalizeChoices(...sent, stop)
+    expect(got).toEqual([choiceOf({ role: 'assistant', content: 'a' }), choiceOf({ content: 'b' }), stop])
   })
 
-  test('of a backend that gives none is added to the first chunk', async () => {
-    expect(await mendChoices(says({ content: 'a' }), stop)).toEqual([
-      says({ role: 'assistant', content: 'a' }),
+  test('is added to the first chunk if the backend sends none', async () => {
+    expect(await normalizeChoices(choiceOf({ content: 'a' }), stop)).toEqual([
+      choiceOf({ role: 'assistant', content: 'a' }),
       stop,
     ])
   })
 
   test('is sent once for every choice', async () => {
-    const chunks = [0, 1, 0, 1].map((index) => chunkOf(says({ role: 'assistant', content: 'a' }, { index })))
+    const chunks = [0, 1, 0, 1].map((index) =>
+      chunkOf(choiceOf({ role: 'assistant', content: 'a' }, { index })),
+    )
     const ends = [0, 1].map((index) => chunkOf({ ...stop, index }))
-    const got = await mend([...chunks, ...ends], answerOptions({ choices: 2 }))
+    const got = await normalize([...chunks, ...ends], answerOptions({ choices: 2 }))
     const roles = got.flatMap(({ choices }) =>
       (choices as { delta: Fields }[]).map(({ delta }) => delta.role),
     )
@@ -60,19 +62,19 @@ describe('the role', () => {
   })
 })
 
-describe('the end', () => {
-  test('is an empty delta of its own', async () => {
-    const sent = says({ content: 'a' }, { finish_reason: 'length', logprobs: { content: ['x'] } })
-    expect(await mendChoices(begin, sent)).toEqual([
+describe('the finish reason', () => {
+  test('is sent in a separate chunk with an empty delta', async () => {
+    const sent = choiceOf({ content: 'a' }, { finish_reason: 'length', logprobs: { content: ['x'] } })
+    expect(await normalizeChoices(begin, sent)).toEqual([
       begin,
-      says({ content: 'a' }, { logprobs: { content: ['x'] } }),
+      choiceOf({ content: 'a' }, { logprobs: { content: ['x'] } }),
       { ...stop, finish_reason: 'length' },
     ])
   })
 
-  test('is sent once, and keeps what its backend adds', async () => {
-    const end = says({ role: 'assistant', content: '' }, { finish_reason: 'stop', stop_reason: 7 })
-    expect(await mendChoices(begin, end, end)).toEqual([begin, { ...stop, stop_reason: 7 }])
+  test('is sent once and keeps extra fields of the backend', async () => {
+    const end = choiceOf({ role: 'assistant', content: '' }, { finish_reason: 'stop', stop_reason: 7 })
+    expect(await normalizeChoices(begin, end, end)).toEqual([begin, { ...stop, stop_reason: 7 }])
   })
 })
 
@@ -81,13 +83,13 @@ describe('a tool call', () => {
     const whole = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{"x"' } }
     const again = { ...whole, function: { name: 'f', arguments: ':1}' } }
     expect(
-      await mendChoices(begin, calls(whole), calls(again), calls({ ...whole, function: {} }), stop),
+      await normalizeChoices(begin, calls(whole), calls(again), calls({ ...whole, function: {} }), stop),
     ).toEqual([begin, calls(whole), calls({ index: 0, function: { arguments: ':1}' } }), stop])
   })
 
-  test('has an index, an id and a type, also where its backend gives none', async () => {
+  test('gets an index, an id and a type if the backend sends none', async () => {
     const [f, g] = ['f', 'g'].map((name) => ({ function: { name, arguments: '{}' } }))
-    expect(await mendChoices(begin, calls(f as Fields, g as Fields), stop)).toEqual([
+    expect(await normalizeChoices(begin, calls(f as Fields, g as Fields), stop)).toEqual([
       begin,
       calls(
         { index: 0, id: 'call_1', type: 'function', ...f },
@@ -97,24 +99,24 @@ describe('a tool call', () => {
     ])
   })
 
-  test('has an index of its own where all have the same', async () => {
+  test('gets a unique index if the backend repeats one', async () => {
     const sent = ['a', 'b'].map((id) => ({
       index: 0,
       id,
       type: 'function',
       function: { name: 'f', arguments: '{}' },
     }))
-    const got = await mendChoices(begin, ...sent.map((call) => calls(call)), stop)
+    const got = await normalizeChoices(begin, ...sent.map((call) => calls(call)), stop)
     expect(got).toEqual([begin, calls(sent[0] as Fields), calls({ ...sent[1], index: 1 }), stop])
   })
 
   test.each([
-    ['an empty object for none', undefined, '{}'],
+    ['an empty object for missing ones', undefined, '{}'],
     ['an empty object for null', null, '{}'],
     ['text for an object', { x: [1] }, '{"x":[1]}'],
-  ])('has arguments: %s', async (_what, sent, joined) => {
+  ])('has its arguments normalized: %s', async (_what, sent, joined) => {
     const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: sent } }
-    const got = (await mendChoices(begin, calls(call), stop)) as { delta: { tool_calls?: Fields[] } }[]
+    const got = (await normalizeChoices(begin, calls(call), stop)) as { delta: { tool_calls?: Fields[] } }[]
     const deltas = got.flatMap(({ delta }) => delta.tool_calls ?? []) as {
       function: { arguments: unknown }
     }[]
@@ -123,10 +125,10 @@ describe('a tool call', () => {
     expect(got.at(-1)).toEqual(stop)
   })
 
-  test('in parts whose empty fields are null is put together', async () => {
+  test('is joined from parts with null fields', async () => {
     const part = { index: 0, id: null, type: null, function: { name: null, arguments: '}' } }
     const first = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{' } }
-    expect(await mendChoices(begin, calls(first), calls(part), stop)).toEqual([
+    expect(await normalizeChoices(begin, calls(first), calls(part), stop)).toEqual([
       begin,
       calls(first),
       calls({ index: 0, function: { arguments: '}' } }),
@@ -134,34 +136,37 @@ describe('a tool call', () => {
     ])
   })
 
-  test('that is null or an empty list is left out', async () => {
-    const sent = [null, []].map((tool_calls) => says({ content: 'a', tool_calls }))
-    expect(await mendChoices(begin, ...sent, stop)).toEqual([
+  test('is left out if it is null or an empty list', async () => {
+    const sent = [null, []].map((tool_calls) => choiceOf({ content: 'a', tool_calls }))
+    expect(await normalizeChoices(begin, ...sent, stop)).toEqual([
       begin,
-      says({ content: 'a' }),
-      says({ content: 'a' }),
+      choiceOf({ content: 'a' }),
+      choiceOf({ content: 'a' }),
       stop,
     ])
   })
 })
 
 describe('a chunk', () => {
-  test('keeps fields this service does not know', async () => {
+  test('keeps unknown fields', async () => {
     const sent = [
-      { ...chunkOf(says({ role: 'assistant', content: null, refusal: null })), x_provider: { a: 1 } },
+      { ...chunkOf(choiceOf({ role: 'assistant', content: null, refusal: null })), x_provider: { a: 1 } },
       chunkOf(
-        says({ reasoning_content: 'hm', reasoning_details: [{ type: 'x' }] }, { native_finish_reason: null }),
+        choiceOf(
+          { reasoning_content: 'hm', reasoning_details: [{ type: 'x' }] },
+          { native_finish_reason: null },
+        ),
       ),
-      chunkOf(says({ content: '' }, { content_filter_results: { hate: { severity: 'safe' } } })),
+      chunkOf(choiceOf({ content: '' }, { content_filter_results: { hate: { severity: 'safe' } } })),
       chunkOf(stop),
     ]
-    expect(await mend(sent)).toEqual(sent)
+    expect(await normalize(sent)).toEqual(sent)
   })
 
-  test('with two choices becomes two, each with its index', async () => {
-    const both = chunkOf(says({ content: 'a' }), says({ content: 'b' }, { index: 1 }))
+  test('becomes two chunks with the right index if it has two choices', async () => {
+    const both = chunkOf(choiceOf({ content: 'a' }), choiceOf({ content: 'b' }, { index: 1 }))
     const ends = chunkOf(stop, { ...stop, index: 1 })
-    const got = await mend([both, ends], answerOptions({ choices: 2 }))
+    const got = await normalize([both, ends], answerOptions({ choices: 2 }))
     expect(got.map(({ choices }) => (choices as { index: number }[]).map(({ index }) => index))).toEqual([
       [0],
       [1],
@@ -170,63 +175,67 @@ describe('a chunk', () => {
     ])
   })
 
-  test('that says nothing is left out', async () => {
-    const nothing = [chunkOf(), chunkOf(says({ content: '' })), chunkOf(says({}, { logprobs: null }))]
-    expect(await mend([...nothing.slice(0, 1), chunkOf(begin), ...nothing, chunkOf(stop)])).toEqual([
+  test('is left out without content', async () => {
+    const nothing = [chunkOf(), chunkOf(choiceOf({ content: '' })), chunkOf(choiceOf({}, { logprobs: null }))]
+    expect(await normalize([...nothing.slice(0, 1), chunkOf(begin), ...nothing, chunkOf(stop)])).toEqual([
       chunkOf(begin),
       chunkOf(stop),
     ])
   })
 
-  test('without names, index and finish gets them', async () => {
+  test('gets an id, index and finish reason if they are missing', async () => {
     const bare = (delta: Fields) => ({ choices: [{ delta }] })
     const made = { id: 'chatcmpl-made', object: 'chat.completion.chunk', created: 1, model: 'made' }
     const end = { choices: [{ delta: {}, finish_reason: 'stop' }] }
-    expect(await mend([bare({ role: 'assistant' }), bare({ content: 'a' }), end])).toEqual([
-      { ...made, choices: [says({ role: 'assistant' })] },
-      { ...made, choices: [says({ content: 'a' })] },
+    expect(await normalize([bare({ role: 'assistant' }), bare({ content: 'a' }), end])).toEqual([
+      { ...made, choices: [choiceOf({ role: 'assistant' })] },
+      { ...made, choices: [choiceOf({ content: 'a' })] },
       { ...made, choices: [stop] },
     ])
   })
 
   test.each([
-    ['beside the end', [{ ...chunkOf(stop), usage: { total_tokens: 3 } }]],
-    ['on its own', [chunkOf(stop), { ...chunkOf(), usage: { total_tokens: 3 } }]],
-    ['on its own without choices', [chunkOf(stop), { ...names, usage: { total_tokens: 3 } }]],
-  ])('loses its usage: %s', async (_where, ending) => {
-    expect(await mend([chunkOf(begin), ...ending])).toEqual([chunkOf(begin), chunkOf(stop)])
+    ['in the last choice chunk', [{ ...chunkOf(stop), usage: { total_tokens: 3 } }]],
+    ['in a separate chunk', [chunkOf(stop), { ...chunkOf(), usage: { total_tokens: 3 } }]],
+    ['in a separate chunk without choices', [chunkOf(stop), { ...names, usage: { total_tokens: 3 } }]],
+  ])('loses unrequested usage: %s', async (_where, ending) => {
+    expect(await normalize([chunkOf(begin), ...ending])).toEqual([chunkOf(begin), chunkOf(stop)])
   })
 })
 
-describe('a stream fails', () => {
+describe('a stream', () => {
   const good = encodeEvent(chunkOf(begin))
   test.each([
     ['with an event that is not JSON', 'data: {"id"\n\n', 'protocol'],
-    ['with an event that is no object', 'data: 7\n\n', 'protocol'],
+    ['with an event that is not an object', 'data: 7\n\n', 'protocol'],
     ['with an event without choices', 'data: {"detail":"overloaded"}\n\n', 'protocol'],
-    ['with a choice that is no object', 'data: {"choices":[null]}\n\n', 'protocol'],
-    ['with tool calls that are no list', 'data: {"choices":[{"delta":{"tool_calls":{}}}]}\n\n', 'protocol'],
+    ['with a choice that is not an object', 'data: {"choices":[null]}\n\n', 'protocol'],
     [
-      'with a tool call that is no object',
+      'with tool calls that are not a list',
+      'data: {"choices":[{"delta":{"tool_calls":{}}}]}\n\n',
+      'protocol',
+    ],
+    [
+      'with a tool call that is not an object',
       'data: {"choices":[{"delta":{"tool_calls":[7]}}]}\n\n',
       'protocol',
     ],
     ['with an error', 'data: {"error":{"message":"overloaded","code":503}}\n\n', 'status'],
-    ['at its end, when nothing was finished', '', 'protocol'],
-    ['at its end, in half a line', 'data: {"id":"chatcmpl-1","choi', 'protocol'],
-    ['with [DONE] before the end', 'data: [DONE]\n\n', 'protocol'],
-  ])('%s', async (_how, text, kind) => {
+    ['when it ends without a finish reason', '', 'protocol'],
+    ['when it ends in the middle of a line', 'data: {"id":"chatcmpl-1","choi', 'protocol'],
+    ['with [DONE] before the finish reason', 'data: [DONE]\n\n', 'protocol'],
+  ])('fails %s', async (_how, text, kind) => {
     const { bytes, failure } = await readAnswer([Buffer.concat([good, Buffer.from(text)])])
     expect(bytes).toEqual(good)
     expect(failure).toMatchObject({ name: 'BackendFailure', kind })
   })
 
-  test('not without [DONE], once all choices have ended', async () => {
+  test('succeeds without [DONE] after all choices have finished', async () => {
     const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))])
     expect(failure).toBeUndefined()
   })
 
-  test('without [DONE], when one choice of two has not ended', async () => {
+  test('fails without [DONE] when one of two choices has not finished', async () => {
     const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))], answerOptions({ choices: 2 }))
     expect(failure).toMatchObject({ kind: 'protocol' })
   })

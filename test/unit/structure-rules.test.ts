@@ -1,4 +1,4 @@
-/** The rules that `scripts/check-structure.ts` enforces, each broken once in a small source tree. */
+/** Tests the rules of `scripts/check-structure.ts`, each violated once in a small source tree. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ function check(tree: Readonly<Record<string, string>>): string[] {
 const manyFiles = (folder: string, count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`${folder}file-${index}.ts`, '']))
 
-test('accepts imports from lower layers and from the own module', () => {
+test('accepts imports from lower layers and from the same module', () => {
   const tree = {
     'lib/ids.ts': '',
     'chat/chat.ts': "import '../lib/ids.ts'\nimport './engine/loop.ts'",
@@ -43,12 +43,12 @@ const broken: [rule: string, tree: Record<string, string>, line: string][] = [
   ],
   ['a folder that is not a layer', { 'misc/one.ts': '' }, 'src/misc: is not in the list of layers'],
   [
-    "another module's store",
+    "an import of another module's store",
     { 'chat/chat.ts': "import '../agents/store.ts'", 'agents/store.ts': '' },
     'src/chat/chat.ts: imports agents/store.ts, which is private to its module',
   ],
   [
-    "a file in another module's subfolder",
+    "an import from another module's subfolder",
     { 'chat/chat.ts': "await import('../tools/mcp/http.ts')", 'tools/mcp/http.ts': '' },
     'src/chat/chat.ts: imports tools/mcp/http.ts, which is private to its module',
   ],
@@ -57,40 +57,40 @@ const broken: [rule: string, tree: Record<string, string>, line: string][] = [
     { 'chat/a.ts': "import type { B } from './b.ts'", 'chat/b.ts': "import type { A } from './a.ts'" },
     'import cycle: chat/a.ts -> chat/b.ts -> chat/a.ts',
   ],
-  ['too many files in src', manyFiles('', 6), 'src/: holds 6 files'],
-  ['too many files in a folder', manyFiles('chat/', 17), 'src/chat: holds 17 files'],
+  ['too many files in src', manyFiles('', 6), 'src/: has 6 files, at most 5'],
+  ['too many files in a folder', manyFiles('chat/', 17), 'src/chat: has 17 files, at most 16'],
   [
     'a file that is too long',
     { 'chat/long.ts': 'const a = 1\n'.repeat(401) },
     'src/chat/long.ts: has 401 lines, at most 400',
   ],
   [
-    'a package outside its home',
+    'a package imported outside its folder',
     { 'chat/chat.ts': "import pg from 'pg'" },
     'src/chat/chat.ts: imports pg, which belongs in db/',
   ],
   [
-    'the clock read outside lib/clock.ts',
+    'reading the clock outside lib/clock.ts',
     { 'chat/chat.ts': 'export const now = () => Date.now()' },
-    'src/chat/chat.ts: reads the clock, which src/lib/clock.ts does',
+    'src/chat/chat.ts: reads the clock; use src/lib/clock.ts instead',
   ],
   [
-    'an upload parser loaded outside the worker',
+    'loading an upload parser outside the worker',
     { 'conversion/conversion.ts': "import { x } from './pictures.ts'", 'conversion/pictures.ts': '' },
     'src/conversion/conversion.ts: loads conversion/pictures.ts outside the confined worker',
   ],
   [
-    'the optional package loaded outside providers/create.ts',
+    'loading the optional package outside providers/create.ts',
     { 'chat/chat.ts': "await import('../../packages/in-process/src/index.ts')" },
-    'src/chat/chat.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may, and dynamically',
+    'src/chat/chat.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may do, with a dynamic import',
   ],
   [
-    'the optional package loaded at the start',
+    'loading the optional package statically',
     { 'providers/create.ts': "import { x } from '../../packages/in-process/src/index.ts'" },
-    'src/providers/create.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may, and dynamically',
+    'src/providers/create.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may do, with a dynamic import',
   ],
   [
-    "a statement on another module's table",
+    "a query on another module's table",
     { 'chat/chat.ts': "db.selectFrom('agents')" },
     'src/chat/chat.ts: uses the table agents, which src/agents owns',
   ],

@@ -1,4 +1,4 @@
-/** What tools are called with and what they say: how arguments are judged, and where results are cut. */
+/** Tests the validation of tool arguments and the truncation of tool results. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Rule, readArguments } from '../../src/tools/arguments.ts'
@@ -7,7 +7,7 @@ import { capText } from '../../src/tools/run.ts'
 const host = (schema: Rule['schema']): Rule => ({ schema, origin: 'host' })
 const foreign = (schema: Rule['schema']): Rule => ({ schema, origin: 'agent' })
 
-/** Forty definitions, each the next one twice: judging by them takes 2^40 steps. */
+/** Forty definitions that each refer to the next one twice: validation takes 2^40 steps. */
 const exploding = () => ({
   $ref: '#/$defs/d0',
   $defs: Object.fromEntries(
@@ -18,12 +18,16 @@ const exploding = () => ({
   ),
 })
 
-describe('arguments that fit', () => {
+describe('valid arguments', () => {
   test.each<[what: string, text: string, rules: Rule[]]>([
-    ['no schema', '{"a":[{"b":null}]}', []],
-    ['2020-12', '{"a":[1,"x"]}', [host({ properties: { a: { prefixItems: [{ type: 'integer' }] } } })]],
+    ['without a schema', '{"a":[{"b":null}]}', []],
     [
-      'draft-07',
+      'for a 2020-12 schema',
+      '{"a":[1,"x"]}',
+      [host({ properties: { a: { prefixItems: [{ type: 'integer' }] } } })],
+    ],
+    [
+      'for a draft-07 schema',
       '{"a":[1,"x"]}',
       [
         host({
@@ -32,21 +36,25 @@ describe('arguments that fit', () => {
         }),
       ],
     ],
-    ['a schema that refers to itself', '{"a":{"a":{}}}', [host({ properties: { a: { $ref: '#' } } })]],
-    ['a format, which is not checked', '{"a":"no"}', [host({ properties: { a: { format: 'email' } } })]],
-    ['patterns nobody vouches for', '{"a":"no"}', [foreign({ properties: { a: { pattern: '^yes$' } } })]],
+    ['for a schema that refers to itself', '{"a":{"a":{}}}', [host({ properties: { a: { $ref: '#' } } })]],
+    ['without a check of formats', '{"a":"no"}', [host({ properties: { a: { format: 'email' } } })]],
     [
-      'property names nobody vouches for',
+      "without a check of patterns in an agent's schema",
+      '{"a":"no"}',
+      [foreign({ properties: { a: { pattern: '^yes$' } } })],
+    ],
+    [
+      "without a check of property patterns in an agent's schema",
       '{"a":"no"}',
       [foreign({ patternProperties: { '^b': {} }, additionalProperties: false })],
     ],
     [
-      'properties called like keywords',
+      'for properties named like keywords',
       '{"pattern":"x"}',
       [foreign({ properties: { pattern: { type: 'string' } }, required: ['pattern'] })],
     ],
     [
-      'a schema that falls apart without its patterns',
+      'for a schema with a reference into its removed patterns',
       '{"a":1}',
       [
         foreign({
@@ -55,21 +63,21 @@ describe('arguments that fit', () => {
         }),
       ],
     ],
-  ])('%s', (_what, text, rules) => {
+  ])('pass %s', (_what, text, rules) => {
     expect(readArguments(text, rules)).toEqual({ args: JSON.parse(text) })
   })
 })
 
-describe('arguments that do not fit', () => {
+describe('invalid arguments', () => {
   const deep = `${'{"a":'.repeat(65)}1${'}'.repeat(65)}`
 
-  test.each<[text: string, rules: Rule[], problem: string]>([
+  const cases: [text: string, rules: Rule[], problem: string][] = [
     ['', [], 'they are not valid JSON'],
     ['{"a":NaN}', [], 'they are not valid JSON'],
     ['null', [], 'they must be a JSON object'],
     ['[]', [], 'they must be a JSON object'],
-    ['{"a":{"\\u005f_proto__":1}}', [], 'they have the key __proto__'],
-    [deep, [], 'they are nested deeper than 64'],
+    ['{"a":{"\\u005f_proto__":1}}', [], 'they contain the key __proto__'],
+    [deep, [], 'they are nested deeper than 64 levels'],
     [`{"a":"${'x'.repeat(262_144)}"}`, [], 'they are larger than 256 KiB'],
     [
       '{"list":[{"a b":1}]}',
@@ -85,44 +93,46 @@ describe('arguments that do not fit', () => {
       'a must match pattern "^[\\w-]\\-$"',
     ],
     ['{}', [host({}), foreign({ required: ['a'] })], "must have required property 'a'"],
-    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'they cannot be checked by their schema'],
-    ['{}', [host(exploding())], 'they cannot be checked in time'],
-    ['{}', [foreign(exploding())], 'they cannot be checked in time'],
+    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'their schema cannot be evaluated'],
+    ['{}', [host(exploding())], 'validating them against the schema timed out'],
+    ['{}', [foreign(exploding())], 'validating them against the schema timed out'],
     [
       `{"a":"${'a'.repeat(60)}!"}`,
       [host({ properties: { a: { pattern: '^(a+)+$' } } })],
-      'they cannot be checked in time',
+      'validating them against the schema timed out',
     ],
-  ])('%.30s', (text, rules, problem) => {
+  ]
+  const byProblem = cases.map(([text, rules, problem]) => [problem, text, rules] as const)
+  test.each(byProblem)('are rejected: %s', (problem, text, rules) => {
     expect(readArguments(text, rules)).toEqual({ problem })
   })
 
-  test('are not judged twice by a schema of somebody else that takes too long', () => {
-    const [theirs, ours] = [foreign(exploding()), host(exploding())]
+  test("are not checked again against an agent's schema that took too long", () => {
+    const [fromAgent, fromHost] = [foreign(exploding()), host(exploding())]
     const server: Rule = { schema: exploding(), origin: 'mcp' }
-    for (const rule of [theirs, ours, server]) readArguments('{}', [rule])
-    expect(readArguments('{}', [theirs])).toEqual({
-      problem: 'they cannot be checked: their schema takes too long',
+    for (const rule of [fromAgent, fromHost, server]) readArguments('{}', [rule])
+    expect(readArguments('{}', [fromAgent])).toEqual({
+      problem: 'they cannot be checked, because their schema takes too long',
     })
-    for (const rule of [ours, server]) {
-      expect(readArguments('{}', [rule])).toEqual({ problem: 'they cannot be checked in time' })
+    for (const rule of [fromHost, server]) {
+      expect(readArguments('{}', [rule])).toEqual({ problem: 'validating them against the schema timed out' })
     }
   })
 })
 
-describe('a result', () => {
-  test.each([0, 1, 65_535, 65_536])('of %i bytes is left whole', (sizeBytes) => {
+describe('a tool result', () => {
+  test.each([0, 1, 65_535, 65_536])('is not truncated at %i bytes', (sizeBytes) => {
     expect(capText('x'.repeat(sizeBytes))).toBe('x'.repeat(sizeBytes))
   })
 
-  test('that is too long is the beginning of itself, with a note, within 64 KiB', () => {
+  test('is truncated with a note to at most 64 KiB', () => {
     const character = fc.constantFrom('a', 'é', '€', '😀', '\ud83d')
     fc.assert(
       fc.property(fc.array(character, { minLength: 1, maxLength: 20 }), (characters) => {
         const text = characters.join('').repeat(65_537)
-        const [kept = '', note] = capText(text).split('\n[The result was cut off: ')
+        const [kept = '', note] = capText(text).split('\n[The result was truncated: ')
         expect(text.toWellFormed().startsWith(kept)).toBe(true)
-        expect(note).toBe(`it has ${Buffer.byteLength(text)} bytes, of which only the beginning is shown.]`)
+        expect(note).toBe(`it has ${Buffer.byteLength(text)} bytes, and only the beginning is shown.]`)
         const sizeBytes = Buffer.byteLength(capText(text))
         expect(sizeBytes).toBeLessThanOrEqual(65_536)
         expect(sizeBytes).toBeGreaterThan(65_536 - 4)

@@ -1,4 +1,4 @@
-/** Percentiles from buckets stay near those of the durations themselves, however the buckets were put together. */
+/** Tests that percentiles from histogram buckets are close to the exact ones, even after merging. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -16,14 +16,14 @@ const durations = fc.array(
   { minLength: 1, maxLength: 200 },
 )
 
-/** The smallest duration that at least that share of all stays within. */
+/** Returns the smallest duration that at least this share of all durations does not exceed. */
 function exact(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(1, Math.ceil(share * values.length)) - 1] as number
 }
 
 describe('percentiles of a histogram', () => {
-  test('are within 5 % of the exact ones, and the rounding to whole milliseconds', () => {
+  test('are within 5 % of the exact ones, plus rounding to whole milliseconds', () => {
     fc.assert(
       fc.property(durations, (values) => {
         const found = percentiles(histogramOf(values), shares) as number[]
@@ -36,7 +36,7 @@ describe('percentiles of a histogram', () => {
     )
   })
 
-  test('are the same whether the durations were counted together or in parts', () => {
+  test('are the same whether durations are counted together or merged', () => {
     fc.assert(
       fc.property(durations, durations, (some, others) => {
         const merged = parseHistogram(renderHistogram(histogramOf(some)))
@@ -46,7 +46,7 @@ describe('percentiles of a histogram', () => {
     )
   })
 
-  test('are absent when nothing was counted', () => {
+  test('are undefined for an empty histogram', () => {
     expect(percentiles(new Map(), shares)).toBeUndefined()
   })
 })

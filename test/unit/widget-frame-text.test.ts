@@ -1,4 +1,4 @@
-/** The frame's pure parts: where Markdown is cut, what is kept, what is said aloud, which colors can be read. */
+/** Tests the pure functions of the widget frame: Markdown blocks, history, spoken sentences and readable colors. */
 import fc from 'fast-check'
 import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'
@@ -17,12 +17,12 @@ import {
 import { isParseable, parseBlock } from '../../widget/frame/markdown/parse-block.ts'
 import { splitBlocks, withDefinitions } from '../../widget/frame/markdown/split-blocks.ts'
 
-// On a busy machine the parser may wait for its processor.
+// The parser may wait for a processor on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const processor = unified().use(remarkParse).use(remarkGfm).freeze()
 
-/** A text's tree, without the places of its nodes and the empty lines at the end of a fence that nobody closed. */
+/** Returns the syntax tree without positions and without trailing empty lines of unclosed fences. */
 function treeOf(text: string): unknown[] {
   const { children } = processor.parse(text)
   return JSON.parse(
@@ -32,7 +32,7 @@ function treeOf(text: string): unknown[] {
   )
 }
 
-/** Lines that matter to blocks; HTML is left out, which is shown as text however it is cut. */
+/** Lines that affect blocks; HTML is left out because it is shown as text regardless of blocks. */
 const line = fc.constantFrom(
   '',
   '',
@@ -65,15 +65,15 @@ const line = fc.constantFrom(
   '2) two',
 )
 
-describe('blocks', () => {
-  test('joined are the text', () => {
+describe('Markdown blocks', () => {
+  test('are the original text when joined', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => splitBlocks(text).join('') === text))
     fc.assert(
       fc.property(fc.array(line), (lines) => splitBlocks(lines.join('\n')).join('') === lines.join('\n')),
     )
   })
 
-  test('parsed one by one are what the whole is', () => {
+  test('equal the whole parsed text when parsed one by one', () => {
     const property = fc.property(fc.array(line, { maxLength: 14 }), (lines) => {
       const text = lines.join('\n')
       expect(splitBlocks(text).flatMap(treeOf)).toEqual(treeOf(text))
@@ -81,7 +81,7 @@ describe('blocks', () => {
     fc.assert(property, { numRuns: 300, examples: [[['    code', '', '2) two']]] })
   })
 
-  test('that are finished do not change while the text grows', () => {
+  test('do not change once finished while the text grows', () => {
     const property = fc.property(fc.array(line, { maxLength: 14 }), fc.nat(), (lines, place) => {
       const text = lines.join('\n')
       const partial = splitBlocks(text.slice(0, place % (text.length + 1)))
@@ -90,18 +90,18 @@ describe('blocks', () => {
     fc.assert(property, { numRuns: 500 })
   })
 
-  test('are many in a long answer', () => {
+  test('divide a long answer into many pieces', () => {
     const text = '## Part\n\nText.\n\n- a\n- b\n\n```js\na\n\nb\n```\n\n'.repeat(100)
     expect(splitBlocks(text)).toHaveLength(400)
   })
 
-  test('can use the definitions of one another', () => {
+  test("can use each other's link definitions", () => {
     const blocks = splitBlocks('See [it][a].\n\n```\n[x]\n\n[a]: https://example.com')
     expect(withDefinitions(blocks)[0]).toContain('[a]: https://example.com')
     expect(withDefinitions(splitBlocks('a [b]\n\nc'))).toEqual(['a [b]\n\n', 'c'])
   })
 
-  test('that are too large, too deep or full of marks are not parsed', () => {
+  test('are not parsed if they are too large, too deep or full of markup', () => {
     expect(isParseable('x'.repeat(20_000))).toBe(true)
     expect(isParseable('x'.repeat(20_001))).toBe(false)
     expect(isParseable('*'.repeat(2001))).toBe(false)
@@ -210,7 +210,7 @@ describe('what the model is sent', () => {
     expect(sent.length).toBeLessThanOrEqual(400)
   })
 
-  test('has no call that nobody answered', () => {
+  test('contain no unanswered tool calls', () => {
     const call = { id: 'c', name: 'postMessage_x', argumentsText: '{}' }
     const calls = [
       { ...call, status: 'done' as const, result: 'yes' },
@@ -245,13 +245,13 @@ describe('sentences', () => {
     fc.assert(property)
   })
 
-  test('are said without the marks of Markdown', () => {
+  test('are spoken without Markdown marks', () => {
     const { sentences } = takeSentences('## Title\n\n**Bold** and [a link](https://x.example). ```', 0, true)
     expect(sentences).toBe('Title Bold and a link.')
   })
 })
 
-test('every color of a page can be read', () => {
+test('text on every page color is readable', () => {
   const channel = fc.integer({ min: 0, max: 255 })
   const property = fc.property(fc.tuple(channel, channel, channel), (parts) => {
     const color = `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`

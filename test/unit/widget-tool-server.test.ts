@@ -1,4 +1,4 @@
-/** The page as an MCP server, message by message. */
+/** Tests the page as an MCP server, message by message. */
 import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { hostPageTools, type PublishCall } from '../../widget/host/tools/page-tools.ts'
@@ -8,14 +8,14 @@ afterEach(() => void vi.useRealTimers())
 
 type Message = Readonly<Record<string, unknown>>
 
-/** A server of these tools; `ask` sends a request and answers what came back. */
-function startServer(tellPage: PublishCall, names: readonly string[] = ['find']) {
+/** Creates a server with these tools; `ask` sends a request and returns the response. */
+function startServer(publishCall: PublishCall, names: readonly string[] = ['find']) {
   const sent: Message[] = []
   const tools = names.map(
     (name) => ({ type: 'function', function: { name, description: `Does ${name}.` } }) as const,
   )
   const server = createToolServer(
-    () => new Map(hostPageTools(tools, tellPage)),
+    () => new Map(hostPageTools(tools, publishCall)),
     (message) => void sent.push(message),
   )
   let lastId = 0
@@ -44,7 +44,7 @@ const textOf = (answer: Message | undefined) => {
   return [result?.content[0]?.text, result?.isError ?? false]
 }
 
-test('introduces itself as the newest version of the protocol', async () => {
+test('announces the newest protocol version', async () => {
   const { ask } = startServer(() => {})
   const answer = await ask('initialize', { protocolVersion: '2020-01-01', capabilities: {} })
   expect(answer).toMatchObject({
@@ -54,7 +54,7 @@ test('introduces itself as the newest version of the protocol', async () => {
   })
 })
 
-test('lists tools with the prefix and a schema of their own form', async () => {
+test('lists tools with the prefix and a schema of the right form', async () => {
   const { ask } = startServer(() => {}, ['find', 'book'])
   const { result } = (await ask('tools/list')) ?? {}
   expect(ListToolsResultSchema.parse(result).tools).toEqual([
@@ -87,13 +87,13 @@ test('lists a tool with a cyclic schema by its name only', async () => {
 
 describe('a call', () => {
   test('reaches the page without the prefix, and what it sends goes back', async () => {
-    const told: unknown[] = []
+    const calls: unknown[] = []
     const { ask } = startServer(({ tool, args, sendResult }) => {
-      told.push([tool, args])
+      calls.push([tool, args])
       sendResult('found')
     })
     expect(textOf(await ask('tools/call', callOf('find', { q: 'tea' })))).toEqual(['found', false])
-    expect(told).toEqual([['find', { q: 'tea' }]])
+    expect(calls).toEqual([['find', { q: 'tea' }]])
   })
 
   test.each([
@@ -108,13 +108,13 @@ describe('a call', () => {
     [
       {
         toJSON: () => {
-          throw new Error('not for you')
+          throw new Error('result is unavailable')
         },
       },
-      'not for you',
+      'result is unavailable',
       true,
     ],
-  ])('with the result of case %#', async (result, text, isError) => {
+  ])('returns the result or error of the page (case %#)', async (result, text, isError) => {
     const { ask } = startServer(({ sendResult }) => sendResult(result))
     expect(textOf(await ask('tools/call', callOf('find')))).toEqual([text, isError])
   })
@@ -150,12 +150,12 @@ describe('a call', () => {
         throw new Error('no such room')
       },
     ],
-  ])('of a callback that %s is an error the model reads', async (_how, tellPage) => {
-    const { ask } = startServer(tellPage)
+  ])('returns an error for the model if the callback %s', async (_how, publishCall) => {
+    const { ask } = startServer(publishCall)
     expect(textOf(await ask('tools/call', callOf('find')))).toEqual(['no such room', true])
   })
 
-  test('without an answer in 29 seconds is an error', async () => {
+  test('times out after 29 seconds', async () => {
     vi.useFakeTimers()
     const { call, answerOf } = startServer(() => {})
     const id = call('tools/call', callOf('find'))
@@ -165,7 +165,7 @@ describe('a call', () => {
     expect(textOf(answerOf(id))).toEqual(['Timed out', true])
   })
 
-  test('runs beside others, and each is answered when it is done', async () => {
+  test('runs concurrently with others, and each is answered when it is done', async () => {
     const waiting: ((result: unknown) => void)[] = []
     const { call, answerOf } = startServer(({ sendResult }) => void waiting.push(sendResult))
     const [one, two] = [call('tools/call', callOf('find')), call('tools/call', callOf('find'))]
@@ -177,7 +177,7 @@ describe('a call', () => {
     await vi.waitUntil(() => answerOf(one) !== undefined)
   })
 
-  test('that was cancelled, or whose client is gone, is not answered', async () => {
+  test('is not answered if it was cancelled or its client is gone', async () => {
     const waiting: ((result: unknown) => void)[] = []
     const { call, server, ask, sent } = startServer(({ sendResult }) => void waiting.push(sendResult))
     const id = call('tools/call', callOf('find'))
@@ -191,7 +191,7 @@ describe('a call', () => {
   })
 
   test.each(['postMessage_gone', 'find', 'postMessage_', 'postMessage_constructor'])(
-    'of %s is refused',
+    'is rejected for the unknown tool %s',
     async (name) => {
       const { ask } = startServer(() => {})
       expect(await ask('tools/call', { name, arguments: {} })).toMatchObject({ error: { code: -32602 } })
@@ -199,14 +199,14 @@ describe('a call', () => {
   )
 })
 
-test('a method nobody knows is refused', async () => {
+test('an unknown method is rejected', async () => {
   const { ask } = startServer(() => {})
   for (const method of ['resources/list', 'constructor', '']) {
     expect(await ask(method)).toMatchObject({ error: { code: -32601 } })
   }
 })
 
-test('other tools are announced once the client is there', () => {
+test('changed tools are announced after the client has initialized', () => {
   const { server, sent } = startServer(() => {})
   server.publishTools()
   expect(sent).toEqual([])

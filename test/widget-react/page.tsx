@@ -1,9 +1,9 @@
-/** A page written with React: what a test tells it to show, it shows. */
+/** A React page that renders the chat components which a test passes to `show`. */
 import { ParleyChat, type ParleyChatHandle, type ParleyChatProps, useParleyChat } from 'parley/react'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 
-/** What to show: a component for each of the props, in strict mode or not. */
+/** Renders one component for each entry of `all`, in strict mode if `isStrict`. */
 interface Shown {
   readonly all: readonly ParleyChatProps[]
   readonly isStrict?: boolean
@@ -13,7 +13,7 @@ const root = createRoot(document.getElementById('root') as HTMLElement)
 const names = ['onReady', 'onOpen', 'onClose', 'onInsert', 'onUserShare', 'onError'] as const
 const heard: [string, unknown][] = []
 
-/** Somewhere else on the page than the widget's component. */
+/** Shows the chat's state elsewhere on the page than the chat component. */
 function Status() {
   const chat = useParleyChat()
   Object.assign(globalThis, { chat })
@@ -29,7 +29,7 @@ function withCallbacks(props: ParleyChatProps, at: number): ParleyChatProps {
     const { code } = (value ?? {}) as { code?: string }
     heard.push([`${name}${at === 0 ? '' : at}`, code ?? value])
   }
-  // Other functions at each rendering, as pages have them.
+  // New functions for each render, as in real pages.
   return { ...Object.fromEntries(names.map((name) => [name, note(name)])), ...props }
 }
 
@@ -44,7 +44,7 @@ function show({ all, isStrict = false }: Shown): void {
   root.render(isStrict ? <StrictMode>{page}</StrictMode> : page)
 }
 
-/** The answer comes after the call, and from what the newest rendering says. */
+/** Answers asynchronously, with the word of the latest render. */
 const echo = (word: string): ParleyChatProps['onToolCall'] => {
   return async (tool, args, sendResult) => sendResult({ tool, args, word })
 }

@@ -1,11 +1,11 @@
-/** The page at `/demo`, which shows what a page can do with the widget. */
+/** Runs the page at `/demo`, which demonstrates the widget's API. */
 import './style.css'
 import type { PageTool } from '../options.ts'
 import { addEvent, drawPage, type Page, readSettings } from './page.ts'
 
 const page = drawPage()
 
-/** The loader is in the document: this waits for it. */
+/** Returns the widget's API; call it only after the window's `load` event, when the loader script has run. */
 function chat(): NonNullable<typeof window.ParleyChat> & { mount(options?: object): void; destroy(): void } {
   return window.ParleyChat as ReturnType<typeof chat>
 }
@@ -29,12 +29,12 @@ function readContext({ context }: Page): Record<string, unknown> {
   return { page: document.title, note: context.value }
 }
 
-/** At the cursor, as an editor does. */
+/** Inserts the text at the cursor. */
 function insert(field: HTMLTextAreaElement, text: string): void {
   field.setRangeText(text, field.selectionStart, field.selectionEnd, 'end')
 }
 
-/** Every event of the widget, as any page hears it. */
+/** Lists every event that the widget dispatches on the document. */
 function logEvents(): void {
   const names = ['ready', 'opened', 'closed', 'unread', 'insert', 'tool-call', 'user-share', 'error']
   for (const name of names) {
@@ -57,7 +57,7 @@ function start(): void {
     const isAgentKey = key.startsWith('agnt_key-')
     page.keyProblem.textContent = isAgentKey
       ? ''
-      : 'That is no agent key: it begins with agnt_key-. A parent key (svc_…) belongs on servers only.'
+      : 'Enter an agent key, which starts with agnt_key-. Keep parent keys (svc_…) on your server.'
     if (!isAgentKey) return
     rememberKey(key)
     mount(key)
@@ -75,7 +75,7 @@ function start(): void {
 
 const name = 'parley-demo-key'
 
-/** From `?key=`, which is taken out of the address, else what was remembered; empty for none. */
+/** Reads the key from `?key=` and removes it from the address; otherwise returns the stored key, or an empty string. */
 function readKey(): string {
   const address = new URL(location.href)
   const given = address.searchParams.get('key')
@@ -85,7 +85,7 @@ function readKey(): string {
   return given
 }
 
-/** Storage may be forbidden; then the key is asked for again. */
+/** Ignores errors: if the browser blocks storage, the user enters the key again. */
 function rememberKey(key: string): void {
   try {
     sessionStorage.setItem(name, key)
@@ -117,7 +117,7 @@ const tools: readonly PageTool[] = [
     type: 'function',
     function: {
       name: 'set_color',
-      description: 'Puts a color of CSS on the heading of the page.',
+      description: 'Sets the color of the page heading to a CSS color.',
       parameters: color,
     },
   },
@@ -125,14 +125,14 @@ const tools: readonly PageTool[] = [
     type: 'function',
     function: {
       name: 'clear_note',
-      description: 'Empties the note of the page for good.',
+      description: 'Permanently clears the note of the page.',
       parameters: empty,
       annotations: { destructiveHint: true },
     },
   },
 ]
 
-/** What the assistant is answered. */
+/** Returns the result of a tool call. */
 function answerTool(tool: string, args: Record<string, unknown>, page: Page): unknown {
   if (tool === 'read_note') return { note: page.note.value }
   if (tool === 'set_color') {

@@ -1,4 +1,4 @@
-/** The elements of the demo. */
+/** Builds the elements of the demo page. */
 
 export interface Page {
   readonly heading: HTMLHeadingElement
@@ -15,7 +15,7 @@ export interface Page {
 
 const MAX_EVENTS = 100
 
-/** Draws the page and answers with what of it is used. */
+/** Builds the page and returns the elements that the demo uses. */
 export function drawPage(): Page {
   const { loader = '', integrity = '' } = document.documentElement.dataset
   const page = makeParts()
@@ -25,16 +25,12 @@ export function drawPage(): Page {
       'main',
       {},
       page.heading,
-      make(
-        'p',
-        {},
-        'This page is a customer of the server it came from: the chat below stands on it as on any page.',
-      ),
+      make('p', {}, 'This page embeds the chat widget in the same way as any other website.'),
       section('1. An agent', ...drawKeyHelp(), page.keyForm, page.keyProblem),
       section('2. Options', page.settings, actions),
       section(
         '3. Context',
-        make('p', {}, 'Goes with each turn, as data of the page.'),
+        make('p', {}, 'Sent with each turn as information about the page.'),
         label('Note for the agent', page.context),
       ),
       section(
@@ -42,7 +38,7 @@ export function drawPage(): Page {
         make(
           'p',
           {},
-          'A reply can be inserted into the note, or shared. With the mock backend, these call tools:',
+          'You can insert a reply into the note, or share it. With the mock backend, these messages call tools:',
         ),
         code(
           '[[tool:postMessage_read_note {}]]',
@@ -54,7 +50,7 @@ export function drawPage(): Page {
         page.shared,
       ),
       section('5. Events', page.events),
-      section('6. On your page', ...drawTag(loader, integrity)),
+      section('6. Embed it on your page', ...drawTag(loader, integrity)),
     ),
   )
   return page
@@ -83,7 +79,7 @@ function makeParts(): Page {
       destroy: button('destroy'),
     },
     context: make('input', { value: 'The visitor reads about boats.' }),
-    note: make('textarea', { rows: 4, value: 'A note of this page.' }),
+    note: make('textarea', { rows: 4, value: 'A note on this page.' }),
     shared: make('pre', {}, 'Nothing yet.'),
     events: make('ol', { className: 'events' }),
   }
@@ -95,10 +91,10 @@ function drawKeyHelp(): Node[] {
     make(
       'p',
       {},
-      'Paste an agent key; it stays in this tab. A new agent, and its key as agent_key of the answer, comes from',
+      'Paste an agent key. It stays in this tab. To create an agent, run this command and copy agent_key from the response:',
     ),
     code(createAgent),
-    make('p', {}, 'where PARENT_KEY is the key that the first start of the server printed.'),
+    make('p', {}, 'PARENT_KEY is the key that the server printed when it first started.'),
   ]
 }
 
@@ -106,11 +102,11 @@ function drawTag(loader: string, integrity: string): Node[] {
   const source = `${location.origin}/embed/parley.js`
   return [
     code(`<script async src="${source}" data-api-key="agnt_key-…"></script>`),
-    make('p', {}, 'Pinned to this version, with its digest:'),
+    make('p', {}, 'Pinned to this version with an integrity hash:'),
     code(
       `<script async src="${location.origin}${loader}" crossorigin="anonymous"\n  integrity="${integrity}" data-api-key="agnt_key-…"></script>`,
     ),
-    make('p', {}, 'Under a content security policy:'),
+    make('p', {}, 'Required content security policy directives:'),
     code(`script-src ${location.origin}; frame-src ${location.origin}`),
   ]
 }
@@ -127,13 +123,12 @@ function code(...lines: readonly string[]): HTMLElement {
   return make('pre', { tabIndex: 0 }, lines.join('\n'))
 }
 
-/** The newest stands first. */
+/** Adds an event at the top of the list. */
 export function addEvent({ events }: Page, name: string, detail: string): void {
   events.prepend(make('li', {}, make('b', {}, name), ` ${detail}`))
   while (events.childElementCount > MAX_EVENTS) events.lastElementChild?.remove()
 }
 
-/** An element with these properties and children. */
 function make<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   properties: Partial<HTMLElementTagNameMap[Name]> = {},
@@ -144,7 +139,7 @@ function make<Name extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** The form; its fields carry the names of the options. */
+/** Builds the options form; each field has the name of an option. */
 function drawSettings(): HTMLFormElement {
   const form = make('form', { className: 'settings' })
   form.append(
@@ -154,8 +149,8 @@ function drawSettings(): HTMLFormElement {
     field('width', { type: 'number', value: '360', min: '240', max: '900' }),
     field('height', { type: 'number', value: '520', min: '240', max: '900' }),
     choice('language', ['', 'en', 'de', 'fr', 'es', 'pt', 'ar', 'he', 'ja', 'zh']),
-    field('title', { placeholder: "the agent's" }),
-    field('greeting', { placeholder: "the agent's" }),
+    field('title', { placeholder: 'from the agent' }),
+    field('greeting', { placeholder: 'from the agent' }),
     field('welcomeMessage', { value: 'Welcome' }),
     field('defaultUI', { type: 'checkbox', checked: true }),
     field('debug', { type: 'checkbox' }),
@@ -164,7 +159,7 @@ function drawSettings(): HTMLFormElement {
   return form
 }
 
-/** What the form says; an empty field is left to the widget. */
+/** Reads the options from the form; an empty field means the widget's default. */
 export function readSettings(form: HTMLFormElement): Record<string, unknown> {
   const fields = [...form.elements] as (HTMLInputElement | HTMLSelectElement)[]
   return Object.fromEntries(fields.map((one) => [one.name, read(one)]))
@@ -180,6 +175,6 @@ function field(name: string, attributes: Partial<HTMLInputElement>): HTMLElement
 }
 
 function choice(name: string, values: readonly string[]): HTMLElement {
-  const options = values.map((value) => make('option', { value }, value === '' ? 'of the browser' : value))
+  const options = values.map((value) => make('option', { value }, value === '' ? 'browser language' : value))
   return make('label', {}, name, make('select', { name }, ...options))
 }

@@ -1,4 +1,4 @@
-/** The frame's state and its reducer. */
+/** Defines the frame's state and its reducer. */
 import type { FrameOptions } from '../options.ts'
 import type { AgentSelf } from './chat/transport.ts'
 import {
@@ -11,22 +11,22 @@ import type { Failure } from './failure.ts'
 import { chooseLanguage, type Language } from './strings/strings.ts'
 
 export interface AppState {
-  /** Absent until the page has said how the frame is to be. */
+  /** Undefined until the page has configured the frame. */
   readonly options: FrameOptions | undefined
   readonly language: Language
-  /** Absent until the server has told, and where no agent stands behind the address. */
+  /** Undefined until the server has responded, or if the endpoint has no agent. */
   readonly agent: AgentSelf | undefined
   readonly conversation: Conversation
-  /** Why nothing can be sent, whatever is tried. */
+  /** The failure that prevents sending until the page changes its options. */
   readonly blocked: Failure | undefined
-  /** Why the newest message was not sent; it still stands in the input. */
+  /** Why the newest message was not sent; its text is still in the input. */
   readonly notice: Failure | undefined
-  /** Whether a person can see the frame. */
+  /** Whether the frame is visible. */
   readonly isOpen: boolean
   readonly isOnline: boolean
-  /** Replies that ended while nobody could see them. */
+  /** Number of replies that ended while the frame was hidden. */
   readonly unread: number
-  /** Counts the times the input was asked to take the focus. */
+  /** Incremented each time the input should take the focus. */
   readonly focusCount: number
 }
 
@@ -96,7 +96,7 @@ function reduceChat(state: AppState, action: ConversationAction): AppState {
 export interface Store {
   readonly get: () => AppState
   readonly dispatch: (action: AppAction) => void
-  /** Calls `listener` after each change; returns the function that stops this. */
+  /** Calls `listener` after each change; returns a function that unsubscribes. */
   readonly subscribe: (listener: () => void) => () => void
 }
 

@@ -1,4 +1,4 @@
-/** The frame's end of the channel to the page: the handshake on the window, then one port.  */
+/** Opens the frame's end of the channel to the page: a handshake on the window, then one port. */
 
 import {
   type FrameHello,
@@ -12,7 +12,7 @@ import {
 import type { FrameOptions } from '../options.ts'
 import { isRecord } from '../values.ts'
 
-/** The channel, once the page has opened it. */
+/** The open channel to the page. */
 export interface Channel {
   /** The page's origin. */
   readonly origin: string
@@ -20,15 +20,15 @@ export interface Channel {
 }
 
 /**
- * Waits for the page around this frame. `onMessage` is called with every message of the page that has the form it must have; what
- * comes from anybody else, or a second time, is dropped in silence.
+ * Waits for the parent page to connect, and calls `onMessage` with each of its valid messages. Ignores messages from other windows
+ * and repeated handshakes.
  */
 export function openChannel(onMessage: (message: PageMessage, channel: Channel) => void): void {
   let hello: { readonly origin: string; readonly session: string } | undefined
   let port: MessagePort | undefined
 
   window.addEventListener('message', ({ source, origin, data, ports }) => {
-    // A page without an origin of its own cannot be told apart from others, nor be answered to.
+    // An opaque origin (`null`) cannot be identified or used as a target of `postMessage`.
     if (source !== window.parent || source === window || origin === 'null') return
     if (hello === undefined && isGreeting(data, 'page-hello')) {
       hello = { origin, session: data.session }
@@ -118,7 +118,7 @@ const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<strin
   mcp: ({ message }) => isRecord(message),
 }
 
-/** Whether the page may say that. Fields nobody knows are passed over, so that a newer page can speak to an older frame. */
+/** Checks the message's form; ignores unknown fields, so that a newer page can talk to an older frame. */
 function isPageMessage(data: unknown): data is PageMessage {
   if (!isRecord(data) || typeof data.type !== 'string') return false
   if (!Object.hasOwn(messageChecks, data.type)) return false

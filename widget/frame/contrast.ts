@@ -1,24 +1,24 @@
-/** Colors that can be read on one another, whatever color a page chooses. See WCAG 2.2, 1.4.3 and 1.4.11. */
+/** Derives readable colors from any color that a page chooses (WCAG 2.2, 1.4.3 and 1.4.11). */
 
-/** `#rrggbb`. */
+/** A color in the form `#rrggbb`. */
 export type Hex = string
 
-/** For text of ordinary size. */
+/** Minimum contrast of normal-size text. */
 const TEXT_RATIO = 4.5
 const STEPS = 40
 
-/** How far two colors stand apart, 1 to 21. */
+/** Returns the contrast ratio of two colors, 1 to 21. */
 export function contrastOf(one: Hex, other: Hex): number {
   const [lighter = 0, darker = 0] = [luminanceOf(one), luminanceOf(other)].sort((a, b) => b - a)
   return (lighter + 0.05) / (darker + 0.05)
 }
 
-/** Black or white, whichever stands out more: always enough for text. */
+/** Returns black or white, whichever has more contrast; one of them is always enough for text. */
 export function textOn(background: Hex): Hex {
   return contrastOf('#000000', background) > contrastOf('#ffffff', background) ? '#000000' : '#ffffff'
 }
 
-/** The color itself where it can be read as text on all of these, else the nearest one towards black or white that can. */
+/** Returns the color if it is readable as text on all backgrounds, otherwise the nearest readable one towards black or white. */
 export function readableOn(color: Hex, backgrounds: readonly Hex[]): Hex {
   const isReadable = (candidate: Hex) =>
     backgrounds.every((background) => contrastOf(candidate, background) >= TEXT_RATIO)
@@ -30,7 +30,7 @@ export function readableOn(color: Hex, backgrounds: readonly Hex[]): Hex {
   return target
 }
 
-/** So much of the way from one color to the other. */
+/** Mixes two colors; `share` 0 returns `from`, 1 returns `to`. */
 export function mix(from: Hex, to: Hex, share: number): Hex {
   const parts = channelsOf(to)
   const mixed = channelsOf(from).map((part, index) => part + ((parts[index] ?? 0) - part) * share)

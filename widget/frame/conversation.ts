@@ -1,23 +1,23 @@
-/** The conversation: its entries, its reducer, and its transcript. */
+/** Defines the conversation's entries, its reducer and its transcript. */
 import type { Failure } from './failure.ts'
 import type { Language } from './strings/strings.ts'
 
-/** A call of a tool of the page. */
+/** A call of a page tool. */
 export interface ToolCall {
   readonly id: string
-  /** As the model wrote it, with the prefix. */
+  /** The name from the model, with the prefix. */
   readonly name: string
-  /** What people are shown instead of the name. */
+  /** Shown to the visitor instead of the name. */
   readonly title?: string
-  /** The model's JSON, unparsed: it may be none. */
+  /** The arguments as the model wrote them, which may not be valid JSON. */
   readonly argumentsText: string
-  /** `asking`: the person has to approve it. */
+  /** `asking`: the visitor must approve the call. */
   readonly status: 'asking' | 'running' | 'done' | 'failed' | 'denied'
-  /** What the model is told; absent until it is known. */
+  /** The result for the model; absent until there is one. */
   readonly result?: string
 }
 
-/** One answer of the model: its text, then the tools it wants called before it goes on. */
+/** One model call: its text, then the tool calls that it requests. */
 export interface Round {
   readonly text: string
   readonly calls: readonly ToolCall[]
@@ -33,7 +33,7 @@ export interface Reply {
   readonly kind: 'reply'
   readonly id: string
   readonly rounds: readonly Round[]
-  /** `interrupted`: the page went away in the middle of it. */
+  /** `interrupted`: the page was closed or reloaded during the reply. */
   readonly status: 'streaming' | 'done' | 'stopped' | 'failed' | 'interrupted'
   readonly failure?: Failure
 }
@@ -47,7 +47,7 @@ export interface Conversation {
 
 export const emptyConversation: Conversation = { entries: [] }
 
-/** All the text of a reply, in order. */
+/** Returns all text of a reply, in order. */
 export function textOf(reply: Reply): string {
   return reply.rounds
     .map(({ text }) => text)
@@ -55,7 +55,7 @@ export function textOf(reply: Reply): string {
     .join('\n\n')
 }
 
-/** The reply that is being written, if one is. */
+/** Returns the reply that is streaming, if there is one. */
 export function findStreaming({ entries }: Conversation): Reply | undefined {
   const last = entries.at(-1)
   return last?.kind === 'reply' && last.status === 'streaming' ? last : undefined
@@ -64,7 +64,7 @@ export function findStreaming({ entries }: Conversation): Reply | undefined {
 export type ConversationAction =
   | { readonly type: 'replaced'; readonly entries: readonly Entry[] }
   | { readonly type: 'asked'; readonly id: string; readonly text: string; readonly replyId: string }
-  /** The newest reply, whatever became of it, is written again. */
+  /** Replaces the newest reply, even if it is complete. */
   | { readonly type: 'asked-again'; readonly replyId: string }
   | { readonly type: 'text'; readonly replyId: string; readonly text: string }
   | { readonly type: 'calls'; readonly replyId: string; readonly calls: readonly ToolCall[] }
@@ -145,7 +145,7 @@ function withoutOpenCalls(reply: Reply): Reply {
   return { ...reply, rounds }
 }
 
-/** Who said what, in the person's language; tool calls are left out. */
+/** Renders the messages with their authors in the visitor's language, without tool calls. */
 export function renderTranscript(entries: readonly Entry[], { strings }: Language): string {
   return entries
     .map((entry) =>

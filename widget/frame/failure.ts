@@ -1,7 +1,7 @@
-/** Failure codes of the frame; each has a text in every language. */
+/** Defines the failures of the frame and their codes. */
 import type { WidgetErrorCode } from '../messages.ts'
 
-/** Each has a text in every file of strings/. */
+/** Each code has a text in every file of `strings/`. */
 const failureCodes = [
   'missing_api_key',
   'invalid_api_key',
@@ -26,13 +26,13 @@ type FailureCode = (typeof failureCodes)[number]
 
 export interface Failure {
   readonly code: FailureCode
-  /** When the same can be tried again, in milliseconds of the Unix epoch. */
+  /** Earliest time of a retry, in milliseconds of the Unix epoch. */
   readonly retryAtMs?: number
   /** What the page's developer is told instead of the visitor's text. */
   readonly detail?: string
 }
 
-/** Those that stand until the page sets other options. */
+/** Failures that last until the page changes its options. */
 const lasting: ReadonlySet<FailureCode> = new Set([
   'missing_api_key',
   'invalid_api_key',
@@ -41,12 +41,12 @@ const lasting: ReadonlySet<FailureCode> = new Set([
   'provider_key_not_allowed',
 ])
 
-/** Whether nothing can be sent before the page sets other options. */
+/** Returns whether the failure lasts until the page changes its options. */
 export function isLasting({ code }: Failure): boolean {
   return lasting.has(code)
 }
 
-/** The code the page is told; the finer ones are for the person alone. */
+/** Returns the code that the page receives, which is less specific than the visitor's message. */
 export function toWidgetErrorCode(code: FailureCode): WidgetErrorCode {
   switch (code) {
     case 'quota_spent':

@@ -1,4 +1,4 @@
-/** What every part of the window needs. */
+/** Provides the session, the language and the Markdown parser to all components. */
 import { createContext, useContext } from 'react'
 import type { MarkdownParser } from './markdown/parser.ts'
 import type { Session } from './session.ts'
@@ -12,9 +12,9 @@ interface FrameContext {
 
 export const Frame = createContext<FrameContext | undefined>(undefined)
 
-/** @throws outside of the window. */
+/** @throws Error outside of `Frame.Provider` */
 export function useFrame(): FrameContext {
   const frame = useContext(Frame)
-  if (frame === undefined) throw new Error('a part of the window stands outside of it')
+  if (frame === undefined) throw new Error('useFrame must be called inside Frame.Provider')
   return frame
 }

@@ -1,4 +1,4 @@
-/** The page in the frame: everything the widget shows except the launcher. */
+/** Starts the frame, which shows everything in the widget except the launcher. */
 import './styles.css'
 import { createRoot } from 'react-dom/client'
 import { openChannel } from './channel.ts'

@@ -19,7 +19,7 @@ import { createToolRunner } from './tools/tool-runner.ts'
 
 const AGENT_TIMEOUT_MS = 15_000
 
-/** What the page and the person can do. */
+/** The actions of the page and of the visitor. */
 export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNew'> {
   readonly store: Store
   readonly receive: (message: PageMessage, channel: Channel) => void
@@ -30,7 +30,7 @@ export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNe
   readonly close: () => void
 }
 
-/** Creates the frame's only session with its page. */
+/** Creates the session between the frame and its host page. Call it once per frame. */
 export function createSession(operator: Operator): Session {
   const store = createStore()
   const { dispatch } = store
@@ -115,13 +115,13 @@ interface ConnectionParts {
   readonly onFailure: (failure: Failure) => void
 }
 
-/** The server that the options name, and the agent it describes. */
+/** Manages the connection to the server that the options name, and its agent. */
 function createConnection({ store, operator, chat, onFailure }: ConnectionParts) {
   const { dispatch } = store
   let server: Server | undefined
   let pending: Server | undefined
 
-  /** Does nothing if the agent is known. Called again when the network is back and when the window is opened. */
+  /** Reads the agent unless it is known; called again when the network returns and when the window opens. */
   async function readAgent(): Promise<void> {
     const { agent, options, blocked } = store.get()
     const asked = server
@@ -238,6 +238,6 @@ function logMistake(message: string): void {
 
 /** Logs names only, never keys or text. */
 function logName(direction: string, name: string): void {
-  // biome-ignore lint/suspicious/noConsole: the option `debug` asks for it
+  // biome-ignore lint/suspicious/noConsole: the `debug` option enables it
   console.debug(`parley: ${direction}: ${name}`)
 }

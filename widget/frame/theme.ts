@@ -1,4 +1,4 @@
-/** Gives the document its colors, language and direction. */
+/** Sets the colors, language and direction of the document. */
 import { defaultOptions, type FrameOptions } from '../options.ts'
 import type { Hex } from './contrast.ts'
 import { mix, readableOn, textOn } from './contrast.ts'
@@ -6,13 +6,13 @@ import type { Language } from './strings/strings.ts'
 
 type Theme = 'light' | 'dark'
 
-/** The backgrounds of styles.css that text in the page's color stands on. */
+/** Backgrounds in `styles.css` of text in the accent color. */
 const surfaces = {
   light: ['#ffffff', '#f4f5f8'],
   dark: ['#17191f', '#22252d'],
 } as const
 
-/** Sets them now, and again when the system turns light or dark; the answer ends that. */
+/** Sets the colors now and when the system's color scheme changes; returns a function that stops this. */
 export function applyTheme(root: HTMLElement, { theme, primaryColor }: FrameOptions): () => void {
   const dark = matchMedia('(prefers-color-scheme: dark)')
   const accent = accentOf(primaryColor)
@@ -22,7 +22,7 @@ export function applyTheme(root: HTMLElement, { theme, primaryColor }: FrameOpti
   return () => dark.removeEventListener('change', set)
 }
 
-/** For screen readers, hyphenation, fonts and the reading direction. */
+/** Sets the language, direction and title of the document. */
 export function applyLanguage(root: HTMLElement, { tag, direction }: Language, title: string): void {
   root.lang = tag
   root.dir = direction

@@ -1,4 +1,4 @@
-/** The page's end of the channel to the frame: the handshake on the window, then one port. */
+/** Opens the page's end of the channel to the frame: a handshake on the window, then one port. */
 import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isRecord, isText, newId } from '../values.ts'
 
@@ -13,14 +13,14 @@ interface Channel {
 }
 
 interface ChannelEvents {
-  /** Also called again when the frame has reloaded. */
+  /** Called again each time the frame reloads. */
   readonly onConnect: () => void
   readonly onMessage: (message: FrameMessage) => void
   /** The frame does not answer. */
   readonly onSilence: () => void
 }
 
-/** Greets the frame each time it loads, until `ended`. Posts only to the origin of the frame's address. */
+/** Connects to the frame each time it loads, until `ended` aborts. Posts only to the origin of the frame's address. */
 export function openChannel(
   frame: HTMLIFrameElement,
   events: ChannelEvents,

@@ -5,24 +5,24 @@ import { dom } from './dom.ts'
 
 /** The argument of `onError`. */
 export interface WidgetError extends Error {
-  /** Explained in docs/widget.md. */
+  /** One of the codes in docs/widget.md. */
   readonly code: WidgetErrorCode
 }
 
-/** Text that the person wants in the page. */
+/** Text that the visitor inserts into the page. */
 export interface Insertion {
   readonly text: string
-  /** Whether the window closes with it. */
+  /** Whether the window closes after the insertion. */
   readonly close: boolean
 }
 
-/** Text that the person shared with the page. */
+/** Text that the visitor shared with the page. */
 export interface Share {
   readonly kind: 'message' | 'conversation'
   readonly text: string
 }
 
-/** Sends the result of a tool call, once: a string as it is, everything else as JSON. */
+/** Sends the result of a tool call; only the first call counts. Strings are sent unchanged, other values as JSON. */
 export type SendResult = (result?: unknown) => void
 
 export interface WidgetCallbacks {
@@ -38,7 +38,7 @@ export interface WidgetCallbacks {
   readonly onError?: ((error: WidgetError) => void) | undefined
 }
 
-/** Details by event name; on the document the names start with `parley-chat-`. */
+/** Event details by name; document events have the prefix `parley-chat-`. */
 export interface WidgetEvents {
   ready: undefined
   opened: undefined
@@ -63,7 +63,7 @@ const callbackNames: Partial<Record<keyof WidgetEvents, keyof WidgetCallbacks>> 
   error: 'onError',
 }
 
-/** Dispatches the event on the document and calls its callback, if it has one. `onToolCall` is called with the tool. */
+/** Dispatches the document event and calls its callback, except `onToolCall`, which must return a result. */
 export function publish<Name extends keyof WidgetEvents>(
   options: WidgetCallbacks & { readonly debug?: unknown },
   name: Name,
@@ -72,7 +72,7 @@ export function publish<Name extends keyof WidgetEvents>(
   if (options.debug) log('info', name)
   dom.dispatchEvent(new CustomEvent(`parley-chat-${name}`, { detail }))
   const callback = options[callbackNames[name] as 'onReady'] as ((detail: unknown) => void) | undefined
-  // The callback may come from options that were never checked.
+  // The options may be unchecked when mounting fails.
   if (typeof callback !== 'function') return
   try {
     callback(detail)
@@ -85,14 +85,14 @@ export function createError(code: WidgetErrorCode, text: string): WidgetError {
   return Object.assign(new Error(text), { code })
 }
 
-/** Reports a mistake of the page's developer. `text` must not contain keys, contexts or chat text. */
+/** Reports a mistake in the page's code. `text` must not contain keys, contexts or chat text. */
 export function reportMistake(callbacks: WidgetCallbacks, code: WidgetErrorCode, text = ''): void {
   log('warn', `${code} ${text}`)
   publish(callbacks, 'error', createError(code, text || code))
 }
 
-/** Writes names of options and events, never keys, contexts or chat text. */
+/** Logs to the console. `text` must not contain keys, contexts or chat text. */
 export function log(level: 'warn' | 'info', text: string): void {
-  // biome-ignore lint/suspicious/noConsole: the page's developer looks there
+  // biome-ignore lint/suspicious/noConsole: the messages are for the page's developer
   console[level](`Parley: ${text}`)
 }

@@ -1,4 +1,4 @@
-/** State shared by all copies of this code on a page: the widget and the listeners for its changes. */
+/** Holds the state that all copies of this code on a page share: the widget and its listeners. */
 import type { GivenOptions } from './read-options.ts'
 
 interface SharedPage {
@@ -6,7 +6,7 @@ interface SharedPage {
   readonly listeners: Set<() => void>
 }
 
-/** Returns the page's single instance, even if both the script and the React component are loaded. */
+/** Returns the page's single instance, even if the page loads both the script and the React component. */
 export function shared<T>(name: string, make: () => T): T {
   const holder = window as unknown as Record<symbol, T | undefined>
   const key = Symbol.for(`parley.${name}`)
@@ -18,12 +18,12 @@ export function sharedPage(): SharedPage {
   return shared('page', () => ({ widget: undefined, listeners: new Set() }))
 }
 
-/** Calls the listeners after the widget or its state has changed. */
+/** Notifies the listeners that the widget or its state has changed. */
 export function publishChange(): void {
   for (const listener of sharedPage().listeners) listener()
 }
 
-/** What can be known of the widget from outside; another object after every change. */
+/** Public state of the widget; replaced by a new object after every change. */
 export interface WidgetState {
   readonly isReady: boolean
   readonly isOpen: boolean
@@ -42,6 +42,6 @@ export interface Widget {
   configure(changes: GivenOptions): void
   /** Reports to the frame that the page's tools have changed. */
   publishTools(): void
-  /** Takes it off the page; another one can be mounted refreshAll. */
+  /** Removes the widget from the page; another one can be mounted afterwards. */
   destroy(): void
 }

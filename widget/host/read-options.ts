@@ -4,14 +4,14 @@ import { defaultOptions, type FrameOptions, type WidgetOptions } from '../option
 import { isRecord, isText, publicPartOf, toPlain } from '../values.ts'
 import type { WidgetCallbacks } from './events.ts'
 
-/** What a page may pass; everything may be left out. */
+/** The options that a page may pass, all optional. */
 export type GivenOptions = {
   readonly [Name in keyof WidgetOptions]?: WidgetOptions[Name] | undefined
 } & WidgetCallbacks
 
 export type ReadOptions = WidgetOptions & WidgetCallbacks
 
-/** The value as it is used; undefined for one that cannot be. */
+/** Converts a value to the form that the widget uses; returns undefined for an invalid one. */
 type Read = (value: unknown) => unknown
 
 const accept =
@@ -25,7 +25,7 @@ const text = accept(isText)
 
 const callback = accept((value) => typeof value === 'function')
 
-/** As attributes have them too. */
+/** Accepts booleans, and their text form from attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
 /** The absolute address. */
@@ -34,7 +34,7 @@ const webAddress: Read = (value) => {
   return /^https?:/.test(href) ? href : undefined
 }
 
-/** A number of pixels, or a length of CSS that is none of its keywords. */
+/** Accepts a number of pixels or a CSS length, but not a CSS keyword. */
 const length: Read = (value) => {
   const css = Number(value) > 0 ? `${value}px` : value
   return isText(css) && /\d/.test(css) && CSS.supports('width', css) ? css : undefined
@@ -67,27 +67,27 @@ function readerOf(name: string): Read {
   return readers[name] ?? (/^on[A-Z]/.test(name) ? callback : text)
 }
 
-/** The options over their defaults. `refuse` is called with the name of each one that cannot be used. */
-export function readOptions(given: GivenOptions, refuse: (name: string) => void): ReadOptions {
+/** Merges the options over the defaults, and calls `reject` with the name of each invalid one. */
+export function readOptions(given: GivenOptions, reject: (name: string) => void): ReadOptions {
   const read: Record<string, unknown> = { ...defaultOptions, width: '360px', height: '420px' }
   for (const [name, value] of Object.entries(given)) {
     // `null` is how React and JSON say that there is nothing.
     if (value == null) continue
     const usable = readerOf(name)(value)
     if (usable !== undefined) read[name] = usable
-    else refuse(name)
+    else reject(name)
   }
   return read as unknown as ReadOptions
 }
 
-/** What of it the frame is told; it passes over what concerns the page alone. */
+/** Returns the options for the frame, which ignores those that concern only the page. */
 export function toFrameOptions({ context: _context, tools: _tools, ...options }: ReadOptions): FrameOptions {
   return toPlain({ ...options, isInline: options.containerId !== undefined })
 }
 
 /**
- * The frame's address: of the key it holds the public part alone. Its server is the first of these that is given: `widgetUrl`,
- * `endpoint`, where the script came from; else the page's own.
+ * Returns the frame's address, which contains only the public part of the key. The server is that of `widgetUrl`, of `endpoint`, of
+ * the script, or of the page, whichever is given first.
  */
 export function frameAddressOf(
   { widgetUrl, endpoint, apiKey }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,

@@ -1,4 +1,4 @@
-/** The widget's element in the page: an open shadow root with the launcher and the window around the frame. */
+/** Builds the widget's element in the page: an open shadow root with the launcher and the window around the frame. */
 
 import type { LauncherWords } from '../messages.ts'
 import { dom } from './dom.ts'
@@ -7,9 +7,9 @@ import styles from './shell.css?inline'
 
 interface Shell {
   readonly frame: HTMLIFrameElement
-  /** Applies the options that change how the widget looks. */
+  /** Applies the options for the widget's appearance. */
   readonly paint: (options: ReadOptions) => void
-  /** Shows the launcher, unless the page has turned it off. */
+  /** Shows the launcher unless the page has disabled it. */
   readonly show: (words: LauncherWords) => void
   readonly setUnread: (count: number, label: string) => void
   readonly setOpen: (isOpen: boolean, takesFocus: boolean) => void
@@ -141,7 +141,7 @@ function make<Name extends keyof HTMLElementTagNameMap>(
 function fitToViewport(style: CSSStyleDeclaration, ended: AbortController): void {
   const { visualViewport: viewport } = window
   const adapt = () => {
-    // Of a page that was zoomed into only a part is visible, and should be.
+    // When the visitor has zoomed in, the window keeps its size and may be partly visible.
     if (viewport?.scale !== 1) return
     style.setProperty('--viewport-top', `${viewport.offsetTop}px`)
     style.setProperty('--viewport-height', `${viewport.height}px`)

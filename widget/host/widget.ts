@@ -15,8 +15,8 @@ import { hostWebMcpTools, recordWebMcp } from './tools/webmcp.ts'
 type Notify = <Name extends keyof WidgetEvents>(name: Name, detail?: WidgetEvents[Name]) => void
 
 /**
- * Puts a widget on the page. Undefined, and `onError` says why, where there is one already or where it should stand is not there.
- * `scriptUrl` is where the code came from.
+ * Mounts a widget on the page. Returns undefined and calls `onError` if there is a widget already or the container is missing.
+ * `scriptUrl` is the address of the loader script.
  */
 export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | undefined {
   const page = sharedPage()
@@ -123,7 +123,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     notify(isOpen ? 'opened' : 'closed')
   }
 
-  /** An inline widget has nothing to close. */
+  /** Does nothing for an inline widget, which is always open. */
   function close(): void {
     if (!isInline) setOpen(false)
   }

@@ -5,14 +5,14 @@ import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { mountWidget } from '../host/widget.ts'
 
-/** The page's object, and what the script does with it by itself. */
+/** The page's API, and the automatic mount. */
 export interface CreatedApi {
   readonly api: ParleyChat
-  /** Mounts when the page has loaded and is quiet, unless the page does it or says not to. */
+  /** Mounts when the page has loaded and is idle, unless the page mounts the widget itself or disables this. */
   readonly autoMount: () => void
 }
 
-/** Reads `ParleyChatConfig` anew for each mount. */
+/** Creates the API, which reads `ParleyChatConfig` again for each mount. */
 export function createApi(scriptUrl: string | undefined, attributes: GivenOptions): CreatedApi {
   const page = sharedPage()
   let configured: GivenOptions = {}
@@ -30,7 +30,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   }
 
   function mountIfWaiting(): void {
-    // An attribute says it in letters.
+    // An attribute has the text `false`.
     if (isWaiting && `${gather().autoMount}` !== 'false') api.mount()
   }
 
@@ -84,20 +84,20 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
 }
 
 export interface ParleyChat {
-  /** Over `ParleyChatConfig` and the attributes of the script's tag. */
+  /** Mounts the widget; `options` override `ParleyChatConfig` and the attributes of the script tag. */
   mount(options?: GivenOptions): void
-  /** Changes what is passed, at run time; also before `mount`. */
+  /** Changes the given options; may be called before `mount`. */
   configure(options: GivenOptions): void
   open(): void
   close(): void
   toggle(): void
-  /** Another object replaces the context; the same one changed does not. */
+  /** Replaces the context; needs a new object, because a changed one is not detected. */
   setContext(context: Readonly<Record<string, unknown>>): void
   /** Forgets `user` and deletes the conversations with this agent that this browser has stored. */
   logout(): void
   /** Takes the widget off the page; `mount` puts another one there. */
   destroy(): void
-  /** Resolves once the widget is there; after `destroy` it is that of the next one. */
+  /** Resolves when the widget is ready; after `destroy`, a new promise waits for the next widget. */
   readonly ready: Promise<ParleyChat>
   readonly isOpen: boolean
   readonly hasUnread: boolean
@@ -116,13 +116,13 @@ function waitUntilReady(api: ParleyChat): Promise<ParleyChat> {
   })
 }
 
-/** Once the page's elements are there; at once if they are. */
+/** Runs when the document is parsed, or immediately if it is. */
 function whenParsed(run: () => void): void {
   if (dom.readyState === 'loading') dom.addEventListener('DOMContentLoaded', run)
   else run()
 }
 
-/** Once the page has loaded and has nothing to do: what it shows itself comes first. */
+/** Runs when the page has loaded and is idle, so that the page's own content comes first. */
 function whenQuiet(run: () => void): void {
   const wait = () => setTimeout(run)
   if (dom.readyState === 'complete') wait()

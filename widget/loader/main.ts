@@ -1,4 +1,4 @@
-/** The script of `/embed/parley.js`: `ParleyChat` for the page, and the widget on it. */
+/** Starts the script of `/embed/parley.js`: installs `ParleyChat` and mounts the widget. */
 
 import { dom } from '../host/dom.ts'
 import { shared } from '../host/page.ts'
@@ -11,7 +11,7 @@ const script = findScript()
 recordWebMcp()
 shared('api', () => installApi(createApi(script?.src, readAttributes(script))))
 
-/** A call that came before the script: a method's name and what it is called with. */
+/** A call made before the script loaded: the name of a method and its arguments. */
 type QueuedCall = readonly [name: string, ...given: never[]]
 
 declare global {
@@ -27,7 +27,7 @@ function installApi({ api, autoMount }: CreatedApi): ParleyChat {
   const queue: unknown = window.ParleyChat?.q
   const call = ([name, ...given]: QueuedCall) => {
     const methods = api as unknown as Readonly<Record<string, (...given: never[]) => unknown>>
-    // The promise is not called but waited for.
+    // `ready` is a promise, not a method.
     if (name === 'ready') void api.ready.then(...(given as unknown as [() => void]))
     else methods[name]?.(...given)
   }
@@ -37,12 +37,12 @@ function installApi({ api, autoMount }: CreatedApi): ParleyChat {
   return api
 }
 
-/** The tag that is running; for a module there is none, so the one that looks like it. */
+/** Returns the running script tag; modules have no `currentScript`, so their tag is found by its address. */
 function findScript(): HTMLScriptElement | null {
   return (dom.currentScript ?? dom.querySelector('script[src*="/embed/parley"]')) as HTMLScriptElement | null
 }
 
-/** Options by their names with hyphens: `data-primary-color` is `primaryColor`. Lists and records are not for attributes. */
+/** Reads options from attributes: `data-primary-color` sets `primaryColor`. Lists and objects are not supported. */
 function readAttributes(script: HTMLScriptElement | null): GivenOptions {
   const { defaultUi: defaultUI, ...options } = { ...script?.dataset }
   return { ...options, defaultUI } as unknown as GivenOptions

@@ -1,4 +1,4 @@
-/** The React component. It renders nothing itself and keeps the page's only widget in line with its props. */
+/** Provides the React component, which renders nothing and keeps the page's widget in sync with its props. */
 import { useEffect, useRef } from 'react'
 import type { Insertion, SendResult, Share, WidgetCallbacks, WidgetError } from '../host/events.ts'
 import type { Widget } from '../host/page.ts'
@@ -7,7 +7,7 @@ import type { PageTool } from '../options.ts'
 
 type DataProps = Omit<ParleyChatProps, keyof WidgetCallbacks>
 
-/** A page can have one widget; a second component only logs a warning. */
+/** Mounts the widget. A page can have only one; a second component logs a warning. */
 export function ParleyChat(props: ParleyChatProps): null {
   const latest = useRef(props)
   const widget = useRef<Widget | undefined>(undefined)
@@ -49,7 +49,7 @@ function toData({
   return data
 }
 
-/** Callbacks that never change, and call the newest ones. */
+/** Returns stable callbacks that call the latest ones. */
 function followCallbacks(latest: { readonly current: ParleyChatProps }): Required<WidgetCallbacks> {
   return {
     onReady: () => latest.current.onReady?.(),
@@ -62,67 +62,67 @@ function followCallbacks(latest: { readonly current: ParleyChatProps }): Require
   }
 }
 
-/** The props that differ; undefined for one that is gone. The context is compared by reference. */
+/** Returns the changed props, with undefined for removed ones. Compares the context by reference. */
 function listChanges(before: DataProps, after: DataProps): DataProps {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof DataProps)[]
   const changed = names.filter((name) => !isSame(name, before[name], after[name]))
   return Object.fromEntries(changed.map((name) => [name, after[name]]))
 }
 
-/** Lists and records written into the markup are new ones at each rendering, and mostly say the same. */
+/** Compares `tools` and `headers` by value, because inline props are new objects at each render. */
 function isSame(name: keyof DataProps, before: unknown, after: unknown): boolean {
   if (name !== 'tools' && name !== 'headers') return Object.is(before, after)
   return JSON.stringify(before) === JSON.stringify(after)
 }
 
 export interface ParleyChatProps {
-  /** The agent's key, `agnt_key-…`; it may be public. Needed to chat with an agent of this server. */
+  /** The agent key, `agnt_key-…`, which may be public. Required to chat with an agent of this server. */
   apiKey?: string | undefined
-  /** The id of the agent that the key must belong to; another one is `onError` `agent_mismatch`. */
+  /** Id of the agent that the key must belong to; otherwise `onError` receives `agent_mismatch`. */
   agentId?: string | undefined
-  /** The chat completions address of a server; its origin is also where the widget comes from unless `widgetUrl` says. */
+  /** URL of a chat completions API; its origin also serves the widget unless `widgetUrl` is set. */
   endpoint?: string | undefined
-  /** The agent's own choice unless given. */
+  /** Default: the agent's model. */
   model?: string | undefined
-  /** Goes with each turn, marked as provided by the page: it never replaces the agent's instructions. */
+  /** Sent with each turn, marked as provided by the page; never replaces the agent's instructions. */
   system?: string | undefined
-  /** Heads a chat in which nobody has written yet. */
+  /** Shown at the top of an empty chat. */
   welcomeMessage?: string | undefined
-  /** The agent's title unless given, else its name. */
+  /** Default: the agent's title, or its name. */
   title?: string | undefined
   /** @defaultValue 'auto' */
   theme?: 'light' | 'dark' | 'auto' | undefined
   /** @defaultValue 'bottom-right' */
   position?: 'bottom-right' | 'bottom-left' | undefined
-  /** Any color of CSS. @defaultValue '#4f46e5' */
+  /** Any CSS color. @defaultValue '#4f46e5' */
   primaryColor?: string | undefined
-  /** Of the window: pixels, or a length of CSS. @defaultValue 360 */
+  /** Width of the window, in pixels or as a CSS length. @defaultValue 360 */
   width?: string | number | undefined
-  /** Of the window: pixels, or a length of CSS. @defaultValue 420 */
+  /** Height of the window, in pixels or as a CSS length. @defaultValue 420 */
   height?: string | number | undefined
   /** @defaultValue false */
   autoOpen?: boolean | undefined
-  /** The first message of the assistant, never sent to the model; the agent's own unless given. */
+  /** The assistant's first message, which is not sent to the model. Default: the agent's greeting. */
   greeting?: string | undefined
-  /** @defaultValue 'Type a message...', in the person's language */
+  /** @defaultValue 'Type a message...', in the visitor's language */
   placeholder?: string | undefined
-  /** What the agent should know of the page; another object is an update, the same one changed is not. @defaultValue {} */
+  /** Information about the page for the agent; pass a new object to update it. @defaultValue {} */
   context?: Record<string, unknown> | undefined
-  /** Tools of the page; `onToolCall` answers them. @defaultValue [] */
+  /** Tools of the page, which `onToolCall` runs. @defaultValue [] */
   tools?: readonly PageTool[] | undefined
-  /** Names of events in the console. @defaultValue false */
+  /** Logs the names of events to the console. @defaultValue false */
   debug?: boolean | undefined
-  /** A provider's own key, with `endpoint`, where the server's operator allows it: everybody can read it in the page. */
+  /** A provider's key for `endpoint`, if the operator allows it. Every visitor of the page can read it. */
   providerApiKey?: string | undefined
   /** Headers for `endpoint`. */
   headers?: Record<string, string> | undefined
-  /** The address of the server the widget comes from; else that of `endpoint`, else the page's own. */
+  /** URL of the server that serves the widget. Default: the origin of `endpoint`, or of the page. */
   widgetUrl?: string | undefined
-  /** The floating button. @defaultValue true */
+  /** Whether the floating button is shown. @defaultValue true */
   defaultUI?: boolean | undefined
-  /** Beyond the contract: the language of the widget's words (BCP 47); the browser's unless given. */
+  /** Language of the widget's texts (BCP 47). Default: the browser's language. */
   language?: string | undefined
-  /** Beyond the contract: whether the conversation survives a reload. @defaultValue true */
+  /** Whether the conversation survives a reload. @defaultValue true */
   history?: boolean | undefined
   /** Beyond the contract: your id of the signed-in person; each has a stored conversation of their own. */
   user?: string | undefined

@@ -1,4 +1,4 @@
-/** The hook: what the page's widget is doing, and what can be done with it. */
+/** Provides the hook that reads and controls the page's widget. */
 import { useSyncExternalStore } from 'react'
 import { log } from '../host/events.ts'
 import { sharedPage, type WidgetState } from '../host/page.ts'
@@ -7,16 +7,16 @@ export interface ParleyChatHandle extends WidgetState {
   open(): void
   close(): void
   toggle(): void
-  /** Not implemented: it logs a warning, and nothing is sent. */
+  /** Not implemented: logs a warning and sends nothing. */
   sendMessage(content: string): void
-  /** Replaces the context until the prop `context` is another object. */
+  /** Replaces the context until the `context` prop changes to another object. */
   setContext(context: Record<string, unknown>): void
   /** Deletes the conversations with this agent that this browser has stored. */
   logout(): void
   readonly iframe: HTMLIFrameElement | null
 }
 
-/** While there is no widget, and on a server. */
+/** The state without a widget, and on a server. */
 const nothing: WidgetState = { isReady: false, isOpen: false, hasUnread: false }
 
 const actions = {
@@ -28,7 +28,7 @@ const actions = {
   setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),
 }
 
-/** Works in every component of the page, whichever of them the widget belongs to. */
+/** Returns the widget's state and actions; works in every component of the page. */
 export function useParleyChat(): ParleyChatHandle {
   const state = useSyncExternalStore(subscribe, readState, () => nothing)
   const iframe = typeof window === 'undefined' ? null : (sharedPage().widget?.iframe ?? null)

@@ -1,4 +1,4 @@
-/** The definition as a form: the same text, one field a place. */
+/** Shows the definition as a form that edits the same text as the code editor. */
 import { Alert, Autocomplete, NumberInput, SimpleGrid, Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
@@ -17,22 +17,26 @@ export function DefinitionForm({ draft, problem }: DefinitionFormProps) {
     <FormProvider value={{ draft, problem }}>
       <Stack gap="lg" p="md">
         {draft.isReadable ? null : (
-          <Alert color="yellow" title="The YAML cannot be read">
-            Mend it beside this form; until then the form shows what it said last.
+          <Alert color="yellow" title="The definition is not valid YAML">
+            Fix the YAML to use this form. Until then it shows the last valid definition.
           </Alert>
         )}
         <Basics />
         <Section title="Behavior">
           <SimpleGrid cols={{ base: 1, xs: 2 }}>
             <TextField path={['behavior', 'tone']} label="Tone" placeholder="friendly and calm" />
-            <TextField path={['behavior', 'language']} label="Language" placeholder="that of the person" />
+            <TextField
+              path={['behavior', 'language']}
+              label="Language"
+              placeholder="the visitor’s language"
+            />
           </SimpleGrid>
-          <LinesField path={['behavior', 'rules']} label="Rules" about="One a line." />
+          <LinesField path={['behavior', 'rules']} label="Rules" about="One per line" />
         </Section>
-        <Section title="Tools of the server">
+        <Section title="Server tools">
           <ToolsField />
         </Section>
-        <Section title="Tools of the page">
+        <Section title="Page tools">
           <PageToolsField />
         </Section>
         <ChatWindow />
@@ -69,8 +73,8 @@ function ModelField() {
   return (
     <Autocomplete
       label="Model"
-      description="Empty means the default."
-      placeholder="the default one"
+      description="Leave empty to use the default model."
+      placeholder="Default model"
       data={models.map(({ id }) => id)}
       value={text}
       error={error}
@@ -85,7 +89,7 @@ function TemperatureField() {
   return (
     <NumberInput
       label="Temperature"
-      description="0 repeats itself, 2 is wild."
+      description="Lower is more predictable, higher is more varied (0 to 2)."
       placeholder="0.7"
       min={0}
       max={2}
@@ -103,17 +107,17 @@ function TemperatureField() {
 function ChatWindow() {
   return (
     <Section title="Chat window">
-      <TextField path={['embed', 'title']} label="Title" placeholder="the agent's name" />
+      <TextField path={['embed', 'title']} label="Title" placeholder="Agent name" />
       <LongTextField
         path={['embed', 'greeting']}
         label="Greeting"
-        about="The first message; the model never sees it."
+        about="Shown as the first message, but not sent to the model."
       />
-      <LinesField path={['embed', 'starters']} label="Starters" about="Questions to click on, one a line." />
+      <LinesField path={['embed', 'starters']} label="Starters" about="Suggested questions, one per line" />
       <LinesField
         path={['embed', 'origins']}
         label="Allowed origins"
-        about="Sites that may show the chat, one a line; any site while there is none."
+        about="Sites that may embed the chat, one per line. Leave empty to allow any site."
         placeholder="https://www.example.com"
       />
     </Section>

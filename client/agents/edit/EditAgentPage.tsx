@@ -1,4 +1,4 @@
-/** The page on which an agent is changed. */
+/** Edits an existing agent and resolves conflicting saves. */
 import { Button, Group, Stack, Text } from '@mantine/core'
 import { useRef } from 'react'
 import type { AgentDetail } from '../../api.ts'
@@ -52,7 +52,7 @@ function ConflictDialog({ draft, saving }: ConflictDialogProps) {
   const { conflict, endConflict } = saving
   return (
     <Dialog
-      title="Somebody else saved this agent"
+      title="This agent has a newer version"
       isOpen={conflict !== undefined}
       onClose={endConflict}
       size="xl"
@@ -60,10 +60,10 @@ function ConflictDialog({ draft, saving }: ConflictDialogProps) {
       {conflict === undefined ? null : (
         <Stack gap="md">
           <Text size="sm">
-            You began with version {draft.saved.version}; version {conflict.version} is there now. This is
-            what yours would change of it:
+            You started from version {draft.saved.version}, but version {conflict.version} has been saved
+            since. Your draft would change it as follows:
           </Text>
-          <DiffView before={conflict.text} after={draft.text} label="What your version would change" />
+          <DiffView before={conflict.text} after={draft.text} label="Changes in your draft" />
           <Group justify="flex-end" gap="xs">
             <Button
               variant="default"
@@ -72,10 +72,10 @@ function ConflictDialog({ draft, saving }: ConflictDialogProps) {
                 endConflict()
               }}
             >
-              Take theirs
+              Discard my changes
             </Button>
             <Button loading={saving.isSaving} onClick={() => saving.save(conflict.version)}>
-              Save mine over it
+              Save my version
             </Button>
           </Group>
         </Stack>

@@ -1,4 +1,4 @@
-/** The editor of a definition: form, text and trial side by side, each following the other. */
+/** Shows a definition as a form, as text and in the playground, all on the same draft. */
 import { Button, Group, SegmentedControl, Text } from '@mantine/core'
 import { useViewportSize } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
@@ -15,11 +15,11 @@ import type { Check, Draft } from './use-editor.ts'
 interface EditorProps {
   readonly draft: Draft
   readonly check: Check
-  /** Undefined for an agent that was never saved. */
+  /** Undefined for an agent that is not created yet. */
   readonly agentId: string | undefined
   readonly error: string | undefined
   readonly onSave: () => void
-  /** What can be done, at the end of the bar. */
+  /** Buttons at the end of the toolbar. */
   readonly children: ReactNode
 }
 
@@ -55,7 +55,7 @@ export function Editor({ draft, check, agentId, error, onSave, children }: Edito
           <div className="panel editor-pane">
             <PlaygroundPanel
               subject={{ agentId, yaml: draft.text, format: draft.format }}
-              obstacle={check.problem === null ? undefined : 'The definition has a fault; mend it first.'}
+              obstacle={check.problem === null ? undefined : 'Fix the error in the definition to try it.'}
             />
           </div>
         ) : null}
@@ -83,7 +83,7 @@ function EditorBar({ draft, check, panes, error, children }: EditorBarProps) {
     <Group justify="space-between" gap="xs" mb="sm" className="editor-bar">
       <Group gap="xs">
         <SegmentedControl
-          aria-label="What is shown"
+          aria-label="View"
           size="xs"
           data={panes.choices}
           value={panes.view}
@@ -131,10 +131,10 @@ function Status({ draft, check, error }: Pick<EditorBarProps, 'draft' | 'check' 
 
 function stateOf({ isDirty, saved }: Draft): string {
   if (saved.version === 0) return 'Not created yet'
-  return isDirty ? `Changed since version ${saved.version}` : `Saved, version ${saved.version}`
+  return isDirty ? `Changed since version ${saved.version}` : `Saved as version ${saved.version}`
 }
 
-/** In pixels of the window: below, one pane at a time; above, three. */
+/** Window widths in pixels: one pane below `PHONE`, up to three from `WIDE`. */
 const PHONE = 768
 const WIDE = 1_560
 

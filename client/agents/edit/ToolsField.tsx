@@ -1,4 +1,4 @@
-/** The agent's tools that run on the server or at the caller: name, description, and the schema of the arguments. */
+/** Edits an agent's server tools and the policy for page tools. */
 import { Accordion, Button, Group, SegmentedControl, Stack, Text, Textarea, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { Icon } from '../../shell/icons.tsx'
@@ -19,12 +19,12 @@ export function ToolsField() {
     <Stack gap="xs">
       {tools.length === 0 ? (
         <Text size="sm" c="dimmed">
-          None. A tool runs in the host module, on an MCP server, or goes back to the caller.
+          No tools yet. A tool runs in the host module, on an MCP server or in the calling client.
         </Text>
       ) : (
         <Accordion variant="separated" value={open} onChange={setOpen}>
           {tools.map((_, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a tool is known by its place in the text
+            // biome-ignore lint/suspicious/noArrayIndexKey: a tool is identified by its position in the text
             <ToolItem key={index} index={index} />
           ))}
         </Accordion>
@@ -45,7 +45,7 @@ export function ToolsField() {
             setOpen(String(tools.length))
           }}
         >
-          Add a tool
+          Add tool
         </Button>
       </Group>
     </Stack>
@@ -60,7 +60,7 @@ function ToolItem({ index }: { readonly index: number }) {
     <Accordion.Item value={String(index)}>
       <Accordion.Control icon={<Icon name="tool" size={16} />}>
         <Text size="sm" ff="monospace" fw={600}>
-          {name === '' ? 'no name' : name}
+          {name === '' ? 'Unnamed tool' : name}
         </Text>
         {description === '' ? null : (
           <Text size="xs" c="dimmed" truncate>
@@ -75,7 +75,7 @@ function ToolItem({ index }: { readonly index: number }) {
   )
 }
 
-/** A tool that is only named becomes a mapping as soon as there is more to say of it. */
+/** Turns a tool given only by name into a mapping when the user adds a description. */
 function ToolFields({ index }: { readonly index: number }) {
   const whole = useField(['tools', index])
   const isName = typeof whole.value === 'string'
@@ -94,7 +94,7 @@ function ToolFields({ index }: { readonly index: number }) {
       />
       <TextInput
         label="Description"
-        description="Tells the model when to call it."
+        description="Describe when the model should call this tool."
         value={isName ? '' : description.text}
         error={description.error}
         disabled={whole.isDisabled}
@@ -114,14 +114,14 @@ function ToolFields({ index }: { readonly index: number }) {
           disabled={whole.isDisabled}
           onClick={() => whole.set(undefined)}
         >
-          Remove this tool
+          Remove tool
         </Button>
       </Group>
     </Stack>
   )
 }
 
-/** JSON while one types: the text of the definition follows whenever it can be read. */
+/** Keeps the text as typed, and updates the definition whenever the text is valid JSON. */
 function SchemaField({ index }: { readonly index: number }) {
   const { value, isDisabled, error, set } = useField(['tools', index, 'inputSchema'])
   const [typed, setTyped] = useState(() => render(value))
@@ -129,14 +129,14 @@ function SchemaField({ index }: { readonly index: number }) {
   const isCurrent = read === undefined || isSame(read.value, value)
   return (
     <Textarea
-      label="Arguments, as JSON Schema"
+      label="Arguments (JSON Schema)"
       classNames={{ input: 'code-input' }}
       spellCheck={false}
       autosize
       minRows={4}
       maxRows={16}
       value={isCurrent ? typed : render(value)}
-      error={read === undefined ? 'is not JSON yet' : error}
+      error={read === undefined ? 'Enter valid JSON.' : error}
       disabled={isDisabled}
       onChange={(event) => {
         setTyped(event.currentTarget.value)
@@ -151,7 +151,7 @@ function render(value: unknown): string {
   return value === undefined ? '' : JSON.stringify(value, null, 2)
 }
 
-/** Undefined for what is no JSON; nothing at all stands for no schema. */
+/** Returns undefined for invalid JSON; empty text means no schema. */
 function parse(text: string): { value: unknown } | undefined {
   if (text.trim() === '') return { value: undefined }
   try {
@@ -164,15 +164,15 @@ function parse(text: string): { value: unknown } | undefined {
 const choices = [
   { value: 'all', label: 'All' },
   { value: 'restricted', label: 'Only these' },
-  { value: 'blocked', label: 'All but these' },
+  { value: 'blocked', label: 'All except these' },
 ] as const
 
 type Choice = (typeof choices)[number]['value']
 
 const explanations: Readonly<Record<Choice, string>> = {
-  all: 'Whatever tool a page offers, the agent may call.',
-  restricted: 'The agent may call these tools of a page and no others.',
-  blocked: 'The agent may call every tool of a page but these.',
+  all: 'The agent may call any tool that the page offers.',
+  restricted: 'The agent may call only these page tools.',
+  blocked: 'The agent may call any page tool except these.',
 }
 
 export function PageToolsField() {
@@ -181,7 +181,7 @@ export function PageToolsField() {
   return (
     <Stack gap="xs">
       <SegmentedControl
-        aria-label="Tools of the page"
+        aria-label="Page tools"
         data={[...choices]}
         value={choice}
         disabled={isDisabled}
@@ -195,7 +195,7 @@ export function PageToolsField() {
           key={choice}
           path={['pageTools', choice]}
           label="Names"
-          about="One a line, as the page calls them."
+          about="Names as the page registers them, one per line"
           placeholder="open_page"
         />
       )}
@@ -213,7 +213,7 @@ function namesOf(value: unknown): unknown[] {
   return Array.isArray(names) ? names : []
 }
 
-/** The default is not written down. */
+/** Omits the default (`all`) from the definition. */
 function toPolicy(choice: Choice, names: readonly unknown[]): unknown {
   return choice === 'all' ? undefined : { [choice]: [...names] }
 }

@@ -1,4 +1,4 @@
-/** Fields of the form: each shows one place of the definition, and changes that place alone. */
+/** Provides form fields, each bound to one path of the definition. */
 import { Textarea, TextInput } from '@mantine/core'
 import { createContext, useContext, useState } from 'react'
 import { type Path, valueAt } from '../object-paths.ts'
@@ -15,7 +15,7 @@ export const FormProvider = FormContext.Provider
 
 interface Field {
   readonly value: unknown
-  /** The value when it is a text, else nothing. */
+  /** The value if it is a string, otherwise an empty string. */
   readonly text: string
   readonly error: string | undefined
   readonly isDisabled: boolean
@@ -24,7 +24,7 @@ interface Field {
 
 export function useField(path: Path): Field {
   const form = useContext(FormContext)
-  if (form === undefined) throw new Error('a field stands outside of its form')
+  if (form === undefined) throw new Error('useField must be called inside a FormProvider')
   const { draft, problem } = form
   const value = valueAt(draft.value, path)
   return {
@@ -36,7 +36,7 @@ export function useField(path: Path): Field {
   }
 }
 
-/** As the server names places: `tools[0].name`. */
+/** Renders a path in the server's notation, such as `tools[0].name`. */
 function renderPath(path: Path): string {
   return path.reduce<string>((text, key) => {
     if (typeof key === 'number') return `${text}[${key}]`
@@ -49,7 +49,7 @@ interface FieldProps {
   readonly label: string
   readonly about?: string
   readonly placeholder?: string
-  /** Stays in the text when it is empty. */
+  /** Keeps the key in the definition when the value is empty. */
   readonly isRequired?: boolean
 }
 
@@ -99,7 +99,7 @@ export function LongTextField({
   )
 }
 
-/** A list of texts, one a line. */
+/** Edits a list of strings, one per line. */
 export function LinesField({ path, label, about, placeholder }: FieldProps) {
   const { value, error, isDisabled, set } = useField(path)
   const lines = Array.isArray(value) ? value.map(String) : []
@@ -125,7 +125,7 @@ export function LinesField({ path, label, about, placeholder }: FieldProps) {
   )
 }
 
-/** Empty lines are on their way to be filled. */
+/** Skips empty lines, which the user may be about to fill. */
 function toLines(text: string): string[] {
   return text
     .split('\n')

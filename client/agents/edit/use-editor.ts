@@ -1,4 +1,4 @@
-/** The draft of a definition: its text, its checks, and how it is saved. */
+/** Holds the draft of a definition, checks it and saves it. */
 
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
@@ -9,7 +9,7 @@ import { problemOf, toFailure } from '../../failure.ts'
 import { changeDefinition, readDefinition } from '../definition-text.ts'
 import type { Path } from '../object-paths.ts'
 
-/** The saved text it began with; version 0 was never saved. */
+/** The saved text that a draft starts from; version 0 means not saved yet. */
 interface SavedText {
   readonly text: string
   readonly format: DefinitionFormat
@@ -21,17 +21,17 @@ export interface Draft {
   readonly format: DefinitionFormat
   readonly saved: SavedText
   readonly isDirty: boolean
-  /** What the text says; what it last said while it cannot be read. */
+  /** The parsed text, or the last valid parse while the text is invalid. */
   readonly value: Readonly<Record<string, unknown>>
   readonly isReadable: boolean
   setText(text: string): void
-  /** Changes one value; `undefined` takes it out. */
+  /** Changes one value; `undefined` removes it. */
   change(path: Path, value: unknown): void
-  /** From now on this is what is saved; with `text` it also becomes the text. */
+  /** Sets the saved version, and replaces the draft's text if `text` is given. */
   rebase(saved: SavedText, text?: string): void
 }
 
-/** A newer saved text replaces an older one without local changes. */
+/** Adopts a newer saved version while the draft has no local changes. */
 export function useDraft(newest: SavedText): Draft {
   const [saved, setSaved] = useState(newest)
   const [text, setText] = useState(newest.text)
@@ -65,11 +65,11 @@ export function useDraft(newest: SavedText): Draft {
 }
 
 export interface Saving {
-  /** Saves over the version the draft began with, or over that one. */
+  /** Saves on top of the version the draft started from, or on top of version `over`. */
   save(over?: number): void
   readonly isSaving: boolean
   readonly error: string | undefined
-  /** The version that another user has saved since. */
+  /** The version that another user has saved since the draft started. */
   readonly conflict: SavedText | undefined
   endConflict(): void
 }
@@ -107,9 +107,9 @@ export function useSave(agentId: string, draft: Draft): Saving {
 export type Problem = NonNullable<Outputs['agents']['check']['problem']>
 
 export interface Check {
-  /** Null while nothing is known to be wrong. */
+  /** Null while no check has found a problem. */
   readonly problem: Problem | null
-  /** The newest text was found to be good. */
+  /** True when the current text has passed the check. */
   readonly isGood: boolean
 }
 
@@ -129,7 +129,7 @@ export function useCheck(text: string, format: DefinitionFormat): Check {
   return { problem, isGood: data !== undefined && problem === null && !isPlaceholderData && yaml === text }
 }
 
-/** The problem in a field's own words: the field is named beside it. */
+/** Removes the path and the position from the message, because the form shows it at the field. */
 export function describeProblem({ message, path }: Problem): string {
   const text = path !== null && message.startsWith(`${path}: `) ? message.slice(path.length + 2) : message
   return text.replace(/ \(line \d+, column \d+\)$/, '')

@@ -1,4 +1,4 @@
-/** A chat beside the editor: with what stands there now, saved or not, or with the saved version next to it. */
+/** Shows a chat with the draft, and optionally with the saved version for comparison. */
 import {
   ActionIcon,
   Button,
@@ -24,7 +24,7 @@ import {
 
 interface PlaygroundPanelProps {
   readonly subject: PlaygroundSubject
-  /** Why it cannot be tried now. */
+  /** Why the draft cannot be tried now. */
   readonly obstacle: string | undefined
 }
 
@@ -40,7 +40,7 @@ export function PlaygroundPanel({ subject, obstacle }: PlaygroundPanelProps) {
           {subject.agentId === undefined ? null : (
             <Switch
               size="sm"
-              label="Compare with the saved version"
+              label="Compare with saved version"
               checked={isComparing}
               onChange={(event) => setIsComparing(event.currentTarget.checked)}
             />
@@ -65,19 +65,19 @@ export function PlaygroundPanel({ subject, obstacle }: PlaygroundPanelProps) {
 function Conversation({ playground }: { readonly playground: Playground }) {
   const end = useRef<HTMLDivElement>(null)
   const { turns } = playground
-  // biome-ignore lint/correctness/useExhaustiveDependencies: every change of the conversation moves its end
+  // biome-ignore lint/correctness/useExhaustiveDependencies: every change of the conversation scrolls to its end
   useEffect(() => {
     end.current?.scrollIntoView({ block: 'nearest' })
   }, [turns])
   return (
     <ScrollArea
       className="playground-turns"
-      viewportProps={{ tabIndex: 0, 'aria-label': 'The conversation', role: 'log' }}
+      viewportProps={{ tabIndex: 0, 'aria-label': 'Conversation', role: 'log' }}
     >
       <Stack gap="md" p="sm">
         {turns.length === 0 ? (
           <Text size="sm" c="dimmed" ta="center" py="xl">
-            Write to the agent as it stands in the editor. Nothing has to be saved.
+            Send a message to try the current draft. You do not have to save it first.
           </Text>
         ) : null}
         {turns.map((turn) => (

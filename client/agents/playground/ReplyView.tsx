@@ -1,4 +1,4 @@
-/** One answer in the playground: its text, its tool calls, and what it cost. */
+/** Shows one answer in the playground: text, tool calls, tokens and timing. */
 import { Alert, Badge, Box, Button, Code, Group, Loader, Stack, Text, Textarea } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import { renderCount, renderMilliseconds, renderNumber } from '../../format.ts'
@@ -60,7 +60,7 @@ function CallView({ call: { name, argumentsText, result } }: { readonly call: Ca
   )
 }
 
-/** Tools that do not run here: whoever tries the agent plays the caller. */
+/** Asks the user for the results of client-side tools, because the playground cannot run them. */
 function ResultsForm({
   calls,
   onResults,
@@ -80,7 +80,7 @@ function ResultsForm({
           <Textarea
             key={id}
             label={`Result of ${name}`}
-            description="It runs at the caller. Say what it would answer."
+            description="This tool runs in the client. Enter the result it would return."
             classNames={{ input: 'code-input' }}
             autosize
             minRows={1}
@@ -90,7 +90,7 @@ function ResultsForm({
         ))}
         <Group justify="flex-end">
           <Button type="submit" size="xs" variant="light">
-            Send the result
+            Send result
           </Button>
         </Group>
       </Stack>
@@ -107,21 +107,21 @@ function Facts({ reply }: { readonly reply: Reply }) {
       ? undefined
       : `${renderNumber(promptTokens)} + ${renderNumber(completionTokens)} tokens`,
     firstTokenMs === undefined ? undefined : `first token ${renderMilliseconds(firstTokenMs)}`,
-    `${renderMilliseconds(totalMs)} in all`,
+    `${renderMilliseconds(totalMs)} total`,
     answering === undefined || answering.attempts <= 1
       ? undefined
       : renderCount(answering.attempts, 'attempt'),
   ].filter((fact) => fact !== undefined)
   return (
-    <Group gap={6} aria-label="What it took" role="group">
+    <Group gap={6} aria-label="Answer details" role="group">
       {status === 'stopped' ? (
         <Badge color="gray" variant="default" size="sm">
-          stopped
+          Stopped
         </Badge>
       ) : null}
       {answering?.isFallback ? (
         <Badge variant="default" size="sm">
-          fallback
+          Fallback
         </Badge>
       ) : null}
       <Text size="xs" c="dimmed">
@@ -131,7 +131,7 @@ function Facts({ reply }: { readonly reply: Reply }) {
   )
 }
 
-/** JSON with its lines; anything else as it is. */
+/** Indents JSON and returns any other text unchanged. */
 function prettify(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2)

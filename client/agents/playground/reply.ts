@@ -1,19 +1,19 @@
-/** The state of a streamed answer in the playground. */
+/** Builds the state of a playground answer from its stream. */
 import type { Inputs, Outputs } from '../../api.ts'
 
 export type Message = Inputs['chat']['stream']['messages'][number]
 type Runs = Outputs['chat']['stream'] extends AsyncIterable<(infer Chunk)[]> ? Chunk : never
 type Chunk = Runs
 
-/** The definition that is being written, or the one that is saved. */
+/** The draft or the saved version. */
 export type Side = 'draft' | 'published'
 
 export interface Call {
   readonly id: string
   readonly name: string
-  /** The model's JSON, unparsed: it may be none. */
+  /** The arguments as the model wrote them, which may not be valid JSON. */
   readonly argumentsText: string
-  /** What the model was told; absent while nobody has answered. */
+  /** The result sent to the model; absent until there is one. */
   readonly result?: string
 }
 
@@ -34,9 +34,9 @@ export interface Reply {
   readonly firstTokenMs?: number
   readonly totalMs: number
   readonly problem?: string
-  /** What this turn adds to the conversation besides the question; ends with the newest text. */
+  /** Messages that this turn adds after the question; the final text comes last. */
   readonly thread: readonly Message[]
-  /** Of the round under way. */
+  /** Text and tool calls of the current model call. */
   readonly round: { readonly text: string; readonly calls: readonly Call[] }
 }
 
@@ -51,7 +51,7 @@ export const emptyReply: Reply = {
   round: { text: '', calls: [] },
 }
 
-/** The reply with one more chunk, `elapsedMs` after the question. */
+/** Returns the reply with one more chunk, which arrived `elapsedMs` after the question. */
 export function addChunk(reply: Reply, chunk: Chunk, elapsedMs: number): Reply {
   const stepped = chunk.step === undefined ? reply : addStep(reply, chunk.step)
   const { usage } = chunk
@@ -102,7 +102,7 @@ function addDelta(reply: Reply, delta: Delta, elapsedMs: number): Reply {
 
 type CallPiece = NonNullable<Delta['tool_calls']>[number]
 
-/** The first piece of a call has its id and name, the others more of its arguments. */
+/** The first piece of a call has its id and name; later pieces continue its arguments. */
 function addCallPiece(calls: readonly Call[], piece: CallPiece): readonly Call[] {
   const { index = 0, id, function: called } = piece
   const known = calls[index]
@@ -112,15 +112,15 @@ function addCallPiece(calls: readonly Call[], piece: CallPiece): readonly Call[]
   return calls.with(index, { ...known, argumentsText: known.argumentsText + argumentsText })
 }
 
-/** The reply when its stream has ended: done, or waiting for what the caller's own tools say. */
+/** Ends the reply with its stream: it is done, or waits for results of client-side tools. */
 export function endReply(reply: Reply): Reply {
   const { text, calls } = reply.round
   if (calls.length > 0) return { ...reply, status: 'waiting', calls: [...reply.calls, ...calls] }
-  const said: Message[] = text === '' ? [] : [{ role: 'assistant', content: text }]
-  return { ...reply, status: 'done', thread: [...reply.thread, ...said], round: emptyReply.round }
+  const answer: Message[] = text === '' ? [] : [{ role: 'assistant', content: text }]
+  return { ...reply, status: 'done', thread: [...reply.thread, ...answer], round: emptyReply.round }
 }
 
-/** The reply with the results of the tools it waits for, ready for the next round. */
+/** Adds the results of the tools that the reply waits for, ready for the next model call. */
 export function answerCalls(reply: Reply, results: Readonly<Record<string, string>>): Reply {
   const { text, calls } = reply.round
   const asked: Message = {
@@ -132,7 +132,7 @@ export function answerCalls(reply: Reply, results: Readonly<Record<string, strin
       function: { name, arguments: argumentsText },
     })),
   }
-  const told = calls.map(
+  const toolMessages = calls.map(
     ({ id }): Message => ({ role: 'tool', tool_call_id: id, content: results[id] ?? '' }),
   )
   return {
@@ -140,7 +140,7 @@ export function answerCalls(reply: Reply, results: Readonly<Record<string, strin
     status: 'running',
     text: reply.text === '' ? '' : `${reply.text}\n\n`,
     calls: calls.reduce((now, { id }) => setResult(now, id, results[id] ?? ''), reply.calls),
-    thread: [...reply.thread, asked, ...told],
+    thread: [...reply.thread, asked, ...toolMessages],
     round: emptyReply.round,
   }
 }

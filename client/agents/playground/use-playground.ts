@@ -1,4 +1,4 @@
-/** The playground: a conversation with the draft, the saved version, or both. */
+/** Runs a playground conversation with the draft, the saved version, or both. */
 import { useCallback, useEffect, useRef, useState } from 'react'
 import type { DefinitionFormat } from '../../api.ts'
 import { api } from '../../api.ts'
@@ -12,7 +12,7 @@ export interface PlaygroundTurn {
 }
 
 export interface PlaygroundSubject {
-  /** Undefined for an agent that was never saved. */
+  /** Undefined for an agent that is not created yet. */
   readonly agentId: string | undefined
   readonly yaml: string
   readonly format: DefinitionFormat
@@ -87,7 +87,7 @@ export function usePlayground(subject: PlaygroundSubject): Playground {
   }
 }
 
-/** What was said before, to that side; a turn it was not asked in is left out. */
+/** Returns the earlier messages of one side, without turns in which that side has no reply. */
 function toMessages(turns: readonly PlaygroundTurn[], side: Side): Message[] {
   return turns.flatMap(({ question, replies }) => {
     const thread = replies[side]?.thread ?? []
@@ -95,7 +95,7 @@ function toMessages(turns: readonly PlaygroundTurn[], side: Side): Message[] {
   })
 }
 
-/** The reply each time it has grown; the last one is whole, stopped or failed. */
+/** Yields the reply each time it grows; the last one is complete, stopped or failed. */
 async function* streamReply(
   { agentId, yaml, format }: PlaygroundSubject,
   side: Side,

@@ -1,4 +1,4 @@
-/** An editor for code: what others change in its text arrives as one small change, so that undoing works across both. */
+/** Shows a code editor; applies an external change of `value` as one minimal edit, so that undo covers it too. */
 import {
   autocompletion,
   type CompletionSource,
@@ -14,7 +14,7 @@ import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } f
 import { useEffect, useRef } from 'react'
 import { codeTheme } from './code-theme.ts'
 
-/** A fault and where it stands; lines and columns count from 1. */
+/** A problem and its position; lines and columns count from 1. */
 interface CodeProblem {
   readonly message: string
   readonly line: number | null
@@ -24,7 +24,7 @@ interface CodeProblem {
 export interface CodeEditorProps {
   readonly value: string
   readonly onChange: (value: string) => void
-  /** Names the editor for those who do not see it. */
+  /** Accessible name of the editor. */
   readonly label: string
   readonly problem?: CodeProblem | null
   readonly complete?: CompletionSource
@@ -84,7 +84,7 @@ function createState(props: () => CodeEditorProps): EditorState {
   })
 }
 
-/** Changes only what lies between the common beginning and the common end. */
+/** Replaces only the text between the common prefix and the common suffix. */
 function follow(view: EditorView, value: string): void {
   const now = view.state.doc.toString()
   if (now === value) return
@@ -103,7 +103,7 @@ function showProblem(view: EditorView, problem: CodeProblem | undefined): void {
   view.dispatch(setDiagnostics(view.state, found))
 }
 
-/** From its place to the end of the line. */
+/** Marks the text from the problem's position to the end of its line. */
 function toDiagnostic(text: Text, { message, line, column }: CodeProblem): Diagnostic {
   const where = text.line(Math.min(Math.max(line ?? 1, 1), text.lines))
   const from = Math.min(where.from + (column ?? 1) - 1, where.to)

@@ -1,4 +1,4 @@
-/** Two texts as one, with what was taken out and what was put in. */
+/** Shows the differences between two texts in a unified view. */
 import { yaml } from '@codemirror/lang-yaml'
 import { unifiedMergeView } from '@codemirror/merge'
 import { EditorState } from '@codemirror/state'

@@ -1,4 +1,4 @@
-/** The colors of editors, from the page's own, so that both schemes fit; and the nonce for the styles they write. */
+/** Themes the editors with the colors of the page, and sets the nonce for their style elements. */
 import { HighlightStyle, syntaxHighlighting } from '@codemirror/language'
 import type { Extension } from '@codemirror/state'
 import { EditorView } from '@codemirror/view'

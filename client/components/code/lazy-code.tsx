@@ -1,4 +1,4 @@
-/** The editors, loaded when one of them is shown: they are the largest part of the console. */
+/** Loads the editors on first use, because they are the largest part of the console. */
 import { Skeleton } from '@mantine/core'
 import { lazy, Suspense } from 'react'
 import type { CodeEditorProps } from './CodeEditor.tsx'

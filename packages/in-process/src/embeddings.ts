@@ -1,4 +1,4 @@
-/** Turns texts into vectors with a model of this process. */
+/** Creates embeddings with a model that runs in this process. */
 import type { LlamaEmbeddingContext, Token } from 'node-llama-cpp'
 import type { JsonObject } from '../../../src/lib/formats/json.ts'
 import { callersMistake } from '../../../src/providers/failures.ts'
@@ -7,7 +7,7 @@ import { listInputs, renderEmbeddings } from '../../../src/providers/render-answ
 import type { LocalModel } from './load-model.ts'
 import { MOST_LETTERS_PER_TOKEN } from './template.ts'
 
-/** The library adds a token at each end, and needs one more. */
+/** The library adds a token at each end and needs one more. */
 const SPARE_TOKENS = 3
 
 export class Embedder {
@@ -18,12 +18,12 @@ export class Embedder {
     this.local = local
   }
 
-  /** @throws BackendFailure status 400; the signal's reason, once the current input has been read. */
+  /** Returns the response as JSON. @throws BackendFailure with status 400; the signal's reason, after the current input */
   async embed(body: JsonObject, signal: AbortSignal): Promise<string> {
     const { id, model, contextTokens, threads } = this.local
     const size = model.embeddingVectorSize
     if (body.dimensions != null && body.dimensions !== size) {
-      throw callersMistake('dimensions', `must be ${size}, or left out: this model has no other`)
+      throw callersMistake('dimensions', `must be ${size} or absent; this model supports no other size`)
     }
     const inputs = listInputs(body.input)
     const isList = Array.isArray(body.input) && typeof body.input[0] !== 'number'
@@ -34,7 +34,7 @@ export class Embedder {
     for (const input of tokens) {
       signal.throwIfAborted()
       const { vector } = await context.getEmbeddingFor(input)
-      // A text without any meaning may have a vector of length 0.
+      // The vector may have length 0, which must not be a divisor.
       const length = Math.hypot(...vector) || 1
       vectors.push(Float32Array.from(vector, (value) => value / length))
     }
@@ -49,17 +49,18 @@ export class Embedder {
   private tokenize(input: string | readonly number[], param: string): Token[] {
     const { model, contextTokens } = this.local
     const most = contextTokens - SPARE_TOKENS
-    // Tokenizing blocks the whole process.
+    // Rejects long texts early, because tokenizing blocks the process.
     if (input.length > most * MOST_LETTERS_PER_TOKEN) throw tooLong(param, 'is too long', most)
     const tokens = typeof input === 'string' ? model.tokenize(input) : input.map((token) => token as Token)
     const size = model.fileInfo.metadata.tokenizer.ggml.tokens.length
-    if (tokens.some((token) => token >= size)) throw callersMistake(param, `must hold tokens below ${size}`)
+    if (tokens.some((token) => token >= size))
+      throw callersMistake(param, `must contain only token ids below ${size}`)
     if (tokens.length > most) throw tooLong(param, `has ${tokens.length} tokens`, most)
     return tokens
   }
 }
 
 function tooLong(param: string, what: string, most: number): BackendFailure {
-  const rule = `${what}, more than the ${most} tokens this model reads at once`
+  const rule = `${what}; this model accepts at most ${most} tokens`
   return callersMistake(param, rule, 'context_length_exceeded')
 }

@@ -1,4 +1,4 @@
-/** Writes what a model generates in the chat API's format, whole or as a stream of events. */
+/** Renders a model's answer in the chat API's format, as one response or as a stream of events. */
 import {
   type AnswerHead,
   doneEvent,
@@ -36,7 +36,7 @@ export function createWholeWriter(newCallId: () => string) {
   }
 }
 
-/** Streams an answer; the first event is sent with the first word. */
+/** Streams an answer; the first event contains the first text. */
 export class EventWriter implements Listener, AsyncIterator<Uint8Array, void, void> {
   private readonly opening: string
   private readonly newCallId: () => string
@@ -76,13 +76,13 @@ export class EventWriter implements Listener, AsyncIterator<Uint8Array, void, vo
     this.wake()
   }
 
-  /** Ends the stream with a failure, after what has been written. */
+  /** Fails the stream after all pending output is read. */
   fail(reason: unknown): void {
     this.end ??= { failure: { reason } }
     this.wake()
   }
 
-  /** Each read gets everything written since the last one. */
+  /** Returns everything written since the last read. */
   async next(): Promise<Read> {
     while (this.unread === '' && this.end === undefined) {
       await new Promise<void>((resolve) => {

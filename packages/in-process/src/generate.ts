@@ -1,4 +1,4 @@
-/** Answers one chat request with a model of this process: reads its prompt, then generates until the answer ends. */
+/** Answers a chat request with an in-process model: evaluates the prompt, then generates the answer. */
 import type { LlamaChat, Token } from 'node-llama-cpp'
 import { callersMistake } from '../../../src/providers/failures.ts'
 import { BackendFailure } from '../../../src/providers/provider.ts'
@@ -14,13 +14,13 @@ export interface LocalAnswer {
   readonly completionTokens: number
 }
 
-/** A tool call; `arguments` is JSON unless the answer was cut off in it. */
+/** A tool call; `arguments` is JSON unless the answer was cut off inside them. */
 export interface LocalCall {
   readonly name: string
   readonly arguments: string
 }
 
-/** Receives an answer while it is generated; what it throws is lost. */
+/** Receives an answer while it is generated; its exceptions are ignored. */
 export interface Listener {
   onText(text: string): void
   onThought(text: string): void
@@ -37,7 +37,7 @@ interface AnswerOptions {
 
 type GenerateOptions = NonNullable<Parameters<LlamaChat['generateResponse']>[1]>
 
-/** @throws BackendFailure for a prompt or format that does not fit, and for an invalid answer; the signal's reason. */
+/** @throws BackendFailure if the model does not support the prompt or format, or its answer is invalid; the signal's reason */
 export async function generateAnswer(
   request: LocalChatRequest,
   options: AnswerOptions,
@@ -53,7 +53,7 @@ export async function generateAnswer(
   const generation = new Generation(options)
   try {
     const stopReason = await generation.run(chat, request, {
-      ...toGenerateOptions(request, prompt.room),
+      ...toGenerateOptions(request, prompt.freeTokens),
       ...(format !== undefined && { grammar: format.grammar }),
     } as GenerateOptions)
     const completionTokens = sequence.tokenMeter.diff(before).usedOutputTokens
@@ -72,22 +72,25 @@ async function toGrammar({ llama }: LocalModel, format: AnswerFormat) {
   // The library's types need the schema at compile time.
   const schema = toGrammarSchema(format.schema) as { type: 'object' }
   const grammar = await llama.createGrammarForJsonSchema(schema).catch(() => {
-    throw callersMistake('response_format', 'has a schema this model cannot be held to')
+    throw callersMistake('response_format', 'has a JSON Schema that this model does not support')
   })
   return { grammar, parse: (text: string): unknown => grammar.parse(text) }
 }
 
-/** A grammar does not enforce everything. */
+/** Checks the answer, because a grammar does not enforce every rule of a schema. */
 function assertParses(format: Awaited<ReturnType<typeof toGrammar>>, text: string): void {
   try {
     format?.parse(text)
   } catch (cause) {
-    throw new BackendFailure('protocol', 'The model did not keep to the format asked for.', { cause })
+    throw new BackendFailure('protocol', 'The model did not follow the requested format.', { cause })
   }
 }
 
-/** Names every option: the library's defaults differ from the chat API's. */
-function toGenerateOptions({ sampling, stops, maxTokens, tools }: LocalChatRequest, room: number): object {
+/** Sets every option, because the library's defaults differ from the chat API's. */
+function toGenerateOptions(
+  { sampling, stops, maxTokens, tools }: LocalChatRequest,
+  freeTokens: number,
+): object {
   const { frequencyPenalty, presencePenalty, ...chosen } = sampling
   const hasPenalty = frequencyPenalty !== 0 || presencePenalty !== 0
   return {
@@ -95,7 +98,7 @@ function toGenerateOptions({ sampling, stops, maxTokens, tools }: LocalChatReque
     topK: 0,
     minP: 0,
     repeatPenalty: hasPenalty && { penalty: 1, frequencyPenalty, presencePenalty },
-    maxTokens: Math.min(maxTokens ?? room, room),
+    maxTokens: Math.min(maxTokens ?? freeTokens, freeTokens),
     customStopTriggers: stops,
     ...(tools && {
       functions: tools.functions,
@@ -105,12 +108,15 @@ function toGenerateOptions({ sampling, stops, maxTokens, tools }: LocalChatReque
   }
 }
 
-/** A longer step is halved; a step below a third of it is doubled. */
+/** Steps that take longer are halved; steps below a third of this time are doubled. */
 const LONGEST_STEP_MS = 250
 
 const [FEWEST_TOKENS, MOST_TOKENS] = [8, 512]
 
-/** Reads all but the last token, with which the answer begins, in steps: the library checks the signal only after a whole read. */
+/**
+ * Evaluates the prompt in steps, because the library checks the signal only after each evaluation. Leaves the last token, with which
+ * generation starts.
+ */
 async function readPrompt(
   place: Place,
   prompt: readonly Token[],
@@ -127,7 +133,7 @@ async function readPrompt(
     const since = monotonic()
     await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, Math.min(from + stepTokens, end)))
     const tookMs = monotonic() - since
-    // The last step may be a short one, whose time says nothing about a full step.
+    // The last step may be shorter, so its time is not comparable.
     const isFullStep = from + stepTokens <= end
     if (tookMs > LONGEST_STEP_MS) place.stepTokens = Math.max(FEWEST_TOKENS, stepTokens >> 1)
     else if (isFullStep && tookMs < LONGEST_STEP_MS / 3)
@@ -173,19 +179,19 @@ class Generation {
     }
   }
 
-  /** Some failures are normal ends of an answer; all others are thrown. */
+  /** Returns the stop reason for errors that end an answer normally, and throws all others. */
   private toStopReason(thrown: unknown): string {
     const { model } = this.options
     this.addUnfinishedCall()
     if (this.overflow.signal.aborted) return 'maxTokens'
-    // The grammar accepted arguments that the library rejects: the check before the tool runs decides.
+    // The grammar accepted arguments that the library rejects; they are checked again before the tool runs.
     const isInvalidCall = thrown instanceof model.library.LlamaJsonSchemaValidationError
     if (isInvalidCall && this.hasCalls) return 'functionCalls'
     if (thrown instanceof Error && thrown.message === 'Failed to parse grammar') {
-      throw callersMistake('tools', 'have a schema this model cannot be held to')
+      throw callersMistake('tools', 'contain a JSON Schema that this model does not support')
     }
     const cause = new Error(model.complaints.join(' '), { cause: thrown })
-    throw new BackendFailure('protocol', 'The model failed in its answer.', { cause })
+    throw new BackendFailure('protocol', 'The model failed while generating the answer.', { cause })
   }
 
   private addText(isThought: boolean, text: string): void {
@@ -196,12 +202,12 @@ class Generation {
     else listener.onText(text)
   }
 
-  /** Collects arguments until the call ends: a piece may end inside a multi-byte character. */
+  /** Collects arguments until the call ends, because a piece may end inside a multi-byte character. */
   private addArguments(name: string, piece: string): void {
     this.unfinishedCall ??= { name, text: '' }
     this.unfinishedCall.text += piece
     const { sequence } = this.options.place
-    // Without room the library would silently drop the oldest messages.
+    // When the context is full, the library silently drops the oldest messages.
     if (sequence.nextTokenIndex > sequence.contextSize - CALL_MARGIN_TOKENS) this.overflow.abort()
   }
 

@@ -1,4 +1,4 @@
-/** Converts chat messages to the history from which the library writes a prompt. */
+/** Converts chat messages to the history from which the library builds a prompt. */
 import type { ChatHistoryItem, ChatModelFunctionCall, ChatModelResponse } from 'node-llama-cpp'
 import { listObjects, parseJson } from '../../../src/lib/formats/json.ts'
 import type { ChatMessage } from '../../../src/providers/chat-api.ts'
@@ -6,7 +6,7 @@ import { callersMistake } from '../../../src/providers/failures.ts'
 
 type Assistant = Extract<ChatMessage, { role: 'assistant' }>
 
-/** The history ends with the turn to generate; a tool result belongs to the turn that called it. @throws BackendFailure status 400 */
+/** Returns a history that ends with the turn to generate; tool results are part of the calling turn. @throws BackendFailure status 400 */
 export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
   const history: ChatHistoryItem[] = []
   let calls = new Map<string, ChatModelFunctionCall>()
@@ -30,7 +30,10 @@ export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
       case 'tool': {
         const call = calls.get(message.tool_call_id)
         if (call === undefined)
-          throw callersMistake(`${place}.tool_call_id`, 'must be of a call right before it')
+          throw callersMistake(
+            `${place}.tool_call_id`,
+            'must be the id of a tool call in the preceding assistant message',
+          )
         call.result = toResult(toText(message.content, place))
         break
       }
@@ -54,17 +57,18 @@ function toCalls({ tool_calls }: Assistant, place: string): Map<string, ChatMode
   return new Map(
     (tool_calls ?? []).map(({ id, function: called }, index) => {
       const where = `${place}.tool_calls[${index}].function`
-      if (called === undefined) throw callersMistake(where, 'is missing; only functions can be called here')
+      if (called === undefined)
+        throw callersMistake(where, 'is required; this model supports only function calls')
       const params = parseJson(called.arguments || '{}')
       if (params === undefined) throw callersMistake(`${where}.arguments`, 'must be JSON')
-      // Stays when no tool message follows.
+      // Remains empty if no tool message follows.
       const result = ''
       return [id, { type: 'functionCall', name: called.name, params, result, startsNewChunk: index === 0 }]
     }),
   )
 }
 
-/** The template encodes results as JSON: a result that is JSON already must not be encoded twice. */
+/** Parses a JSON result, because the template encodes results as JSON and must not encode it twice. */
 function toResult(text: string): unknown {
   return /^\s*[[{]/.test(text) ? (parseJson(text) ?? text) : text
 }
@@ -75,7 +79,7 @@ function toText(content: ChatMessage['content'], place: string): string {
     .map((part, index) => {
       const text = part.type === 'refusal' ? part.refusal : part.text
       if (typeof text === 'string') return text
-      const rule = `must be text: this model takes no ${String(part.type)}`
+      const rule = `must be text; this model does not accept ${String(part.type)}`
       throw callersMistake(`${place}.content[${index}]`, rule)
     })
     .join('\n')

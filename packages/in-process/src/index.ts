@@ -1,4 +1,4 @@
-/** The provider that runs a model in this process: chats and embeddings from a GGUF file. `src/providers/create.ts` loads it on demand. */
+/** Provides chat and embeddings with a model that runs in this process. `src/providers/create.ts` loads this module on demand. */
 import { type Clock, unixSeconds } from '../../../src/lib/clock.ts'
 import { isJsonObject } from '../../../src/lib/formats/json.ts'
 import { newId, type Random } from '../../../src/lib/ids.ts'
@@ -21,7 +21,7 @@ interface LocalModelBackendOptions {
   readonly random: Random
 }
 
-/** Two requests run at once, six wait, and others are rejected with 429. */
+/** Creates the provider: two requests run at a time, six wait, and more are rejected with 429. */
 export function createLocalModelBackend(options: LocalModelBackendOptions): ChatBackend {
   const { name, model, clock, random } = options
   const queue = new Queue(model.placeCount, clock)
@@ -38,7 +38,8 @@ export function createLocalModelBackend(options: LocalModelBackendOptions): Chat
 
   async function answer({ body, signal }: BackendRequest, listener: Listener): Promise<LocalAnswer> {
     const { chat } = model
-    if (chat === undefined) throw callersMistake('model', 'must be one that chats; this one makes embeddings')
+    if (chat === undefined)
+      throw callersMistake('model', 'must be a chat model; this model only creates embeddings')
     const request = readChatRequest(body, { hasTools: chat.hasTools, newSeed })
     const ended = AbortSignal.any([signal, closing.signal])
     return queue.run(ended, (index) => {
@@ -76,7 +77,7 @@ export function createLocalModelBackend(options: LocalModelBackendOptions): Chat
       return [{ id, created, ownedBy: name, contextLength: contextTokens, chats, embeds: true }]
     },
     async close() {
-      closing.abort(new BackendFailure('unreachable', 'The local model is being closed.'))
+      closing.abort(new BackendFailure('unreachable', 'The local model is shutting down.'))
       await queue.settled()
       await model.model.dispose()
     },

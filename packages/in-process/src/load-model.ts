@@ -8,10 +8,10 @@ import type { ChatWrapper, Llama, LlamaContextSequence, LlamaModel } from 'node-
 import type { LocalModelConfig } from '../../../src/config/config.ts'
 import { StartupError } from '../../../src/lib/errors.ts'
 
-/** Each needs its own context. */
+/** Number of concurrent answers; each needs its own context. */
 const ANSWERS_AT_ONCE = 2
 const MOST_CONTEXT_TOKENS = 8192
-/** The version in the lock file: later ones lack builds for some platforms. */
+/** The version in the lock file; later versions lack builds for some platforms. */
 const PACKAGE = 'node-llama-cpp@3.21.1'
 const MOST_COMPLAINTS = 5
 
@@ -24,7 +24,7 @@ interface Runtime {
   readonly complaints: string[]
 }
 
-/** Generates one answer at a time; the next prompt reuses the beginning it shares with the last one. */
+/** A slot that generates one answer at a time; a prompt reuses the prefix that it shares with the previous one. */
 export interface Place {
   readonly sequence: LlamaContextSequence
   stepTokens: number
@@ -43,11 +43,11 @@ export interface LocalModel extends Runtime {
   readonly contextTokens: number
   readonly threads: number
   readonly placeCount: number
-  /** Undefined for a model made for embeddings. */
+  /** Undefined for an embedding model. */
   readonly chat: LocalChat | undefined
 }
 
-/** Downloads and compiles nothing. @throws StartupError when the package or the file is missing or unusable. */
+/** Loads the model without downloading or compiling anything. @throws StartupError when the package or the file is missing or unusable. */
 export async function loadLocalModel(config: LocalModelConfig): Promise<LocalModel> {
   const file = await readFacts(config)
   const runtime = await openRuntime(config.name)
@@ -79,7 +79,7 @@ async function loadModel(
   try {
     return await runtime.llama.loadModel({ modelPath: config.path, gpuLayers: 0, vocabOnly })
   } catch (thrown) {
-    // llama.cpp logs arrive one turn after the library throws.
+    // The log lines of llama.cpp arrive after the library throws.
     await setImmediate()
     await setImmediate()
     throw cannotLoad(config, thrown, runtime)
@@ -90,11 +90,11 @@ async function readFacts({ name, path }: LocalModelConfig): Promise<Pick<LocalMo
   const cannotUse = (what: string, cause?: unknown) =>
     new StartupError(`The model file ${path} (provider ${name}) ${what}.`, { cause })
   const file = await open(path, constants.O_RDONLY).catch((error: NodeJS.ErrnoException) => {
-    throw cannotUse(error.code === 'ENOENT' ? 'is not there' : `cannot be read (${error.code})`, error)
+    throw cannotUse(error.code === 'ENOENT' ? 'does not exist' : `cannot be read (${error.code})`, error)
   })
   try {
     const stats = await file.stat()
-    if (!stats.isFile()) throw cannotUse('is no file')
+    if (!stats.isFile()) throw cannotUse('is not a regular file')
     const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
     if (buffer.toString('latin1') !== 'GGUF') throw cannotUse('is not in the GGUF format')
     return { id: basename(path).replace(/\.gguf$/i, ''), created: Math.floor(stats.mtimeMs / 1000) }
@@ -103,7 +103,7 @@ async function readFacts({ name, path }: LocalModelConfig): Promise<Pick<LocalMo
   }
 }
 
-/** Embedding models name how their vectors are pooled; 0 means not at all. */
+/** Embedding models specify how vectors are pooled; 0 means no pooling. */
 function isForEmbeddings({ fileInfo }: LlamaModel): boolean {
   const { pooling_type: pooling } = fileInfo.architectureMetadata as { pooling_type?: number }
   return pooling !== undefined && pooling !== 0
@@ -130,10 +130,13 @@ async function openChat({
   return { wrapper, hasTools: hasOwnTools(wrapper, library), places }
 }
 
-/** Families whose answers the library parses with special code. Detecting them blocks the process for a second, so others skip it. */
+/**
+ * Matches templates of model families for which the library has its own parser. Detecting the family blocks the process for a second,
+ * so other models skip it.
+ */
 const marksOfKnownFamilies = /<\|(channel|python_tag|recipient|from|turn)\b|<｜tool|<seed:/
 
-/** For a template without tools the library invents a syntax that the model has not learnt. */
+/** Returns whether the template supports tools; for others, the library uses a syntax that the model does not know. */
 function hasOwnTools(
   wrapper: ChatWrapper,
   { ChatWrapper: Base, JinjaTemplateChatWrapper }: Library,
@@ -149,7 +152,7 @@ function cannotLoad(
 ): StartupError {
   const subject = `The model file ${path} (provider ${name})`
   if (cause instanceof library.InsufficientMemoryError) {
-    const sentence = `${subject} needs more memory than there is; a smaller context (PARLEY_LOCAL_CONTEXT) needs less.`
+    const sentence = `${subject} does not fit into memory. Set a smaller context (PARLEY_LOCAL_CONTEXT) or use a smaller model.`
     return new StartupError(sentence, { cause })
   }
   const said = [...new Set(complaints)].join(' ')
@@ -159,7 +162,7 @@ function cannotLoad(
   return new StartupError(`${subject} cannot be loaded: ${short}.`, { cause })
 }
 
-/** Shared by all models, because llama.cpp has one log for a process; never released. */
+/** Shared by all models, because llama.cpp has one log per process; never released. */
 let openedRuntime: Promise<Runtime> | undefined
 
 function openRuntime(name: string): Promise<Runtime> {
@@ -187,7 +190,7 @@ async function startRuntime(name: string): Promise<Runtime> {
   } as const
   const llama = await library.getLlama(options).catch((cause: unknown) => {
     const where = `${process.platform}-${process.arch}`
-    const sentence = `The package ${PACKAGE} has nothing that runs on this machine (${where}); run Ollama or llama-server and set PARLEY_LOCAL_URL.`
+    const sentence = `The package ${PACKAGE} does not support this machine (${where}). Run Ollama or llama-server, and set PARLEY_LOCAL_URL.`
     throw new StartupError(sentence, { cause })
   })
   return { library, llama, complaints }
@@ -199,7 +202,7 @@ async function importLibrary(name: string): Promise<Library> {
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
     const command = `npm install --no-save --ignore-scripts ${PACKAGE}`
-    const sentence = `A model that runs in this process (provider ${name}) needs a package that is not installed; \`${command}\` installs it, and in a checkout of Parley \`npm run local-models\`.`
+    const sentence = `The in-process model (provider ${name}) needs a package that is not installed. Run \`${command}\`, or \`npm run local-models\` in a checkout of Parley.`
     throw new StartupError(sentence, { cause })
   }
 }

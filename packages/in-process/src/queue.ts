@@ -1,14 +1,14 @@
-/** The queue in front of an in-process model: bounds how many requests run and how many wait. */
+/** Limits how many requests of an in-process model run and how many wait. */
 import type { Clock } from '../../../src/lib/clock.ts'
 import { BackendFailure } from '../../../src/providers/provider.ts'
 
 export const MOST_REQUESTS = 8
 
-/** The estimate of a request's time before any has finished. */
+/** Estimated duration of a request before the first one has finished. */
 const FIRST_GUESS_MS = 5_000
 const LONGEST_GUESS_SECONDS = 60
 
-/** Hands out places, numbered from 0, in the order they were asked for. */
+/** Assigns slots, numbered from 0, in the order of the requests. */
 export class Queue {
   private readonly free: number[]
   private readonly waiting: { readonly signal: AbortSignal; readonly take: (place: number) => void }[] = []
@@ -24,13 +24,13 @@ export class Queue {
     this.clock = clock
   }
 
-  /** An aborted request rejects at once; its place is free once its work has stopped. @throws BackendFailure status 429 when full */
+  /** An aborted request rejects immediately; its slot is free when its work has stopped. @throws BackendFailure status 429 when full */
   async run<Result>(signal: AbortSignal, work: (place: number) => Promise<Result>): Promise<Result> {
     signal.throwIfAborted()
     if (this.requests >= MOST_REQUESTS) throw this.tooManyRequests()
     this.requests += 1
     const { promise: aborted, reject } = Promise.withResolvers<never>()
-    // It may reject before the race below.
+    // Prevents an unhandled rejection before the race below.
     aborted.catch(() => {})
     const onAbort = () => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
@@ -57,7 +57,7 @@ export class Queue {
     work: (place: number) => Promise<Result>,
   ): Promise<Result> {
     const since = this.clock.monotonic()
-    // The signal may abort between the place becoming free and this call.
+    // The signal may abort after the slot has become free.
     const working = signal.aborted ? Promise.reject(signal.reason) : work(place)
     this.working.add(working)
     try {
@@ -78,10 +78,14 @@ export class Queue {
 
   private tooManyRequests(): BackendFailure {
     const seconds = Math.ceil(this.usualMs / this.placeCount / 1000)
-    return new BackendFailure('status', `The local model has ${MOST_REQUESTS} requests already.`, {
-      status: 429,
-      retryAfterSeconds: Math.min(Math.max(1, seconds), LONGEST_GUESS_SECONDS),
-      isFinal: true,
-    })
+    return new BackendFailure(
+      'status',
+      `The local model is busy with ${MOST_REQUESTS} requests. Try again later.`,
+      {
+        status: 429,
+        retryAfterSeconds: Math.min(Math.max(1, seconds), LONGEST_GUESS_SECONDS),
+        isFinal: true,
+      },
+    )
   }
 }

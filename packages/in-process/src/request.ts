@@ -9,9 +9,9 @@ import { toGrammarSchema } from './grammar-schema.ts'
 import { toHistory } from './history.ts'
 
 const MOST_STOPS = 16
-/** Otherwise a model could call tools until its context is full. */
+/** Without this limit, a model could call tools until its context is full. */
 const MOST_CALLS = 8
-/** At this value only the likeliest token is left. */
+/** At this value, only the most likely token remains. */
 const SMALLEST_TOP_P = 1e-6
 
 export interface OfferedTools {
@@ -34,18 +34,18 @@ export interface LocalChatRequest {
   readonly format: AnswerFormat
 }
 
-/** Takes a request of a valid shape. @throws BackendFailure status 400 for what the model cannot do. */
+/** Reads a request that has a valid schema. @throws BackendFailure status 400 for parameters that the model does not support */
 export function readChatRequest(
   body: JsonObject,
   { hasTools, newSeed }: { hasTools: boolean; newSeed: () => number },
 ): LocalChatRequest {
   const request = body as ChatRequest
-  if ((request.n ?? 1) > 1) throw callersMistake('n', 'must be 1: this model answers with one choice')
-  if (request.logprobs) throw callersMistake('logprobs', 'is nothing this model can tell')
+  if ((request.n ?? 1) > 1) throw callersMistake('n', 'must be 1; this model returns one choice')
+  if (request.logprobs) throw callersMistake('logprobs', 'is not supported by this model')
   const tools = readTools(request, hasTools)
   const format = readFormat(request.response_format)
   if (tools !== undefined && format.type !== 'text') {
-    throw callersMistake('response_format', 'cannot be had together with tools from this model')
+    throw callersMistake('response_format', 'cannot be combined with tools for this model')
   }
   const limits = [request.max_tokens, request.max_completion_tokens].filter((limit) => limit != null)
   return {
@@ -60,7 +60,7 @@ export function readChatRequest(
   }
 }
 
-/** The chat API's defaults; the library has others, and repeats its default seed within a second. */
+/** Applies the chat API's defaults; the library's defaults differ, and its default seed repeats within a second. */
 function readSampling(request: ChatRequest, newSeed: () => number) {
   return {
     temperature: request.temperature ?? 1,
@@ -81,8 +81,8 @@ function readTools(request: ChatRequest, hasTools: boolean): OfferedTools | unde
   )
   const callable = offered.filter(({ name }) => names === undefined || names.has(name))
   if (mode === 'none' || offered.length === 0) return undefined
-  if (!hasTools) throw callersMistake('tools', 'cannot be offered: the chat template of this model has none')
-  if (callable.length === 0) throw callersMistake('tool_choice', 'must name a tool that is offered')
+  if (!hasTools) throw callersMistake('tools', 'are not supported by the chat template of this model')
+  if (callable.length === 0) throw callersMistake('tool_choice', 'must name one of the offered tools')
   assertUsable(
     'tools',
     callable.map(({ parameters }) => parameters),
@@ -113,15 +113,15 @@ function readFormat(format: ChatRequest['response_format']): AnswerFormat {
   return { type: 'schema', schema }
 }
 
-/** Native code turns these schemas into a grammar, so they get the limits of an agent's tools. */
+/** Applies the limits of an agent's tools, because native code compiles these schemas to a grammar. */
 function assertUsable(param: string, schemas: readonly unknown[]): void {
   if (findSizeProblem(listObjects(schemas)) !== undefined) {
-    throw callersMistake(param, 'must hold at most 64 KiB and 2000 values of schemas')
+    throw callersMistake(param, 'must contain at most 64 KiB and 2000 values of schemas')
   }
-  if (hasControls(schemas)) throw callersMistake(param, 'must not hold control characters')
+  if (hasControls(schemas)) throw callersMistake(param, 'must not contain control characters')
 }
 
-/** All but line ends and tabs, which the library escapes. */
+/** Matches control characters except line breaks and tabs, which the library escapes. */
 const controls = /[^\P{Cc}\n\r\t\x7f-\x9f]/u
 
 function hasControls(schemas: readonly unknown[]): boolean {

@@ -1,13 +1,13 @@
-/** Writes conversations into prompts, as the model's own chat template does. */
+/** Renders conversations as prompts with the model's own chat template. */
 import type { ChatWrapper, LlamaText, Token } from 'node-llama-cpp'
 import { callersMistake } from '../../../src/providers/failures.ts'
 import type { BackendFailure } from '../../../src/providers/provider.ts'
 import type { LocalChat, LocalModel } from './load-model.ts'
 import type { LocalChatRequest, OfferedTools } from './request.ts'
 
-/** Tokens left free for what a template puts around a call. */
+/** Tokens reserved for the text that a template puts around a tool call. */
 export const CALL_MARGIN_TOKENS = 128
-/** Longer texts are rejected before they are tokenized, which blocks the whole process. */
+/** Longer texts are rejected before tokenizing, which blocks the process. */
 export const MOST_LETTERS_PER_TOKEN = 32
 
 export type ChattingModel = LocalModel & { readonly chat: LocalChat }
@@ -16,23 +16,23 @@ export type ChattingModel = LocalModel & { readonly chat: LocalChat }
 export function writePrompt(
   { chat: { wrapper }, model, contextTokens }: ChattingModel,
   { history, tools }: LocalChatRequest,
-): { tokens: readonly Token[]; room: number } {
+): { tokens: readonly Token[]; freeTokens: number } {
   const offered = tools && { availableFunctions: tools.functions, documentFunctionParams: true }
   if (JSON.stringify(history).length > contextTokens * MOST_LETTERS_PER_TOKEN) {
-    throw tooLong(`are too long for a context of ${contextTokens} tokens`)
+    throw tooLong(`are too long for the context of ${contextTokens} tokens`)
   }
   let text: LlamaText
   try {
     text = wrapper.generateContextState({ chatHistory: history, ...offered }).contextText
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown)
-    throw callersMistake('messages', `cannot be written by the chat template of this model (${reason})`)
+    throw callersMistake('messages', `are not supported by the chat template of this model (${reason})`)
   }
   const tokens = text.tokenize(model.tokenizer)
-  const room = contextTokens - 1 - tokens.length - (tools === undefined ? 0 : CALL_MARGIN_TOKENS)
-  if (room >= 1) return { tokens, room }
+  const freeTokens = contextTokens - 1 - tokens.length - (tools === undefined ? 0 : CALL_MARGIN_TOKENS)
+  if (freeTokens >= 1) return { tokens, freeTokens }
   throw tooLong(
-    `have ${tokens.length} tokens, which leaves no room for an answer in a context of ${contextTokens}`,
+    `have ${tokens.length} tokens, which leaves no space for an answer in the context of ${contextTokens} tokens`,
   )
 }
 
@@ -40,7 +40,7 @@ function tooLong(rule: string): BackendFailure {
   return callersMistake('messages', rule, 'context_length_exceeded')
 }
 
-/** A required call begins the model's turn. */
+/** Returns a wrapper that starts the model's turn with a tool call if one is required. */
 export function withToolChoice(
   { chat: { wrapper }, library }: ChattingModel,
   tools: OfferedTools | undefined,

@@ -14,14 +14,14 @@ import { type FinishingDeps, finish, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
 import { type JobRow, returnJob } from './store.ts'
 
-/** Failures of the server, which take about three hours, before the original is served. */
+/** The server retries its own failures this many times, over about three hours, before it serves the original. */
 const MAX_FAILURES = 30
-const GAVE_UP = 'It could not be converted here, so it is served as it was uploaded.'
+const GAVE_UP = 'The server could not convert this file, so it serves the file as uploaded.'
 
 export interface ConversionDeps
   extends FinishingDeps,
     Pick<Dependencies, 'config' | 'clock' | 'random' | 'converter'> {
-  /** The folder for conversions; a start clears it. */
+  /** Folder for conversions; emptied at startup. */
   readonly workFolder: StoreFolder
 }
 
@@ -49,7 +49,10 @@ export function createConversionWork(deps: ConversionDeps): Work {
   }
 }
 
-/** Deletes what a killed attempt left, and creates a folder for this one; a former holder that still runs deletes its own. */
+/**
+ * Deletes the leftovers of a killed attempt and creates a folder for this one. A previous holder that still
+ * runs deletes its own.
+ */
 async function makeWorkFolder({ root }: StoreFolder, { blob, fence }: JobRow): Promise<string> {
   const incoming = join(await root(), INCOMING)
   const former = (await readdir(incoming)).filter((name) => name.startsWith(blob))
@@ -89,7 +92,8 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
   await using uncommitted = new AsyncDisposableStack()
   const stage = async ({ path }: ConvertedFile) => {
     const { size } = await stat(path)
-    // The store reports a read error; this listener covers an abort before it reads, which would otherwise end the process.
+    // Covers an abort before the store reads, which would otherwise crash the process. The store itself
+    // reports read errors.
     const bytes = createReadStream(path, { signal }).on('error', () => {})
     const staged = await blobs.stage(bytes, size)
     return uncommitted.adopt(staged, () => staged.abort())
@@ -112,7 +116,10 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
   for (const blob of [made, still]) if (blob !== undefined) await blobs.delete(blob.name)
 }
 
-/** Serves the original: with its checked type, or with the type of its first bytes and a reason if it was not found good. */
+/**
+ * Serves the original. Uses the checked media type if the check passed; otherwise uses the sniffed type and
+ * records a reason.
+ */
 async function serveOriginal(
   deps: ConversionDeps,
   { job, row }: Conversion,
@@ -137,37 +144,40 @@ async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: Uploa
   return Buffer.concat(await head.toArray())
 }
 
-/** Deletes dangerous content, retries content that cannot be converted and finally serves it unconverted, and rethrows other errors. */
+/**
+ * Deletes dangerous content. Retries unconvertible content, and finally serves it unconverted. Rethrows
+ * other errors.
+ */
 async function handleFailure(deps: ConversionDeps, conversion: Conversion, error: unknown): Promise<void> {
   const { job, row } = conversion
   const { db, clock, random, config, log } = deps
   if (!(error instanceof ConversionRejection)) {
     if (job.failures + 1 < MAX_FAILURES) throw error
-    log.error({ err: error, artifactId: row.id }, 'an upload is served as it came: converting it fails')
+    log.error({ err: error, artifactId: row.id }, 'conversion keeps failing; serving the upload unconverted')
     return serveOriginal(deps, conversion, { reason: GAVE_UP })
   }
   const { verdict, message: reason } = error
-  log.info({ artifactId: row.id, verdict, reason: error.message }, 'an upload cannot be converted')
+  log.info({ artifactId: row.id, verdict, reason: error.message }, 'upload cannot be converted')
   if (verdict === 'dangerous') return reject(deps, job, row)
   const refusals = job.refusals + 1
   if (refusals >= config.conversion.tries) return serveOriginal(deps, conversion, { reason })
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
 }
 
-/** The interval of status streams. */
+/** Matches the interval of status streams. */
 const WRITE_EVERY_MS = 250
 
-/** Writes shares from 0 to 1 into the row; drops those that come too soon. */
+/** Writes progress (0 to 1) to the row; drops updates that arrive too soon after the last one. */
 function createProgressWriter({ db, clock, log, changes }: ConversionDeps, row: UploadRow) {
   let nextAtMs = clock.monotonic()
   let writing: Promise<void> | undefined
 
   async function write(share: number): Promise<void> {
     try {
-      // A second attempt starts at 0, but the progress in the row never falls.
+      // A second attempt starts at 0, but the progress in the row never decreases.
       if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.publish(row.id)
     } catch (error) {
-      log.warn({ err: error, artifactId: row.id }, 'progress could not be written down')
+      log.warn({ err: error, artifactId: row.id }, 'failed to record the conversion progress')
     }
     writing = undefined
   }

@@ -1,4 +1,4 @@
-/** Calls the host's handler for one complete upload; the job decides about retries. */
+/** Calls the host's handler for one complete upload. Its caller handles retries. */
 import { ServiceError } from '../../lib/errors.ts'
 import { depthOf } from '../../lib/formats/json.ts'
 import { wholeOf } from '../../storage/blobs.ts'
@@ -8,7 +8,7 @@ import { findUploadRow, type UploadRow, updateUpload } from '../store.ts'
 import { type FinishingDeps, finish } from './finish.ts'
 import type { Work } from './queue.ts'
 
-/** A handler that needs longer must use a queue of its own. */
+/** A handler that needs more time must use its own queue. */
 const HANDLER_MS = 600_000
 
 interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
@@ -57,10 +57,10 @@ async function deliver(deps: DeliveryDeps, row: UploadRow, signal: AbortSignal):
 }
 
 function assertRunning(ends: AbortSignal): void {
-  if (ends.aborted) throw new ServiceError('conflict', 'This delivery of the upload is over.')
+  if (ends.aborted) throw new ServiceError('conflict', 'This delivery of the upload has already ended.')
 }
 
-/** Writes outcomes one after another, so that the last one stays. */
+/** Writes outcomes one after another, so that the last one wins. */
 function createOutcomes({ db, changes }: DeliveryDeps, row: UploadRow) {
   let writing = Promise.resolve()
   return {
@@ -85,16 +85,16 @@ function renderOutcome(value: unknown): string {
   try {
     json = JSON.stringify(value)
   } catch (error) {
-    throw refused(`is no JSON value (${error instanceof Error ? error.message : error})`)
+    throw invalidOutcome(`is not a JSON value (${error instanceof Error ? error.message : error})`)
   }
-  if (json === undefined) throw refused('is no JSON value')
+  if (json === undefined) throw invalidOutcome('is not a JSON value')
   const bytes = Buffer.from(json)
   if (bytes.length > MAX_BYTES)
-    throw refused(`has ${bytes.length} bytes as JSON, and ${MAX_BYTES} is the most`)
-  if (depthOf(bytes) > MAX_DEPTH) throw refused(`is nested deeper than ${MAX_DEPTH}`)
+    throw invalidOutcome(`must be at most ${MAX_BYTES} bytes as JSON (got ${bytes.length})`)
+  if (depthOf(bytes) > MAX_DEPTH) throw invalidOutcome(`must not be nested deeper than ${MAX_DEPTH} levels`)
   return json
 }
 
-function refused(problem: string): ServiceError {
+function invalidOutcome(problem: string): ServiceError {
   return new ServiceError('invalid_value', `recordOutcome: the outcome ${problem}`, { param: 'outcome' })
 }

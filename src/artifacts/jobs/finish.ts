@@ -1,4 +1,4 @@
-/** Records the result of a job in one transaction, and deletes the original when no job needs it. */
+/** Records the result of a job in one transaction, and deletes the original once no job needs it. */
 import type { ResumableStore } from '../../storage/blobs.ts'
 import type { ArtifactChanges } from '../coordination.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -10,7 +10,10 @@ export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metric
   readonly changes: ArtifactChanges
 }
 
-/** Ends the job and writes its result; false if the job was lost or the artifact is gone. Keeps the original until both jobs end. */
+/**
+ * Ends the job and records its result. Returns false if the job was lost or the artifact is gone. Keeps the
+ * original until both jobs end.
+ */
 export async function finish(
   deps: FinishingDeps,
   job: TakenJob,
@@ -26,11 +29,11 @@ export async function finish(
   return isDone
 }
 
-/** The sweeper deletes what could not be deleted here. */
+/** The sweeper deletes originals that cannot be deleted here. */
 async function deleteOriginal({ store, log }: FinishingDeps, { blob }: Upload): Promise<void> {
   await store.blobs
     .delete(blob)
-    .catch((error) => log.warn({ err: error, blob }, 'an original could not be deleted'))
+    .catch((error) => log.warn({ err: error, blob }, 'failed to delete an original; the sweeper will retry'))
 }
 
 /** Deletes an artifact with dangerous content, and all its jobs. */

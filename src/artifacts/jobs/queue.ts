@@ -1,4 +1,7 @@
-/** Runs jobs of one kind, a few at a time, as soon as they are due. A job is leased and fenced like an upload. */
+/**
+ * Runs a limited number of jobs of one kind at a time, as soon as they are due. Jobs are leased and fenced
+ * like uploads.
+ */
 import { unixSeconds } from '../../lib/clock.ts'
 import type { Random } from '../../lib/ids.ts'
 import type { JobResult } from '../../telemetry/metrics.ts'
@@ -13,15 +16,18 @@ import {
   takeJob,
 } from './store.ts'
 
-/** A runner that does not renew in time loses the job; the fence rejects its later writes. */
+/** A runner that does not renew its lease in time loses the job; the fence rejects its later writes. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
-/** Finds jobs that another replica returned or lost when its message did not arrive, and retries a failed query. */
+/** Finds jobs whose notification was lost or that another replica returned, and retries a failed query. */
 const POLL_EVERY_MS = 5_000
 
 export type StopReason = 'closing' | 'removed' | 'lost'
 
-/** Deletes or returns the job's row. Rejects if the signal aborts (its reason is a `StopReason`); another rejection is retried. */
+/**
+ * Deletes or returns the job's row. Rejects if the signal aborts (its reason is a `StopReason`); other
+ * rejections are retried.
+ */
 export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>
 
 export interface RunnerOptions {
@@ -42,7 +48,7 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions) {
   let polling: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
-  /** Starts due jobs and returns the milliseconds until the next poll. */
+  /** Starts due jobs and returns the delay until the next poll, in milliseconds. */
   async function poll(): Promise<number> {
     while (running.size < atOnce && !isClosed) {
       const now = unixSeconds(clock)
@@ -64,7 +70,7 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions) {
         pauseMs = await poll()
       } while (isWakeRequested)
     } catch (error) {
-      log.warn({ err: error, kind }, 'jobs could not be looked for')
+      log.warn({ err: error, kind }, 'failed to query for due jobs')
     }
     polling = undefined
     if (!isClosed) timer = setTimeout(wake, pauseMs).unref()
@@ -80,7 +86,7 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions) {
   function startJob(job: JobRow): void {
     const stop = new AbortController()
     const ended = doJob(deps, options, job, stop)
-      .catch((error) => log.warn({ err: error, kind, blob: job.blob }, 'a job could not be given back'))
+      .catch((error) => log.warn({ err: error, kind, blob: job.blob }, 'failed to return a job to the queue'))
       .finally(() => {
         running.delete(job.blob)
         wake()
@@ -132,7 +138,7 @@ async function doJob(
   }
 }
 
-/** Counts and traces one attempt; call the returned function when it ends. */
+/** Counts and traces one attempt. Call the returned function when the attempt ends. */
 function instrumentJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (result: JobResult) => void {
   const end = metrics.jobBegins(job.kind, () => clock.monotonic())
   const attempt = job.failures + job.refusals + 1
@@ -152,7 +158,7 @@ function keepRenewing({ db, clock, log }: RunnerDeps, job: TakenJob, stop: Abort
       stop.abort('lost' satisfies StopReason)
   }
   const timer = setInterval(() => {
-    renew().catch((error) => log.warn({ err: error, kind: job.kind }, 'a job could not be renewed'))
+    renew().catch((error) => log.warn({ err: error, kind: job.kind }, 'failed to renew the lease of a job'))
   }, RENEW_EVERY_MS).unref()
   return () => clearInterval(timer)
 }
@@ -160,7 +166,10 @@ function keepRenewing({ db, clock, log }: RunnerDeps, job: TakenJob, stop: Abort
 const FIRST_SECONDS = 1
 const LONGEST_SECONDS = 600
 
-/** Whole seconds: doubles with each failure, up to 10 minutes. Half is random, so that jobs do not retry together. */
+/**
+ * Returns the retry delay in whole seconds. It doubles with each failure, up to 10 minutes; half of it is
+ * random, to spread retries.
+ */
 export function backOffSeconds(failures: number, random: Random): number {
   const whole = Math.min(FIRST_SECONDS * 2 ** (failures - 1), LONGEST_SECONDS)
   const share = (random(1)[0] ?? 0) / 255

@@ -1,4 +1,4 @@
-/** The SQL of the table `jobs`: the work that complete uploads still need. */
+/** Reads and writes the table `jobs`, which holds the work that complete uploads still need. */
 import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import type { JobTable, Tables } from '../../db/tables.ts'
@@ -12,18 +12,22 @@ export async function insertJob(trx: Database, kind: JobKind, blob: string, now:
   await trx.insertInto('jobs').values({ kind, blob, next_at: now }).execute()
 }
 
-/** Leases the due job that has waited longest, until `until`, unless it is in `running`. */
+/** A job that is due later than this was written before the clock was set back, and is due now. */
+const LONGEST_WAIT_SECONDS = 3_600
+
+/** Leases the due job that has waited longest, until `until` (Unix seconds). Ignores jobs in `running`. */
 export async function takeJob(
   db: Database,
   kind: JobKind,
   { now, until, running }: { readonly now: number; readonly until: number; readonly running: string[] },
 ): Promise<JobRow | undefined> {
-  // Of several runners that choose the same job, one gets it; the others choose again.
+  // If several runners choose the same job, one gets it and the others choose again.
   for (;;) {
     const due = await waiting(db, kind, running)
       .select(['blob', 'fence', 'next_at', 'failures', 'is_taken'])
+      .where((job) => job.or([job('next_at', '<=', now), job('next_at', '>', now + LONGEST_WAIT_SECONDS)]))
       .executeTakeFirst()
-    if (due === undefined || due.next_at > now) return undefined
+    if (due === undefined) return undefined
     // A holder whose lease expired has stopped, perhaps because of this job.
     const failures = due.failures + due.is_taken
     const taken = await db
@@ -64,7 +68,7 @@ export async function returnJob(
     .execute()
 }
 
-/** Ends a job; false if the lease was lost or the job is gone. Runs in the transaction that records its result. */
+/** Ends a job in the transaction that records its result. Returns false if the lease was lost or the job is gone. */
 export async function deleteJob(trx: Database, job: TakenJob): Promise<boolean> {
   const result = await trx.deleteFrom('jobs').where(isTaken(job)).executeTakeFirst()
   return result.numDeletedRows > 0n
@@ -74,7 +78,10 @@ export async function deleteJobs(trx: Database, blob: string): Promise<void> {
   await trx.deleteFrom('jobs').where('blob', '=', blob).execute()
 }
 
-/** Returns all leased jobs to the queue, with one more failure, because each may have stopped its process. */
+/**
+ * Returns all leased jobs to the queue with one more failure each, because any of them may have crashed its
+ * process.
+ */
 export async function clearTakenJobs(db: Database, now: number): Promise<void> {
   await db
     .updateTable('jobs')

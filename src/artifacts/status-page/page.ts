@@ -1,4 +1,4 @@
-/** Renders the status page: the progress of an artifact, a preview of the result, or why a request failed. */
+/** Renders the status page, which shows an artifact's progress, a preview of the result, or an error. */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { ServiceError } from '../../lib/errors.ts'
@@ -15,7 +15,7 @@ export interface Preview {
 
 interface StatusPageView {
   readonly status: ArtifactStatus
-  /** The query of the page's own address, which every link to the artifact needs. */
+  /** The query of the page's own URL, which every link to the artifact needs. */
   readonly query: string
   readonly preview?: Preview | undefined
 }
@@ -29,7 +29,7 @@ const stateLabels = {
 } as const
 const REFRESH_SECONDS = { unknown: 10, uploading: 3, processing: 3, ready: undefined } as const
 
-/** Renders the page completely, so that it also works without JavaScript. */
+/** Renders the complete page, so that it works without JavaScript. */
 export function renderStatusPage(view: StatusPageView): Page {
   const { status } = view
   const { state, kind, name } = status
@@ -86,25 +86,23 @@ function renderMedia({ as, text, hasPoster }: Preview, address: string, query: s
   return html`<video controls playsinline preload="metadata" aria-label="${label}" src="${address}"${poster}></video>`
 }
 
-/** Leaves `outcome` out, because only the host's own pages can interpret it. */
+/** Omits `outcome`, because only the host's own pages can interpret it. */
 function listFacts({ status, preview }: StatusPageView): string[] {
   const { state, kind, conversion, acknowledged } = status
   if (state === 'unknown')
-    return [
-      'Nothing has been uploaded to this address, or it is not there any more. This page goes on looking.',
-    ]
-  if (state === 'uploading') return ['It stays safe when the connection breaks, and goes on from there.']
+    return ['Nothing has been uploaded yet, or the upload was deleted. This page updates automatically.']
+  if (state === 'uploading') return ['If the connection breaks, the upload can be resumed.']
   const facts = []
-  if (state === 'processing') facts.push('All of it has arrived, and is being made ready to be looked at.')
+  if (state === 'processing') facts.push('The upload is complete. The preview is being prepared.')
   if (conversion?.result === 'original' && kind !== 'project' && preview !== undefined)
-    facts.push('It is offered just as it was uploaded.')
+    facts.push('The file is available as uploaded.')
   if (conversion?.reason !== undefined) facts.push(conversion.reason)
-  if (acknowledged === true) facts.push('Whoever it was uploaded for has received it.')
-  else facts.push('Whoever it was uploaded for is being told.')
+  if (acknowledged === true) facts.push('The recipient has received the upload.')
+  else facts.push('The recipient is being notified.')
   return facts
 }
 
-/** Decimal units: 1 kB is 1000 bytes. */
+/** Uses decimal units: 1 kB is 1000 bytes. */
 function toByteText(bytes: number): string {
   if (bytes === 1) return '1 byte'
   const units = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const
@@ -113,12 +111,12 @@ function toByteText(bytes: number): string {
   return `${(bytes / 1000 ** power).toFixed(digits)} ${units[power]}`
 }
 
-/** A window title cannot isolate text of the other direction. */
+/** Removes direction marks, because a window title cannot isolate text of the opposite direction. */
 function withoutDirections(text: string): string {
   return text.replace(/\p{Bidi_Control}/gu, '')
 }
 
-/** The parts of the page; its script replaces them with those of a newer page. */
+/** The page's pieces; its script replaces them with those of a newer version of the page. */
 interface Pieces {
   readonly state: string
   readonly isFollowed: boolean
@@ -151,14 +149,14 @@ export function renderStatusPageFailure(failure: ServiceError): Page {
 }
 
 const failures: Readonly<Record<number, readonly [heading: string, says: string]>> = {
-  400: ['This address is not complete', 'It does not say what to show. Check that it was copied as a whole.'],
+  400: ['Incomplete link', 'The link is missing some information. Check that you copied all of it.'],
   401: [
-    'This address is not valid',
-    'It has expired, was withdrawn, or was not copied as a whole. Ask whoever gave it to you for a new one.',
+    'Invalid link',
+    'The link has expired, was revoked, or was not copied completely. Ask the sender for a new link.',
   ],
-  403: ['This address is for something else', 'Ask whoever gave it to you for the right one.'],
-  429: ['Too many at once', 'Too many pages ask from where you are. This one tries again by itself.'],
-  500: ['Something went wrong', 'It is not your doing. This page tries again by itself.'],
+  403: ['Wrong link', 'This link is not valid for this page. Ask the sender for the right link.'],
+  429: ['Too many requests', 'Your network has sent too many requests. This page retries automatically.'],
+  500: ['Something went wrong', 'This is a problem on the server. This page retries automatically.'],
 }
 
 function renderPage(pieces: Pieces): Page {
@@ -186,7 +184,7 @@ ${refreshSeconds === undefined ? undefined : refresh}
 <div data-piece="progress">${progress}</div>
 <div data-piece="content">${content}</div>
 <div data-piece="facts">${facts}</div>
-<p id="away" role="alert" hidden>The server cannot be reached. This page tries again by itself.</p>
+<p id="away" role="alert" hidden>The server cannot be reached. This page retries automatically.</p>
 </main>
 </body>
 </html>

@@ -1,21 +1,24 @@
 // @ts-check
-/** Keeps the status page current: follows the artifact's status, and requests the page again when it changes. */
+/** Keeps the status page current: follows the artifact's status and reloads parts of the page when it changes. */
 
-/** The server sends something at least every 15 seconds. */
+/** The server sends data at least every 15 seconds. */
 const SILENCE_MS = 45_000
 const LONGEST_PAUSE_MS = 15_000
-/** Used while the size is unknown. */
+/** Applies while the size is unknown. */
 const FIGURES_EVERY_MS = 2_000
 
 const main = /** @type {HTMLElement} */ (document.querySelector('main'))
 const away = /** @type {HTMLElement} */ (document.getElementById('away'))
 
-/** The HTML of each piece as the server sent it, before scripts or the browser changed it. @type {Map<string, string>} */
+/**
+ * The HTML of each piece as the server sent it, before scripts or the browser changed it. @type
+ * {Map<string, string>}
+ */
 const pieces = new Map()
 for (const [name, element] of listPieces(document)) pieces.set(name, element.innerHTML)
 
 /** The last status, without progress. */
-let told = ''
+let lastStatus = ''
 let areFiguresDue = false
 let refreshing = Promise.resolve()
 let hasBeenThere = isThere()
@@ -36,39 +39,42 @@ function isFollowed() {
 
 /** Requests run one at a time, so that an older page never replaces a newer one. @throws when the page is unavailable */
 function refresh() {
-  refreshing = refreshing.catch(() => {}).then(takeOverPage)
+  refreshing = refreshing.catch(() => {}).then(replacePage)
   return refreshing
 }
 
-async function takeOverPage() {
+async function replacePage() {
   const response = await fetch(location.href, { signal: AbortSignal.timeout(SILENCE_MS) })
-  if (response.status >= 500) throw new Error(`the page was answered with ${response.status}`)
+  if (response.status >= 500) throw new Error(`the server returned ${response.status} for the page`)
   const page = new DOMParser().parseFromString(await response.text(), 'text/html')
   const newMain = page.querySelector('main')
-  if (newMain?.dataset.state === undefined) throw new Error('this is another page')
-  // The page of a rate limit shows less than this one.
+  if (newMain?.dataset.state === undefined) throw new Error('the response is not a status page')
+  // Keeps the current page on a rate limit error, because the error page shows less.
   if (response.status === 429) return
   Object.assign(main.dataset, newMain.dataset)
   document.title = page.title
-  for (const [name, element] of listPieces(page)) takeOver(name, element)
+  for (const [name, element] of listPieces(page)) replacePiece(name, element)
   if (isThere()) hasBeenThere = true
-  else if (main.dataset.state === 'unknown' && hasBeenThere) tellGone()
+  else if (main.dataset.state === 'unknown' && hasBeenThere) showGone()
 }
 
-/** Keeps equal pieces, so that a video plays on and screen readers repeat nothing. @param {string} name @param {HTMLElement} element */
-function takeOver(name, element) {
+/**
+ * Leaves unchanged pieces in place, so that a video keeps playing and screen readers repeat nothing. @param
+ * {string} name @param {HTMLElement} element
+ */
+function replacePiece(name, element) {
   if (pieces.get(name) === element.innerHTML) return
   pieces.set(name, element.innerHTML)
   document.querySelector(`[data-piece=${name}]`)?.replaceChildren(...element.childNodes)
 }
 
-function tellGone() {
+function showGone() {
   const says = document.querySelector('[data-piece=says]')
   const facts = document.querySelector('[data-piece=facts] p')
   if (says === null || facts === null) return
-  document.title = 'It is gone'
+  document.title = 'Upload not found'
   says.textContent = document.title
-  facts.textContent = 'It was removed, or what had arrived of it has expired.'
+  facts.textContent = 'The upload was deleted or has expired.'
 }
 
 /**
@@ -78,11 +84,11 @@ function tellGone() {
 async function show(status) {
   away.hidden = true
   const { bytesReceived, progress, ...rest } = status
-  const isNews = told !== JSON.stringify(rest)
+  const hasChanged = lastStatus !== JSON.stringify(rest)
   const share = shareOf(status)
-  if (isNews) {
+  if (hasChanged) {
     await refresh()
-    told = JSON.stringify(rest)
+    lastStatus = JSON.stringify(rest)
   } else if (share !== undefined) moveBar(share)
   else refreshFigures()
 }
@@ -113,7 +119,7 @@ function moveBar(share) {
   document.title = document.title.replace(/^\d+ %/, `${percent.textContent} %`)
 }
 
-/** Shows each status until the stream ends. @returns {Promise<boolean>} whether any arrived */
+/** Shows each status until the stream ends. Resolves to whether any status arrived. @returns {Promise<boolean>} */
 async function follow() {
   const ending = new AbortController()
   const giveUp = () => ending.abort()
@@ -148,7 +154,7 @@ async function follow() {
   }
 }
 
-/** Waits, at most until the network is back. @param {number} ms @returns {Promise<void>} */
+/** Waits for the given time, or less if the network comes back. @param {number} ms @returns {Promise<void>} */
 function pause(ms) {
   return new Promise((resolve) => {
     const end = () => {
@@ -170,6 +176,6 @@ while (isFollowed()) {
     () => true,
     () => false,
   )
-  // Spreads the requests of all pages when a server comes back.
+  // Random delays spread the requests of all pages when a server comes back.
   await pause(Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures) * (0.5 + Math.random() / 2))
 }

@@ -17,15 +17,16 @@ export type CompletionDeps = Pick<
 >
 
 /**
- * Needs the lease; `digest` is the hash of the bytes, if known. After a crash, the next start or sweep calls this again.
- * @throws ServiceError `checksum_mismatch` (then the upload is gone), `not_found`, `locked` (lease lost), `invalid_api_key` (parent key revoked).
+ * Completes the upload; requires its lease. `digest` is the hash of the bytes, if known. After a crash, the
+ * next start or sweep calls this again. @throws ServiceError `checksum_mismatch` (the upload is then
+ * deleted), `not_found`, `locked` (lease lost), `invalid_api_key` (parent key revoked).
  */
 export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
   const { db, clock, artifacts, onUploadComplete } = deps
   const { id, blob, checksum } = row
   // Not every store can read uncommitted bytes.
   if (checksum === null || checksum === digest || digest === undefined)
-    await artifacts.store.resumable.commit(blob, row.received_bytes)
+    await artifacts.store.resumable.commit(blob, row.received_bytes, row.fence)
   if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
     return rejectUpload(deps, row)
   const isComplete = await db.transaction().execute(async (trx) => {
@@ -45,7 +46,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   artifacts.processing.wake()
 }
 
-/** False if the upload is gone. Its owner may change until the tenant is locked. */
+/** Returns false if the upload is gone. Its owner may change until the tenant is locked. */
 async function assertOwnerLives(trx: Dependencies['db'], row: UploadRow): Promise<boolean> {
   for (let known: string | undefined; ; ) {
     const owner = (await findUploadRow(trx, row))?.parent_key_id
@@ -73,11 +74,14 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
   deps.artifacts.changes.publish(row.id)
   throw new ServiceError(
     'checksum_mismatch',
-    'checksum: is not that of the bytes that arrived; the upload was removed',
+    'checksum: does not match the received bytes; the upload was deleted',
   )
 }
 
-/** Another request deleted the upload or took its lease while the bytes were committed. A new lease holder completes it itself. */
+/**
+ * Handles a lease that was stolen, or an upload that was deleted, while the bytes were committed. A new
+ * lease holder completes the upload itself.
+ */
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
   if ((await findUploadRow(deps.db, row)) !== undefined) throw leaseStolen()
   await deleteBytes(deps, row)

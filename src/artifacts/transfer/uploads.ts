@@ -1,4 +1,4 @@
-/** Creates uploads, and finds them by their address. */
+/** Creates uploads and finds them by their URL. */
 import { randomUUID } from 'node:crypto'
 import { mapConstraintError } from '../../db/open.ts'
 import { assertTenantLives } from '../../identity/keys.ts'
@@ -7,7 +7,7 @@ import { ServiceError } from '../../lib/errors.ts'
 import { newId } from '../../lib/ids.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse, grantsAccess, wrongArtifact } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { refused, type UploadMetadata } from '../metadata.ts'
+import { invalidMetadata, type UploadMetadata } from '../metadata.ts'
 import {
   type ArtifactRow,
   beginReserved,
@@ -15,10 +15,11 @@ import {
   findArtifact,
   findUpload,
   insertArtifact,
+  isUpload,
   type UploadRow,
 } from '../store.ts'
 
-/** 190 bits, so that an address cannot be guessed. */
+/** 190 bits, so that the URL cannot be guessed. */
 const SEGMENT_LENGTH = 32
 
 export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'quota' | 'artifacts'>
@@ -29,16 +30,24 @@ interface NewUpload {
   readonly sizeBytes: number | undefined
 }
 
-/** @throws ServiceError `conflict` (id taken), `insufficient_permissions`, `invalid_value`, `too_large`, `storage_full`, `invalid_api_key`. */
+/** Limits how long after its completion an upload is returned to a repeated creation. */
+const REPEATABLE_SECONDS = 600
+
+/**
+ * Creates an upload. Returns the existing upload if the same request was sent before, because the client may
+ * not have received the response.
+ * @throws ServiceError `conflict` (id taken), `insufficient_permissions`, `invalid_value`, `too_large`,
+ * `storage_full`, `invalid_api_key`.
+ */
 export async function createUpload(
   deps: UploadDeps,
   caller: ArtifactCaller,
   upload: NewUpload,
-): Promise<UploadRow> {
+): Promise<{ readonly row: UploadRow; readonly isRepeated: boolean }> {
   assertTokenUse(caller, 'upload')
   assertLength(deps, upload.sizeBytes ?? 0)
   const { artifactId, relatedTo } = upload.metadata
-  // The token's own id, unless the upload belongs to the token's artifact.
+  // Uses the token's own id, unless the upload is related to the token's artifact.
   const isOfToken = caller.kind === 'token' && relatedTo !== caller.artifactId
   const id = artifactId ?? (isOfToken ? caller.artifactId : randomUUID())
   await deps.artifacts.store.resumable.assertSpace(upload.sizeBytes ?? 0)
@@ -47,10 +56,28 @@ export async function createUpload(
       .transaction()
       .execute((trx) => insertUpload({ ...deps, db: trx }, caller, id, upload))
     deps.artifacts.changes.publish(id)
-    return row
+    return { row, isRepeated: false }
   } catch (error) {
-    throw mapConstraintError(error) === 'unique' ? taken() : error
+    const failure = mapConstraintError(error) === 'unique' ? taken() : error
+    const isTaken = failure instanceof ServiceError && failure.reason === 'conflict'
+    const row = isTaken ? await findSameUpload(deps, caller, id, upload) : undefined
+    if (row === undefined) throw failure
+    return { row, isRepeated: true }
   }
+}
+
+/** The upload that an earlier request with the same access, length and metadata created. */
+async function findSameUpload(
+  { db, clock }: UploadDeps,
+  caller: ArtifactCaller,
+  id: string,
+  { header, sizeBytes }: NewUpload,
+): Promise<UploadRow | undefined> {
+  const now = unixSeconds(clock)
+  const row = await findArtifact(db, caller.tenantId, id, now)
+  if (row === undefined || !isUpload(row) || !grantsAccess(caller, row)) return undefined
+  const isSame = row.metadata === (header ?? null) && row.size_bytes === (sizeBytes ?? null)
+  return isSame && now - (row.finished_at ?? now) <= REPEATABLE_SECONDS ? row : undefined
 }
 
 /** @throws ServiceError `too_large` */
@@ -109,9 +136,9 @@ function assertAsReserved(
 ): void {
   if (reserved === undefined) return
   if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
-    throw refused('kind', `the id was reserved for '${reserved.kind}'`)
+    throw invalidMetadata('kind', `must be '${reserved.kind}', for which the id was reserved`)
   if (relatedTo !== undefined && reserved.related_to !== null && relatedTo !== reserved.related_to)
-    throw refused('relatedTo', 'the id was reserved for another one')
+    throw invalidMetadata('relatedTo', 'must equal the relatedTo of the reservation')
 }
 
 export async function getUpload(
@@ -121,11 +148,12 @@ export async function getUpload(
 ): Promise<UploadRow> {
   assertTokenUse(caller, 'upload')
   const row = await findUpload(db, caller.tenantId, segment, unixSeconds(clock))
-  if (row === undefined) throw new ServiceError('not_found', 'There is no such upload, or not any more.')
+  if (row === undefined)
+    throw new ServiceError('not_found', 'Upload not found; it may have been deleted or may have expired.')
   if (!grantsAccess(caller, row)) throw wrongArtifact()
   return row
 }
 
 function taken(): ServiceError {
-  return new ServiceError('conflict', 'artifactId: is taken', { param: 'artifactId' })
+  return new ServiceError('conflict', 'artifactId: is already in use', { param: 'artifactId' })
 }

@@ -1,4 +1,4 @@
-/** Agent definitions as files in a folder: how files are named, read and written. */
+/** Names, reads and writes the files of a folder of agent definitions. */
 import { mkdir, readdir, readFile, stat, unlink, writeFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { DefinitionText } from '../../agents/agents.ts'
@@ -17,7 +17,7 @@ const formats: Readonly<Record<string, DefinitionFormat | undefined>> = {
 
 export interface DefinitionFile {
   readonly path: string
-  /** The agent id in the file name, as `agents export` writes it. */
+  /** The agent id from the file name, as `agents export` writes it. */
   readonly agentId: string | undefined
   readonly name: string
   readonly text: DefinitionText
@@ -34,30 +34,30 @@ function fileNameOf({ row }: Agent): string {
   return `${slug === '' ? '' : `${slug}.`}${row.id}${row.format === 'yaml' ? '.yaml' : '.md'}`
 }
 
-/** Reads one definition file, or those of a folder in the order of their names; names every invalid file in one error. */
+/** Reads one definition file, or all files of a folder in name order. Reports every invalid file in one error. */
 export async function readDefinitionFiles(path: string): Promise<DefinitionFile[]> {
   const read = await Promise.all((await listPaths(path)).map(readDefinitionFile))
   const faults = read.filter((outcome) => typeof outcome === 'string')
   if (faults.length === 0) return read.filter((outcome) => typeof outcome !== 'string')
-  throw new StartupError(['Nothing was changed, because of errors in these files:', ...faults].join('\n  '))
+  throw new StartupError(['Nothing was changed. These files contain errors:', ...faults].join('\n  '))
 }
 
 async function listPaths(path: string): Promise<string[]> {
   if (!(await stat(path)).isDirectory()) {
     if (formatOf(path) !== undefined) return [path]
     throw new StartupError(
-      `${toVisible(path)} is not a definition file: its name must end in .yaml, .yml or .md.`,
+      `${toVisible(path)} is not a definition file; its name must end in .yaml, .yml or .md.`,
     )
   }
   const names = (await readdir(path)).filter((name) => !name.startsWith('.') && formatOf(name) !== undefined)
   if (names.length > 0) return names.sort().map((name) => join(path, name))
-  throw new StartupError(`There is no file in ${toVisible(path)} whose name ends in .yaml, .yml or .md.`)
+  throw new StartupError(`${toVisible(path)} contains no files whose names end in .yaml, .yml or .md.`)
 }
 
 async function readDefinitionFile(path: string): Promise<DefinitionFile | string> {
   const format = formatOf(path) ?? 'yaml'
   try {
-    // A byte order mark is kept, because the text is stored as it is.
+    // Keeps a byte order mark, because the text is stored unchanged.
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
     const yaml = decoder.decode(await readFile(path))
     const { name } = parseDefinition(yaml, format)
@@ -74,7 +74,10 @@ function faultOf(error: unknown): string {
   throw error
 }
 
-/** Writes one file per agent. Without `isForced`, writes nothing if a file has different content or another name for its agent. */
+/**
+ * Writes one file per agent. Without `isForced`, writes nothing if any file has different content or a
+ * different name.
+ */
 export async function writeAgentFiles(folder: string, agents: readonly Agent[], isForced: boolean) {
   await mkdir(folder, { recursive: true })
   const entries = await readdir(folder)
@@ -84,7 +87,7 @@ export async function writeAgentFiles(folder: string, agents: readonly Agent[], 
   )
   if (conflicts.length > 0 && !isForced) {
     const heading =
-      'Nothing was written, because these files have different content or another name (--force replaces them):'
+      'Nothing was written. These files have different content or a different name (use --force to replace them):'
     throw new StartupError([heading, ...conflicts.map(toVisible)].join('\n  '))
   }
   for (const { agent, path, state, others } of plans) {

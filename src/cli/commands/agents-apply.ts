@@ -1,21 +1,29 @@
-/** The `agents apply` command: compares the agents of a key with definition files, prints the changes and, with `--yes`, makes them. */
+/**
+ * The `agents apply` command compares the agents of a parent key with definition files and prints the
+ * changes; `--yes` makes them.
+ */
 import { diffArrays } from 'diff'
-import { createAgent, listAgents, openAgentKey, replaceAgent } from '../../agents/agents.ts'
+import { createAgent, openAgentKey, replaceAgent } from '../../agents/agents.ts'
 import type { Agent } from '../../agents/cache.ts'
+import { listAllAgents } from '../../agents/list.ts'
 import { ServiceError, StartupError } from '../../lib/errors.ts'
 import type { Deps } from '../../server/dependencies.ts'
+import { commandActor } from '../installation.ts'
 import { print, toVisible } from '../output.ts'
 import { type DefinitionFile, readDefinitionFiles } from './agent-files.ts'
 import { type AgentOptions, loadWriteDeps, withAgents } from './agents.ts'
 
-type WriteDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
+type WriteDeps = Pick<
+  Deps,
+  'config' | 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'
+>
 
 interface ApplyOptions extends AgentOptions {
   readonly yes?: boolean
   readonly showKeys?: boolean
 }
 
-/** A change, and the agent after it if the change was made. */
+/** A planned change; `agent` is the agent afterwards, if the change was made. */
 interface Outcome {
   readonly change: Change
   readonly written: Agent | undefined
@@ -23,11 +31,11 @@ interface Outcome {
   readonly agentKey: string | undefined
 }
 
-/** Prints the plan and, with `yes`, applies it. Checks all files before the first write. */
+/** Prints the plan and, with `--yes`, applies it. Checks all files before the first write. */
 export function apply(path: string, options: ApplyOptions): Promise<void> {
   return withAgents(options.key, async (access) => {
     const files = await readDefinitionFiles(path)
-    const { agents } = await listAgents(access.deps, access.tenantId, { order: 'asc' })
+    const agents = await listAllAgents(access.deps, access.tenantId, 'asc')
     const plan = planChanges(files, agents)
     const isNeeded = plan.changes.some(({ action }) => action !== 'same')
     const isApplied = isNeeded && options.yes === true
@@ -37,12 +45,12 @@ export function apply(path: string, options: ApplyOptions): Promise<void> {
       : plan.changes.map((change): Outcome => ({ change, written: undefined, agentKey: undefined }))
     if (options.json) return print(JSON.stringify(renderOutcomes(plan, outcomes, isApplied)))
     if (!isNeeded) return print('All agents are up to date.')
-    if (!isApplied) return print('Nothing was changed; add --yes to make these changes.')
+    if (!isApplied) return print('Nothing was changed. Add --yes to make these changes.')
     print(outcomes.flatMap(renderOutcome).join('\n'))
   })
 }
 
-/** Makes the changes in order, and stops at the first agent that was changed since it was read. */
+/** Makes the changes in order. Stops at the first agent that changed since it was read. */
 async function applyPlan(
   deps: WriteDeps,
   tenantId: string,
@@ -59,7 +67,7 @@ async function applyPlan(
       const done = outcomes.flatMap((one) => renderOutcome({ ...one, agentKey: undefined })).join(', ')
       throw cause instanceof ServiceError
         ? new StartupError(
-            `${toVisible(change.file.path)}: ${cause.message} Done before that: ${done === '' ? 'nothing' : done}.`,
+            `${toVisible(change.file.path)}: ${cause.message} Changes made before the error: ${done === '' ? 'nothing' : done}.`,
             { cause },
           )
         : cause
@@ -71,9 +79,9 @@ async function applyPlan(
 async function makeChange(deps: WriteDeps, tenantId: string, change: Change): Promise<Agent | undefined> {
   const { action, file } = change
   if (action === 'same') return undefined
-  if (action === 'create') return createAgent(deps, tenantId, file.text)
+  if (action === 'create') return createAgent(deps, commandActor(), tenantId, file.text)
   const { id, version } = change.agent.row
-  return replaceAgent(deps, tenantId, id, file.text, `"${version}"`)
+  return replaceAgent(deps, commandActor(), tenantId, id, file.text, { ifMatch: `"${version}"` })
 }
 
 function renderOutcome({ change, written, agentKey }: Outcome): string[] {
@@ -114,7 +122,7 @@ interface Plan {
   readonly untouched: readonly Agent[]
 }
 
-/** Finds the agent of each file: by the id in the file name, or else by the agent's name if it is unique. */
+/** Matches each file to an agent: by the id in the file name, otherwise by the agent's name if it is unique. */
 function planChanges(files: readonly DefinitionFile[], agents: readonly Agent[]): Plan {
   const changes = files.map((file) => toChange(file, findAgentFor(file, agents)))
   assertOneFileEach(changes)
@@ -129,7 +137,7 @@ function findAgentFor(file: DefinitionFile, agents: readonly Agent[]): Agent | u
   if (namesakes.length <= 1) return namesakes[0]
   const ids = namesakes.map(({ row }) => row.id).join(', ')
   throw new StartupError(
-    `${toVisible(file.path)}: several agents are called "${file.name}" (${ids}); put the id of one of them before the extension of the file name, as \`parley agents export\` does.`,
+    `${toVisible(file.path)}: several agents are named "${file.name}" (${ids}). Add the id of one of them before the file extension, as \`parley agents export\` does.`,
   )
 }
 
@@ -140,7 +148,7 @@ function toChange(file: DefinitionFile, agent: Agent | undefined): Change {
   return { action: 'update', file, agent, diff: listChangedLines(source, file.text.yaml) }
 }
 
-/** With more changes than this, all lines are listed as changed instead of computing a difference for seconds. */
+/** Beyond this many changed lines, computing a diff takes seconds, so all lines are listed as changed. */
 const MOST_LINE_EDITS = 2_000
 
 function listChangedLines(before: string, after: string): string[] {
@@ -162,7 +170,9 @@ function assertOneFileEach(changes: readonly Change[]): void {
     const whose = change.action === 'create' ? `a new agent "${name}"` : `the agent ${change.agent.row.id}`
     const other = seen.get(whose)
     if (other !== undefined) {
-      throw new StartupError(`${toVisible(other)} and ${toVisible(path)} are both for ${whose}; keep one.`)
+      throw new StartupError(
+        `${toVisible(other)} and ${toVisible(path)} both describe ${whose}; remove one of them.`,
+      )
     }
     seen.set(whose, path)
   }
@@ -171,7 +181,7 @@ function assertOneFileEach(changes: readonly Change[]): void {
 function renderPlan({ changes, untouched }: Plan): string {
   return [
     ...changes.flatMap(renderChange),
-    ...untouched.map(({ row }) => `  untouched, without a file: "${row.name}" (${row.id})`),
+    ...untouched.map(({ row }) => `  unchanged, no file: "${row.name}" (${row.id})`),
   ].join('\n')
 }
 

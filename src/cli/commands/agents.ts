@@ -1,6 +1,7 @@
-/** The `agents` commands but `apply`: list, get, export and delete the agents of one parent key. */
-import { deleteAgent, getAgent, listAgents } from '../../agents/agents.ts'
+/** The `agents` commands except `apply` list, print, export and delete the agents of one parent key. */
+import { deleteAgent, getAgent } from '../../agents/agents.ts'
 import { type Agent, createAgentDirectory } from '../../agents/cache.ts'
+import { listAllAgents } from '../../agents/list.ts'
 import { loadSealer } from '../../agents/sealed-keys.ts'
 import type { Config } from '../../config/config.ts'
 import { StartupError } from '../../lib/errors.ts'
@@ -10,7 +11,7 @@ import { print, printExactly, printResult, renderTable, renderTime, toVisible } 
 import { writeAgentFiles } from './agent-files.ts'
 
 export interface AgentOptions {
-  /** The parent key or its id. */
+  /** The parent key, or its id. */
   readonly key?: string
   readonly json?: boolean
 }
@@ -23,7 +24,7 @@ export interface AgentAccess {
 
 export function list({ key, json = false }: AgentOptions): Promise<void> {
   return withAgents(key, async ({ deps, tenantId }) => {
-    const { agents } = await listAgents(deps, tenantId, {})
+    const agents = await listAllAgents(deps, tenantId)
     if (json) return print(JSON.stringify(agents.map(renderAgent)))
     const cells = agents.map(({ row, definition }) => [
       row.id,
@@ -47,7 +48,7 @@ export function get(id: string, options: AgentOptions & { markdown?: boolean }):
 
 export function exportTo(folder: string, options: AgentOptions & { force?: boolean }): Promise<void> {
   return withAgents(options.key, async ({ deps, tenantId }) => {
-    const { agents } = await listAgents(deps, tenantId, { order: 'asc' })
+    const agents = await listAllAgents(deps, tenantId, 'asc')
     const files = await writeAgentFiles(folder, agents, options.force ?? false)
     if (options.json) {
       return print(JSON.stringify(files.map(({ id, path, state }) => ({ id, file: path, state }))))
@@ -62,7 +63,7 @@ export function remove(id: string, options: AgentOptions & { yes?: boolean }): P
     const { row } = await getAgent(access.deps, access.tenantId, id)
     if (!options.yes) {
       throw new StartupError(
-        `This deletes "${row.name}" (${id}) and its key, and cannot be undone; add --yes to do it.`,
+        `This deletes "${row.name}" (${id}) and its key and cannot be undone. Add --yes to confirm.`,
       )
     }
     await deleteAgent(await loadWriteDeps(access), commandActor(), access.tenantId, id)
@@ -70,21 +71,21 @@ export function remove(id: string, options: AgentOptions & { yes?: boolean }): P
   })
 }
 
-/** Runs on the agents of the given parent key, or of the only one. */
+/** Runs with the agents of the given parent key, or of the only parent key. */
 export function withAgents(
   key: string | undefined,
   run: (access: AgentAccess) => Promise<void>,
 ): Promise<void> {
-  return withDatabase(async (db, config) => {
+  return withDatabase(async (db, config, clock) => {
     const tenantId = await chooseParentKey(db, key)
-    const base = createDeps(db)
+    const base = createDeps(db, clock)
     await run({ deps: { ...base, agents: createAgentDirectory(db, base.clock) }, config, tenantId })
   })
 }
 
-/** Loads the secret only for changes: loading creates a missing one, which reading agents must not do. */
+/** Loads the secret only for changes: loading creates a missing secret, which read-only commands must not do. */
 export async function loadWriteDeps({ deps, config }: AgentAccess) {
-  return { ...deps, sealer: await loadSealer(config, deps) }
+  return { ...deps, config, sealer: await loadSealer(config, deps) }
 }
 
 function renderAgent({ row, definition }: Agent) {

@@ -1,4 +1,4 @@
-/** The `backup` and `restore` commands: write the whole installation to one archive, and read it back. */
+/** The `backup` and `restore` commands write the whole installation to one archive and restore it. */
 
 import { createReadStream } from 'node:fs'
 import { createBackup } from '../../backup/backup.ts'
@@ -11,7 +11,10 @@ import { readConfig } from '../installation.ts'
 import { printNotice, printResult } from '../output.ts'
 import { runInterruptible } from '../signals.ts'
 
-/** Works with or without a running server. `-` is standard output; the report then goes to standard error. */
+/**
+ * Works whether or not a server is running. `-` writes the archive to standard output and the report to
+ * standard error.
+ */
 export async function backup(archive: string, isJson: boolean): Promise<void> {
   const config = await readConfig()
   await runInterruptible(async (signal) => {
@@ -27,16 +30,16 @@ export async function backup(archive: string, isJson: boolean): Promise<void> {
 
 function renderContents({ rows, blobs, bytes }: BackupReport): string {
   const count = Object.values(rows).reduce((sum, one) => sum + one, 0)
-  return `${count} rows in ${Object.keys(rows).length} tables, ${blobs} files of ${bytes} bytes`
+  return `${count} rows in ${Object.keys(rows).length} tables, ${blobs} files, ${bytes} bytes`
 }
 
 function* listOmissions({ secret, lost, unfinished }: BackupReport): Iterable<string> {
   if (secret === 'environment')
-    yield 'PARLEY_SECRET is not in the archive: keep a copy of it, because the agent keys cannot be read without it.'
+    yield 'PARLEY_SECRET is not in the archive. Keep a copy of it: without it, the stored agent keys cannot be decrypted.'
   if (unfinished.length > 0)
-    yield `${unfinished.length} unfinished uploads in the bucket are not in the archive; after a restore they have to start again.`
+    yield `${unfinished.length} unfinished uploads in the bucket are not in the archive; after a restore, clients must start them again.`
   if (lost.length > 0)
-    yield `warning: ${lost.length} files were lost before this backup and are not in it: ${lost.join(', ')}`
+    yield `warning: ${lost.length} files were already missing and are not in the archive: ${lost.join(', ')}`
 }
 
 export async function restore(archive: string, isJson: boolean): Promise<void> {
@@ -56,11 +59,11 @@ function* listNotices(
   hasSecret: boolean,
 ): Iterable<string> {
   if (secret === 'environment' && !hasSecret)
-    yield 'The archive does not contain the secret: set PARLEY_SECRET to the value that the installation had.'
+    yield 'The archive does not contain the secret. Set PARLEY_SECRET to the value that the installation used.'
   if (secret === 'included' && hasSecret)
-    yield 'PARLEY_SECRET is set and replaces the secret in the archive; unset it unless both are the same.'
-  if (unfinished.length > 0) yield `${unfinished.length} unfinished uploads have to start again.`
+    yield 'PARLEY_SECRET is set and overrides the secret from the archive. Unset it unless both are the same.'
+  if (unfinished.length > 0) yield `${unfinished.length} unfinished uploads must be started again.`
   const gone = new Set([...lost, ...(bucket?.lost ?? [])])
   for (const name of unfinished) gone.delete(name)
-  if (gone.size > 0) yield `warning: ${gone.size} files are not in the archive: ${[...gone].join(', ')}`
+  if (gone.size > 0) yield `warning: ${gone.size} files are missing from the archive: ${[...gone].join(', ')}`
 }

@@ -1,4 +1,4 @@
-/** The `doctor` command: checks everything a server needs and prints what to do. */
+/** The `doctor` command checks everything that a server needs and prints how to fix problems. */
 import type { Config } from '../../config/config.ts'
 import { ConfigError, loadConfig, type ParsedConfig } from '../../config/parse.ts'
 import { StartupError } from '../../lib/errors.ts'
@@ -15,14 +15,14 @@ import {
 import { checkBucket, checkFolders, checkPostgres, checkRedisAndClock } from '../doctor/remote.ts'
 import { print, renderTable } from '../output.ts'
 
-/** Prints one line per check; the exit code is 1 when one of them fails. */
+/** Prints one line per check. Exits with code 1 if any check fails. */
 export async function doctor(isJson = false): Promise<void> {
   const diagnostics = await listDiagnostics()
   const isOk = diagnostics.every(({ state }) => state !== 'fail')
   if (isJson) print(JSON.stringify({ ok: isOk, checks: diagnostics }))
   else print(renderDiagnostics(diagnostics))
   if (!isOk) process.exitCode = 1
-  // A host module may have started something that would keep the process running.
+  // A host module may have started work that would keep the process running.
   process.stdout.write('', () => process.exit())
 }
 
@@ -32,7 +32,7 @@ async function listDiagnostics(): Promise<Diagnostic[]> {
   const { config, warnings } = settings
   const configuration =
     warnings.length === 0
-      ? [ok('configuration', 'every setting can be used')]
+      ? [ok('configuration', 'all settings are valid')]
       : warnings.map((warning) => warn('configuration', warning))
   return [
     checkNode(process.versions.node),
@@ -47,7 +47,7 @@ async function listDiagnostics(): Promise<Diagnostic[]> {
   ]
 }
 
-/** The configuration, or its problems; nothing else can be checked with those. */
+/** Returns the configuration, or its problems; without a configuration, no other check can run. */
 async function readConfiguration(): Promise<ParsedConfig | Diagnostic[]> {
   try {
     return await loadConfig()
@@ -63,8 +63,8 @@ async function checkData(config: Config): Promise<Diagnostic[]> {
   const rows = databaseUrl === undefined ? [] : await checkPostgres(config, databaseUrl)
   if (dataDir === ':memory:') {
     const isKept = databaseUrl !== undefined && s3 !== undefined && secret !== undefined
-    const what = databaseUrl === undefined ? 'everything is' : 'what is kept outside the database is'
-    const lost = warn('data directory', `PARLEY_DATA_DIR is :memory:, so ${what} gone when the server stops`)
+    const what = databaseUrl === undefined ? 'all data is' : 'all data outside the database is'
+    const lost = warn('data directory', `PARLEY_DATA_DIR is :memory:, so ${what} lost when the server stops`)
     return [...(isKept ? [] : [lost]), ...rows, ...(await checkBucket(config))]
   }
   const directory = await checkDataDirectory(config)

@@ -1,4 +1,4 @@
-/** The `keys` commands: create, list, rotate and revoke parent keys. */
+/** The `keys` commands create, list, rotate and revoke parent keys. */
 import { randomBytes } from 'node:crypto'
 import type { Actor } from '../../identity/audit.ts'
 import { createParentKey, listParentKeys, revokeParentKey, rotateParentKey } from '../../identity/keys.ts'
@@ -52,10 +52,10 @@ export function revoke(id: string, isJson: boolean): Promise<void> {
   })
 }
 
-/** The first key can be created before the first start, which is when there is no database. */
+/** With `create`, creates a missing database, because the first key may be needed before the first server start. */
 function withKeys(
   run: (deps: ReturnType<typeof createDeps>, actor: Actor) => Promise<void>,
   ifMissing?: 'create',
 ): Promise<void> {
-  return withDatabase((db) => run(createDeps(db), commandActor()), ifMissing)
+  return withDatabase((db, _config, clock) => run(createDeps(db, clock), commandActor()), ifMissing)
 }

@@ -1,4 +1,4 @@
-/** The `migrate` command: brings the database to the schema of this version without serving. */
+/** The `migrate` command migrates the database to this version's schema without starting a server. */
 import { openOrCreateDatabase } from '../../db/open.ts'
 import { readConfig } from '../installation.ts'
 import { printResult } from '../output.ts'

@@ -1,4 +1,4 @@
-/** The `openapi` command: prints the OpenAPI document, or checks that `openapi.json` is up to date. */
+/** The `openapi` command prints the OpenAPI document or checks that `openapi.json` is up to date. */
 import { readFile } from 'node:fs/promises'
 import { StartupError } from '../../lib/errors.ts'
 import { renderApiDocument } from '../../server/api.ts'

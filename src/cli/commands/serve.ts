@@ -1,4 +1,4 @@
-/** The `serve` command: runs the service in one or several processes until a signal stops it. */
+/** The `serve` command runs the service in one or more processes until a signal stops it. */
 import cluster from 'node:cluster'
 import type { Config } from '../../config/config.ts'
 import { StartupError } from '../../lib/errors.ts'
@@ -19,7 +19,7 @@ export async function serve(workers: number): Promise<void> {
   stopOnSignal(starting)
   const service = await starting
   const welcome = createWelcome(service)
-  // In one write, so that a reader that waits for the first line finds the key after it.
+  // Writes both in one call, so that a program that reads the first line also gets the key.
   print([`listening on ${service.url}`, welcome?.key].filter((text) => text !== undefined).join('\n'))
   await welcome?.link.then((text) => text && print(text))
   stopOnCrash(service, service.deps.log)
@@ -28,24 +28,27 @@ export async function serve(workers: number): Promise<void> {
 function assertShared({ databaseUrl, dataDir, s3 }: Config): void {
   if (databaseUrl === undefined) {
     throw new StartupError(
-      'SQLite has one writer, so several workers need PostgreSQL: set DATABASE_URL, or omit --workers.',
+      'Several workers require PostgreSQL, because SQLite allows one writer. Set DATABASE_URL, or omit --workers.',
     )
   }
   if (dataDir === ':memory:' && s3 === undefined) {
     throw new StartupError(
-      'PARLEY_DATA_DIR=:memory: keeps files inside one process; set it to a directory, set S3_BUCKET, or omit --workers.',
+      'PARLEY_DATA_DIR=:memory: keeps files inside one process. Set it to a directory, set S3_BUCKET, or omit --workers.',
     )
   }
 }
 
-/** The second signal exits at once. A running start completes first, or a parent key that it created would be lost unprinted. */
+/**
+ * The second signal exits at once. During startup, the first waits: a parent key that was just created must
+ * be printed first.
+ */
 function stopOnSignal(starting: Promise<Service>): void {
   let isStopping = false
   setStopHandler(async (signal) => {
     if (isStopping) process.exit(1)
     isStopping = true
     const service = await starting.catch(() => undefined)
-    // The start failed; the command reports why and exits.
+    // The start failed; the command reports the error and exits.
     if (service === undefined) return
     const closing = service.close()
     printStopping(signal)

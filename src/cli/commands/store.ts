@@ -1,4 +1,4 @@
-/** The `store` commands: move the rows and files of a data directory, adopt stored files, and count or delete orphans. */
+/** The `store` commands copy a data directory to PostgreSQL and S3, adopt stored files, and count or delete orphans. */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { listArtifactPlaces, namedBlobs } from '../../artifacts/maintenance.ts'
@@ -24,7 +24,10 @@ import { printNotice, printResult, renderTable } from '../output.ts'
 
 const PROGRESS_EVERY_MS = 2_000
 
-/** Copies the rows to PostgreSQL and, with `S3_BUCKET`, the files to the bucket. No server may run on the directory. */
+/**
+ * Copies the rows to PostgreSQL and, with `S3_BUCKET`, the files to the bucket. Requires that no server
+ * uses the directory.
+ */
 export async function storeCopy(isJson: boolean): Promise<void> {
   const config = await readConfig()
   const databaseUrl = toTarget(config)
@@ -36,14 +39,14 @@ export async function storeCopy(isJson: boolean): Promise<void> {
       db,
       namedBlobs,
     )
-    // Files first: every row that is readable afterwards must have its bytes.
+    // Copies files first, so that every row in the new database has its bytes.
     const bucket = config.s3 && (await copyBytes(config, db))
     const tables = await copyToPostgres(db, databaseUrl, createProgress())
     await close()
     const setAside = await setSourceAside(config)
     const result = { tables, ...(bucket && { bucket }), set_aside: setAside }
     printResult(isJson, result, renderCounts(tables, bucket))
-    printNotice(`The rows are in PostgreSQL; the originals were renamed to ${setAside.join(', ')}.`)
+    printNotice(`Copied all rows to PostgreSQL. The originals were renamed to ${setAside.join(', ')}.`)
   } finally {
     await close()
   }
@@ -51,9 +54,11 @@ export async function storeCopy(isJson: boolean): Promise<void> {
 
 function toTarget({ databaseUrl, dataDir }: Config): string {
   if (databaseUrl === undefined)
-    throw new StartupError('DATABASE_URL is not set; set it to the PostgreSQL database to copy the rows to.')
+    throw new StartupError(
+      'DATABASE_URL is not set. Set it to the PostgreSQL database that receives the rows.',
+    )
   if (dataDir === ':memory:')
-    throw new StartupError('PARLEY_DATA_DIR is :memory:; set it to the directory that contains the rows.')
+    throw new StartupError('PARLEY_DATA_DIR is :memory:. Set it to the data directory to copy from.')
   return databaseUrl
 }
 
@@ -65,7 +70,7 @@ async function copyBytes(config: Config, db: Database): Promise<CopiedBytes> {
   )
   printNotice(`copied and verified ${copied.copied} files, ${copied.copiedBytes} bytes`)
   if (copied.lost.length > 0)
-    printNotice(`warning: ${copied.lost.length} files were lost before: ${copied.lost.join(', ')}`)
+    printNotice(`warning: ${copied.lost.length} files were already missing: ${copied.lost.join(', ')}`)
   return copied
 }
 
@@ -78,7 +83,7 @@ function createProgress(): OnCopied {
   }
 }
 
-/** Renames the originals: a server that found the old rows would delete newer files as orphans. */
+/** Renames the originals. A server that started on the old database would delete newer files as orphans. */
 async function setSourceAside({ dataDir, s3 }: Config): Promise<string[]> {
   const suffix = `.copied-${unixSeconds(systemClock)}`
   const setAside: string[] = []
@@ -100,11 +105,11 @@ function renderCounts(tables: Readonly<Record<string, number>>, bucket: CopiedBy
 
 const ADOPT_WITHIN_MS = 30_000
 
-/** Overrides the check at start that rejects the folder or bucket of another installation (ADR 0040). */
+/** Disables the startup check that rejects a folder or bucket of another installation (ADR 0040). */
 export async function storeAdopt(isJson: boolean): Promise<void> {
   await withDatabase(async (db, { dataDir, s3 }) => {
     if (s3 === undefined && dataDir === ':memory:')
-      throw new StartupError('PARLEY_DATA_DIR=:memory: stores no files; set it to a directory.')
+      throw new StartupError('PARLEY_DATA_DIR=:memory: stores no files. Set it to a directory.')
     const id = await getInstallationId({ db, clock: systemClock })
     const former =
       s3 === undefined
@@ -117,14 +122,14 @@ export async function storeAdopt(isJson: boolean): Promise<void> {
     const where = s3 === undefined ? dataDir : `the bucket ${s3.bucket}`
     const lines = Object.entries(former).map(([name, mark]) =>
       mark === id
-        ? `${name} in ${where} belongs to this database already`
-        : `${name} in ${where} belongs to this database now (${id}); before: ${mark ?? 'no mark'}`,
+        ? `${name} in ${where} already belongs to this database`
+        : `${name} in ${where} now belongs to this database (${id}); previously: ${mark ?? 'unmarked'}`,
     )
     printResult(isJson, { installation: id, former }, lines.join('\n'))
   })
 }
 
-/** Deletes what the sweeper does not delete without confirmation (ADR 0040). */
+/** Deletes orphans that the sweeper does not delete without confirmation (ADR 0040). */
 export async function storeOrphans(options: { delete?: boolean; json?: boolean }): Promise<void> {
   const { delete: isDeleting = false, json } = options
   await withDatabase(async (db, config) => {
@@ -143,19 +148,19 @@ export async function storeOrphans(options: { delete?: boolean; json?: boolean }
       const reports = { files: await look('files'), artifacts: await look('artifacts') }
       printResult(json === true, reports, renderReports(reports))
       const isAnyLeft = Object.values(reports).some(({ orphans, deleted }) => orphans > deleted)
-      if (isAnyLeft) printNotice('Nothing was deleted; add --delete to delete the orphans for good.')
+      if (isAnyLeft) printNotice('Nothing was deleted. Add --delete to delete the orphans permanently.')
     } finally {
       await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))
     }
   })
 }
 
-/** Opens the stores as a second process, so that unfinished uploads of a running server are not touched. */
+/** Opens the stores as a second process, which leaves a running server's unfinished uploads alone. */
 async function openStores(db: Database, config: Config): Promise<Record<StoreName, ResumableStore>> {
   const deps = { db, clock: systemClock, log: createLog(config), isOnlyServer: false }
   if (config.s3 !== undefined) return openBucketStores({ ...deps, config })
   if (config.dataDir === ':memory:')
-    throw new StartupError('PARLEY_DATA_DIR=:memory: stores no files; set it to a directory.')
+    throw new StartupError('PARLEY_DATA_DIR=:memory: stores no files. Set it to a directory.')
   const open = (name: StoreName) =>
     openResumableStore(config.dataDir, name, config.uploads.isSynced, abandonedBefore(deps))
   return { files: await open('files'), artifacts: await open('artifacts') }

@@ -1,4 +1,4 @@
-/** The checks of `parley doctor` on the data directory; they do not create or change anything. */
+/** Runs the checks of `parley doctor` on the data directory. They never create or change anything. */
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { loadSealer } from '../../agents/sealed-keys.ts'
@@ -14,6 +14,7 @@ import {
 import type { Database } from '../../db/database.ts'
 import { acquireLock, isLockTaken, lockName } from '../../db/lock.ts'
 import { listPendingMigrations, migrations } from '../../db/migrate.ts'
+import { findLooseDirectory, findLooseFile } from '../../db/permissions.ts'
 import { assertSound, damaged, openSqlite, toKysely } from '../../db/sqlite.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { type Diagnostic, fail, ok, reasonOf, warn } from './diagnostic.ts'
@@ -21,8 +22,6 @@ import { type Diagnostic, fail, ok, reasonOf, warn } from './diagnostic.ts'
 const GIBIBYTE = 1024 ** 3
 const LEAST_FREE_BYTES = 2 * GIBIBYTE
 const LEAST_FREE_SHARE = 0.05
-
-const OTHERS_WRITE = 0o022
 
 export async function checkDataDirectory({
   dataDir,
@@ -38,22 +37,21 @@ export async function checkDataDirectory({
   } catch (error) {
     return fail(check, reasonOf(error))
   }
-  const { mode } = await stat(dataDir)
-  if ((mode & OTHERS_WRITE) === 0) return ok(check, dataDir)
-  return warn(check, `other users of this machine may write in ${dataDir}; run \`chmod 700\` on it`)
+  const problem = await findLooseDirectory(dataDir)
+  return problem === undefined ? ok(check, dataDir) : warn(check, problem)
 }
 
 async function checkParent(check: string, dataDir: string): Promise<Diagnostic> {
   const parent = await findExisting(dirname(dataDir))
   try {
     if (!(await stat(parent)).isDirectory())
-      return fail(check, `${dataDir} cannot be made: ${parent} is a file`)
+      return fail(check, `${dataDir} cannot be created: ${parent} is a file`)
     await access(parent, constants.W_OK | constants.X_OK)
-    return ok(check, `${dataDir} is not there yet; the first start makes it`)
+    return ok(check, `${dataDir} does not exist yet; the first start creates it`)
   } catch (error) {
     return fail(
       check,
-      `${dataDir} cannot be made (${reasonOf(error)}); set PARLEY_DATA_DIR to another directory`,
+      `${dataDir} cannot be created (${reasonOf(error)}); set PARLEY_DATA_DIR to another directory`,
     )
   }
 }
@@ -65,24 +63,24 @@ export async function checkFreeSpace({
 }: Pick<Config, 'dataDir' | 's3' | 'limits'>): Promise<Diagnostic> {
   const { bavail, blocks, bsize } = await statfs(await findExisting(dataDir))
   const [freeBytes, share] = [bavail * bsize, blocks === 0 ? 1 : bavail / blocks]
-  const found = `${(freeBytes / GIBIBYTE).toFixed(1)} GiB (${Math.floor(share * 100)} %) of the disk are free`
+  const found = `${(freeBytes / GIBIBYTE).toFixed(1)} GiB (${Math.floor(share * 100)} %) of disk space free`
   const { storageQuotaBytes: quotaBytes } = limits
   if (freeBytes >= LEAST_FREE_BYTES && share >= LEAST_FREE_SHARE) {
     if (s3 !== undefined || (quotaBytes > 0 && quotaBytes <= freeBytes)) return ok('free space', found)
-    const most = quotaBytes === 0 ? 'without bound' : `${(quotaBytes / GIBIBYTE).toFixed(1)} GiB`
+    const most = quotaBytes === 0 ? 'unlimited data' : `${(quotaBytes / GIBIBYTE).toFixed(1)} GiB`
     return warn(
       'free space',
-      `${found}, and each key may keep ${most}; lower PARLEY_STORAGE_QUOTA_BYTES, or make room`,
+      `${found}, but each parent key may store ${most}; lower PARLEY_STORAGE_QUOTA_BYTES or free up space`,
     )
   }
-  return warn('free space', `only ${found}; make room until it is 2 GiB and 5 %`)
+  return warn('free space', `only ${found}; free up space until at least 2 GiB and 5 % are free`)
 }
 
 export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const { dataDir } = config
   const path = join(dataDir, databaseName)
   if (!(await exists(path))) {
-    const message = `there is none in ${dataDir} yet; the first start makes it`
+    const message = `${dataDir} has no database yet; the first start creates it`
     return [warn('database', message), await checkSecret(config, undefined)]
   }
   try {
@@ -103,10 +101,10 @@ async function checkOpenedDatabase(config: Config, path: string): Promise<Diagno
     if (pending.length === Object.keys(migrations).length)
       await assertNoFilesBesideEmptyDatabase(config.dataDir)
     if (pending.length > 0) {
-      const message = `SQLite ${version}, sound; the next start brings it up to date (${pending.join(', ')})`
+      const message = `SQLite ${version}, no corruption found; the next start runs these migrations: (${pending.join(', ')})`
       return [warn('database', message)]
     }
-    const message = `SQLite ${version}, sound, up to date`
+    const message = `SQLite ${version}, no corruption found, up to date`
     return [ok('database', message), await checkSecret(config, db)]
   } finally {
     connection.close()
@@ -117,13 +115,13 @@ function sentenceOf(error: unknown, path: string): string {
   const isDamage = error instanceof Error && 'code' in error && /NOTADB|CORRUPT/.test(String(error.code))
   if (isDamage) return damaged(path, error.message).message
   if (error instanceof StartupError) return error.message
-  return `${path} cannot be used (${reasonOf(error)}); give this user the right to read and write it`
+  return `${path} cannot be opened (${reasonOf(error)}); give this user read and write permission`
 }
 
-/** Checks whether a server runs on the directory, by acquiring its lock for a moment. */
+/** Checks whether a server is running on the directory by briefly acquiring its lock. */
 export async function checkLock(dataDir: string): Promise<Diagnostic> {
   const check = 'server'
-  const none = ok(check, `none is running on ${dataDir}`)
+  const none = ok(check, `no server is running on ${dataDir}`)
   if (!(await exists(join(dataDir, lockName)))) return none
   try {
     acquireLock(dataDir).release()
@@ -131,7 +129,7 @@ export async function checkLock(dataDir: string): Promise<Diagnostic> {
   } catch (error) {
     const [, pid] = /\(process (\d+)\)/.exec(reasonOf(error)) ?? []
     if (!isLockTaken(error)) return fail(check, reasonOf(error))
-    return ok(check, `${pid === undefined ? 'one' : `process ${pid}`} is running on ${dataDir}`)
+    return ok(check, `a server${pid === undefined ? '' : ` (process ${pid})`} is running on ${dataDir}`)
   }
 }
 
@@ -147,9 +145,7 @@ function exists(path: string): Promise<boolean> {
   )
 }
 
-const OTHERS_USE = 0o077
-
-/** Checks the secret. Loading it would create a missing one, so its file is checked first. */
+/** Checks that the secret file exists before loading it, because loading would create it. */
 export async function checkSecret(config: Config, db: Database | undefined): Promise<Diagnostic> {
   const check = 'secret'
   const { dataDir, secret } = config
@@ -158,23 +154,22 @@ export async function checkSecret(config: Config, db: Database | undefined): Pro
   try {
     const hasAgents = db !== undefined && (await findAnyAgent(db))
     if (secret === undefined && !isThere && !hasAgents) {
-      return ok(check, 'there is none yet; the first start makes it')
+      return ok(check, 'no secret yet; the first start creates it')
     }
     if (db !== undefined) await loadSealer(config, { db, random: rejectNewSecret })
   } catch (error) {
     return fail(check, reasonOf(error))
   }
-  const found = db === undefined ? 'is there' : 'fits the stored agent keys'
+  const found = db === undefined ? 'exists' : 'decrypts the stored agent keys'
   if (secret !== undefined) return ok(check, `PARLEY_SECRET ${found}${describeFormer(config)}`)
-  const mode = (await stat(path)).mode & 0o777
-  if ((mode & OTHERS_USE) === 0) return ok(check, `${path} ${found}${describeFormer(config)}`)
-  return warn(check, `${path} is open to other users (mode ${mode.toString(8)}); run \`chmod 600\` on it`)
+  const problem = await findLooseFile(path)
+  return problem === undefined ? ok(check, `${path} ${found}${describeFormer(config)}`) : warn(check, problem)
 }
 
 function describeFormer({ formerSecrets }: Config): string {
   return formerSecrets.length === 0
     ? ''
-    : '; PARLEY_SECRET_PREVIOUS counts too: take it out once the server has started with it and 30 days have passed'
+    : '; PARLEY_SECRET_PREVIOUS is still accepted: remove it 30 days after the first start with it'
 }
 
 async function findAnyAgent(db: Database): Promise<boolean> {

@@ -1,7 +1,7 @@
-/** The result of one check of `parley doctor`. */
+/** A diagnostic is the result of one check of `parley doctor`. */
 import { StartupError } from '../../lib/errors.ts'
 
-/** `warn` needs attention; `fail` keeps the server from starting or working. */
+/** `warn` needs attention; `fail` prevents the server from starting or working. */
 export interface Diagnostic {
   readonly check: string
   readonly state: 'ok' | 'warn' | 'fail'

@@ -1,4 +1,4 @@
-/** The checks of `parley doctor` on what the service runs on and connects to: Node, providers, port, conversion programs, tools. */
+/** Runs the checks of `parley doctor` on Node, model providers, the port, conversion programs and tools. */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -27,7 +27,10 @@ export async function checkBackends({ providers, timings }: Config): Promise<Dia
       const check = isAlone ? 'backend' : `backend ${provider.name}`
       if (provider.kind === 'local-model') return checkModelFile(check, provider)
       if (provider.kind !== 'mock') return checkRemote(check, provider, timings)
-      return ok(check, isAlone ? 'mock; set PARLEY_BACKEND=gateway or local for a language model' : 'mock')
+      return ok(
+        check,
+        isAlone ? 'mock; set PARLEY_BACKEND to gateway or local to use a language model' : 'mock',
+      )
     }),
   )
   return diagnostics.flat()
@@ -51,7 +54,7 @@ async function checkRemote(
   try {
     const models = await backend.listModels(new AbortController().signal)
     if (models.length > 0) return ok(check, `${url} lists ${models.length} models`)
-    const advice = provider.kind === 'local' ? 'give it one, such as `ollama pull llama3.2`' : 'give it one'
+    const advice = provider.kind === 'local' ? 'add one, for example with `ollama pull llama3.2`' : 'add one'
     return warn(check, `${url} lists no models; ${advice}`)
   } catch (error) {
     return toDiagnostic(check, provider, error)
@@ -66,28 +69,31 @@ function toDiagnostic(check: string, provider: RemoteConfig, error: unknown): Di
   const { status } = error
   if (kind === 'local') {
     const setting = toSetting(provider, 'PARLEY_LOCAL_URL', 'url')
-    const said = status === undefined ? error.message : `${url} answered ${status}`
-    return fail(check, `${said}; check ${setting}`)
+    const problem = status === undefined ? error.message : `${url} returned ${status}`
+    return fail(check, `${problem}; check ${setting}`)
   }
   if (status === 401 || status === 403) {
     const setting = toSetting(provider, 'PARLEY_GATEWAY_API_KEY', 'api_key')
-    return fail(check, `${url} answered ${status}; set ${setting} to a key it accepts`)
+    return fail(check, `${url} returned ${status}; set ${setting} to a valid key`)
   }
   const setting = toSetting(provider, 'PARLEY_GATEWAY_URL', 'url')
-  // Some gateways have no model list; model ids are then passed on unchanged.
-  if (status === 404) return warn(check, `${url}/models is not there; check ${setting}`)
-  return fail(check, `${url} gave no model list (${error.message}); check ${setting} and that it runs`)
+  // Some gateways have no model list; the server then passes model ids through unchanged.
+  if (status === 404) return warn(check, `${url}/models does not exist; check ${setting}`)
+  return fail(
+    check,
+    `${url} returned no model list (${error.message}); check ${setting} and that the server is running`,
+  )
 }
 
-/** The setting of a provider. The environment's provider is named like its kind, but the file may use that name too. */
+/** Names the setting of a provider. A provider in the file may have the same name as the environment's provider. */
 function toSetting({ kind, name }: RemoteConfig, variable: string, key: string): string {
-  const inFile = `providers.${name}.${key} in the file of PARLEY_CONFIG`
+  const inFile = `providers.${name}.${key} in the PARLEY_CONFIG file`
   return name === kind ? `${variable} (or ${inFile})` : inFile
 }
 
 export async function checkPort({ host, port, allowedHosts }: Config['server']): Promise<Diagnostic> {
   const check = 'port'
-  if (port === 0) return ok(check, 'any free one (PORT=0)')
+  if (port === 0) return ok(check, 'any free port (PORT=0)')
   try {
     const server = await listen(() => {}, host, port)
     await new Promise((resolve) => server.close(resolve).closeAllConnections())
@@ -95,7 +101,7 @@ export async function checkPort({ host, port, allowedHosts }: Config['server']):
   } catch (error) {
     const url = `http://${toAuthority(host)}:${port}`
     return (await isParley(url, allowedHosts))
-      ? ok(check, `a Parley answers on ${url}`)
+      ? ok(check, `Parley is already running on ${url}`)
       : fail(check, reasonOf(error))
   }
 }
@@ -107,7 +113,7 @@ async function isParley(url: string, [host]: readonly string[]): Promise<boolean
     signal: AbortSignal.timeout(HEALTH_MS),
     ...(host !== undefined && { headers: { host } }),
   })
-  // An error after the response head would be uncaught.
+  // An error after the response headers would otherwise be uncaught.
   asked.on('error', () => {})
   try {
     const [response] = (await once(asked, 'response')) as [IncomingMessage]
@@ -119,7 +125,7 @@ async function isParley(url: string, [host]: readonly string[]): Promise<boolean
   }
 }
 
-/** The address at which this machine reaches a server that listens on `host`. */
+/** Returns the host at which this machine reaches a server that listens on `host`. */
 function toAuthority(host: string): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return reachable.includes(':') ? `[${reachable}]` : reachable
@@ -137,27 +143,31 @@ async function checkFfmpeg({ ffmpeg, ffprobe }: Programs): Promise<Diagnostic> {
   if (ffmpeg === undefined || ffprobe === undefined) {
     const missing = ffmpeg === undefined ? 'ffmpeg' : 'ffprobe'
     const command = '`apt-get install ffmpeg`'
-    return warn(check, `there is no ${missing}, so videos are served as they were uploaded; ${command} helps`)
+    return warn(
+      check,
+      `${missing} is not installed, so videos are served unconverted; install it with ${command}`,
+    )
   }
   try {
     return ok(check, `${await readVersion(ffmpeg)} at ${ffmpeg}`)
   } catch (error) {
-    return warn(check, `${ffmpeg} does not run (${reasonOf(error)}); install it again`)
+    return warn(check, `${ffmpeg} does not run (${reasonOf(error)}); reinstall it`)
   }
 }
 
 async function checkIsolation(programs: Programs, isIsolated: () => Promise<boolean>): Promise<Diagnostic> {
   const check = 'isolation'
-  if (await isIsolated()) return ok(check, `uploads are converted without network, under ${programs.bwrap}`)
+  if (await isIsolated())
+    return ok(check, `uploads are converted in a sandbox without network access (${programs.bwrap})`)
   if (programs.bwrap !== undefined) {
-    const message = 'bubblewrap may not make namespaces on this machine, so conversions are limited less'
+    const message = 'bubblewrap cannot create namespaces on this machine, so conversions are less isolated'
     return warn(check, `${message}; ${SEE}`)
   }
   if (programs.prlimit === undefined)
-    return warn(check, `there is neither bubblewrap nor prlimit, so conversions are not limited; ${SEE}`)
+    return warn(check, `neither bubblewrap nor prlimit is installed, so conversions are not isolated; ${SEE}`)
   return warn(
     check,
-    'there is no bubblewrap, so conversions are limited less; `apt-get install bubblewrap` helps',
+    'bubblewrap is not installed, so conversions are less isolated; install it with `apt-get install bubblewrap`',
   )
 }
 
@@ -167,12 +177,12 @@ export async function checkHostModule({ hooks }: Pick<Config, 'hooks'>): Promise
   const { loadHostModule } = await import('../../server/hooks.ts')
   return failOnStartupError(check, async () => {
     const { tools, onUploadComplete } = await loadHostModule(hooks)
-    const handler = onUploadComplete === undefined ? '' : ', and handles complete uploads'
+    const handler = onUploadComplete === undefined ? '' : ' and onUploadComplete'
     return [ok(check, `${hooks} has ${tools.length} tools${handler}`)]
   })
 }
 
-/** Checks each MCP server. A failure is a warning, because only its tools are missing then. */
+/** Checks each MCP server. A failure is only a warning, because the service works without the server's tools. */
 export function checkMcpServers({ mcp }: Pick<Config, 'mcp'>): Promise<Diagnostic[]> {
   return Promise.all(mcp.map(checkMcpServer))
 }
@@ -184,7 +194,7 @@ async function checkMcpServer(config: McpServerConfig): Promise<Diagnostic> {
   try {
     return ok(check, `${where} lists ${await probeMcpServer(config)} tools`)
   } catch (error) {
-    const setting = `mcp.${config.name} in the file of PARLEY_CONFIG`
-    return warn(check, `${where} cannot be used (${reasonOf(error)}); start it, or correct ${setting}`)
+    const setting = `mcp.${config.name} in the PARLEY_CONFIG file`
+    return warn(check, `${where} is not usable (${reasonOf(error)}); start it or correct ${setting}`)
   }
 }

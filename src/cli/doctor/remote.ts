@@ -1,4 +1,4 @@
-/** The checks of `parley doctor` on Redis, PostgreSQL, the S3 bucket, and their clocks. */
+/** Runs the checks of `parley doctor` on Redis, PostgreSQL, the S3 bucket and their clocks. */
 import { sql } from 'kysely'
 import { namedBlobs } from '../../artifacts/maintenance.ts'
 import type { Config } from '../../config/config.ts'
@@ -20,7 +20,7 @@ interface ClockSample {
   readonly aheadMs: number
 }
 
-/** Checks Redis, if it is configured, and the clocks. Another check reports a database that is down. */
+/** Checks Redis, if configured, and the clocks. Another check reports an unreachable database. */
 export async function checkRedisAndClock(config: Config): Promise<Diagnostic[]> {
   const { diagnostics, sample } = await readRedis(config)
   const samples = [sample, ...(await readDatabase(config))].filter((one) => one !== undefined)
@@ -33,9 +33,9 @@ function checkClock(samples: readonly ClockSample[]): Diagnostic {
   if (wrong !== undefined) {
     const seconds = Math.round(Math.abs(wrong.aheadMs) / 1_000)
     const side = wrong.aheadMs > 0 ? 'behind' : 'ahead of'
-    return warn('clock', `${now} is ${seconds} s ${side} ${wrong.source}; have NTP set it on both machines`)
+    return warn('clock', `${now} is ${seconds} s ${side} ${wrong.source}; synchronize both machines with NTP`)
   }
-  return ok('clock', [now, ...samples.map(({ source }) => `as ${source} has it`)].join(', '))
+  return ok('clock', [now, ...samples.map(({ source }) => `matches ${source}`)].join(', '))
 }
 
 async function readRedis({
@@ -49,12 +49,12 @@ async function readRedis({
     const sample = { source: `Redis at ${host}`, aheadMs: now - systemClock.now() }
     return { diagnostics: [ok('redis', `Redis ${version} at ${host}`)], sample }
   } catch (error) {
-    const message = `Redis at ${host} cannot be used (${reasonOf(error)}); start it, or correct REDIS_URL: without it each server enforces its share of the limits`
+    const message = `Redis at ${host} is not usable (${reasonOf(error)}); start it or correct REDIS_URL. Without Redis, each server enforces only its share of the limits`
     return { diagnostics: [warn('redis', message)] }
   }
 }
 
-/** Samples the clock of PostgreSQL; for SQLite, the last time written, which must not be in the future. */
+/** Samples PostgreSQL's clock. For SQLite, samples the latest written timestamp, which must not be in the future. */
 async function readDatabase(config: Config): Promise<ClockSample[]> {
   const { databaseUrl, dataDir } = config
   if (databaseUrl === undefined && dataDir === ':memory:') return []
@@ -103,8 +103,8 @@ export async function checkBucket(config: BucketConfig): Promise<Diagnostic[]> {
       await assertNothingLeft(dataDir, store, s3)
       canListUnfinished = (await checkBucket(s3, store, installation?.id)) && canListUnfinished
     }
-    if (canListUnfinished) return [ok(check, `${where} can be read and written`)]
-    const message = `${where} can be read and written, but unfinished uploads cannot be listed; have the bucket abort them after a day, or allow s3:ListBucketMultipartUploads`
+    if (canListUnfinished) return [ok(check, `${where} is readable and writable`)]
+    const message = `${where} is readable and writable, but unfinished uploads cannot be listed; allow s3:ListBucketMultipartUploads, or add a bucket rule that aborts them after a day`
     return [warn(check, message)]
   })
 }
@@ -115,7 +115,7 @@ export async function checkFolders(config: BucketConfig): Promise<Diagnostic[]> 
   return withOpened(config, [], (db) =>
     failOnStartupError(check, async () => {
       await findUnmarkedFolders(config, db, namedBlobs)
-      return [ok(check, 'they belong to this database')]
+      return [ok(check, 'stored files belong to this database')]
     }),
   )
 }
@@ -127,10 +127,10 @@ export async function checkPostgres(config: Config, databaseUrl: string): Promis
     try {
       const found = `PostgreSQL ${version}, ${target.database} at ${target.server}`
       const isLocal = /^(127\.|\[::1\]|localhost:|\/)/.test(target.server)
-      const advice = `${target.server} is reached unencrypted; add ?sslmode=verify-full to DATABASE_URL`
+      const advice = `the connection to ${target.server} is not encrypted; add ?sslmode=verify-full to DATABASE_URL`
       const connection = isEncrypted || isLocal ? [] : [warn('connection', advice)]
       if (pending.length > 0) {
-        const message = `${found}; the next start brings it up to date (${pending.join(', ')})`
+        const message = `${found}; the next start runs these migrations: ${pending.join(', ')}`
         return [warn(check, message), ...connection, await checkSecret(config, undefined)]
       }
       return [ok(check, `${found}, up to date`), ...connection, await checkSecret(config, db)]

@@ -1,21 +1,24 @@
-/** The messages between the primary process and its workers, and the metrics that workers collect from each other with them (ADR 0044). */
+/**
+ * The messages between the primary process and its workers are defined here, including those that collect
+ * metrics (ADR 0044).
+ */
 import type { Worker } from 'node:cluster'
 import { within } from '../../lib/timeout.ts'
 import type { CollectedMetric, WorkerMetrics } from '../../telemetry/prometheus.ts'
 
-/** Sent by a worker when it accepts requests. */
+/** Sent by a worker when it is ready to accept requests. */
 export interface WorkerReport {
   readonly url: string
   readonly welcome: readonly string[]
 }
 
-/** `collect` asks for the metrics of all workers, `metrics` answers the `read` of the primary. */
+/** `collect` requests the metrics of all workers; `metrics` answers a `read`. */
 export type FromWorker =
   | { readonly type: 'started'; readonly report: WorkerReport }
   | { readonly type: 'collect'; readonly id: number }
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: readonly CollectedMetric[] }
 
-/** `read` asks for the metrics of this worker; `collected` answers a `collect`. */
+/** `read` requests the metrics of this worker; `collected` answers a `collect`. */
 export type ToWorker =
   | { readonly type: 'stop' }
   | { readonly type: 'read'; readonly id: number }
@@ -26,7 +29,7 @@ export function send(worker: Worker, message: ToWorker): void {
 }
 
 const WORKER_TIMEOUT_MS = 1_000
-/** Longer than the primary waits for any worker. */
+/** Must exceed the time for which the primary waits for its workers. */
 const PRIMARY_TIMEOUT_MS = 2_000
 
 class PendingRequests<Answer> {
@@ -53,11 +56,11 @@ class PendingRequests<Answer> {
   }
 }
 
-/** In the primary process: collects the metrics of all workers. */
+/** Collects the metrics of all workers in the primary process. */
 export class MetricsCollector {
   private readonly requests = new PendingRequests<readonly CollectedMetric[]>()
 
-  /** Answers the `collect` of a worker; a worker that does not reply in time is left out. */
+  /** Answers a worker's `collect`. Omits workers that do not reply in time. */
   async collectFor(asking: Worker, id: number, workers: readonly Worker[]): Promise<void> {
     const results = await Promise.allSettled(
       workers.map((worker) =>
@@ -73,7 +76,7 @@ export class MetricsCollector {
   }
 }
 
-/** In a worker: asks the primary process for the metrics of all workers. */
+/** Requests the metrics of all workers from the primary process; runs in a worker. */
 export function createMetricsRequests(post: (message: FromWorker) => void) {
   const requests = new PendingRequests<WorkerMetrics>()
   return {

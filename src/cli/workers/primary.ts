@@ -1,4 +1,4 @@
-/** The primary process of `serve --workers`: it starts the workers, replaces those that die, and stops them. */
+/** Runs the primary process of `serve --workers`: starts the workers, replaces those that die, and stops them. */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -10,22 +10,22 @@ import { print } from '../output.ts'
 import { printStopping, setStopHandler } from '../signals.ts'
 import { type FromWorker, MetricsCollector, send, type WorkerReport } from './messages.ts'
 
-/** The pause before a worker that died is replaced; it doubles for each worker that dies soon after its start. */
+/** Delay before a dead worker is replaced; doubles for each worker that dies soon after its start. */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
-/** A worker that lived this long did not die of its start. */
+/** A worker that ran this long did not die because of its startup. */
 const STABLE_AFTER_MS = 60_000
 
-/** Starts the workers on one port, and resolves when all of them listen. If one fails to start, all of them are stopped. */
+/** Starts the workers on one port. Resolves when all of them listen; if one fails to start, stops them all. */
 export async function serveWithWorkers(config: Config, count: number): Promise<void> {
   const pool = new WorkerPool(createLog(config))
   setStopHandler((signal) => pool.stop(signal))
-  // The first worker starts alone, so that only one migrates, creates the first key and reports wrong settings.
+  // Starts the first worker alone, so that one worker migrates, creates the first key and reports invalid settings.
   const first = await pool.start()
   const others =
     first === undefined ? [] : await Promise.all(Array.from({ length: count - 1 }, () => pool.start()))
   const isComplete = first !== undefined && !others.includes(undefined)
-  // The first key is printed even if another worker failed, or it would be lost.
+  // Prints the first key even if another worker failed; otherwise it would be lost.
   const lines = [...(isComplete ? [`listening on ${first.url}`] : []), ...(first?.welcome ?? [])]
   if (lines.length > 0) print(lines.join('\n'))
   if (isComplete) pool.keepRunning()
@@ -44,7 +44,7 @@ class WorkerPool {
     this.log = log
   }
 
-  /** Starts a worker; undefined when it exits before it listens, after reporting why. */
+  /** Starts a worker. Resolves to undefined if it exits before it listens; it has then reported the error. */
   async start(): Promise<WorkerReport | undefined> {
     if (this.isStopping) return undefined
     const worker = cluster.fork()
@@ -54,7 +54,7 @@ class WorkerPool {
     if (report === undefined) return undefined
     this.listening.add(worker)
     void exited.then(() => this.onExit(worker, systemClock.monotonic() - startedMs))
-    // The others may have been stopped while it started.
+    // The other workers may have been stopped while this one started.
     if (this.isStopping) send(worker, { type: 'stop' })
     return report
   }
@@ -73,7 +73,7 @@ class WorkerPool {
     this.replacesWorkers = true
   }
 
-  /** The first signal stops the workers after open requests, the second one kills them. */
+  /** The first signal stops the workers after their open requests; the second kills them. */
   stop(signal: NodeJS.Signals): void {
     if (this.isStopping) {
       for (const worker of listWorkers()) worker.process.kill('SIGKILL')
@@ -84,7 +84,7 @@ class WorkerPool {
     void this.exit(0)
   }
 
-  /** Stops everything with an error; the supervisor has to start it again. */
+  /** Stops everything with an error, so that the supervisor restarts the service. */
   async giveUp(): Promise<void> {
     if (this.isStopping) return
     this.isStopping = true
@@ -103,19 +103,19 @@ class WorkerPool {
     this.listening.delete(worker)
     if (this.isStopping || !this.replacesWorkers) return
     const { exitCode, signalCode } = worker.process
-    this.log.warn({ worker: worker.id, exitCode, signalCode }, 'a worker died; replacing it')
+    this.log.warn({ worker: worker.id, exitCode, signalCode }, 'worker died; starting a replacement')
     if (livedMs >= STABLE_AFTER_MS) this.earlyDeaths = 0
     void this.replace()
   }
 
-  /** Tries again as long as another worker serves requests; without one, gives up. */
+  /** Retries as long as another worker serves requests; otherwise gives up. */
   private async replace(): Promise<void> {
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.earlyDeaths, LONGEST_PAUSE_MS)
     this.earlyDeaths += 1
     await wait(pauseMs)
     if (this.isStopping || (await this.start()) !== undefined || this.isStopping) return
     if (this.listening.size === 0) return this.giveUp()
-    this.log.warn('a worker could not be started; trying again')
+    this.log.warn('worker failed to start; retrying')
     return this.replace()
   }
 }

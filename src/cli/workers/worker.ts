@@ -1,4 +1,4 @@
-/** One of several processes of the service: it listens on the shared port and obeys the primary process. */
+/** Runs one worker process, which listens on the shared port and follows the primary process. */
 import cluster from 'node:cluster'
 import { loadConfig } from '../../config/parse.ts'
 import { createService, type Service } from '../../server/service.ts'
@@ -6,7 +6,7 @@ import { createLog } from '../../telemetry/log.ts'
 import { createWelcome, stopOnCrash } from '../lifecycle.ts'
 import { createMetricsRequests, type FromWorker, type ToWorker } from './messages.ts'
 
-/** Ignores signals, which often reach the whole process group: only the primary process decides when workers stop. */
+/** Ignores signals, which often reach the whole process group: the primary process decides when workers stop. */
 export async function serveAsWorker(): Promise<void> {
   const { config } = await loadConfig()
   const log = createLog(config).child({ worker: cluster.worker?.id })
@@ -29,20 +29,20 @@ async function reportStart(service: Service): Promise<void> {
   await post({ type: 'started', report: { url: service.url, welcome: lines } })
 }
 
-/** Sends nothing when the service did not start. */
+/** Sends nothing if the service did not start. */
 async function postMetrics(starting: Promise<Service>, id: number): Promise<void> {
   const service = await starting.catch(() => undefined)
   if (service !== undefined) await post({ type: 'metrics', id, metrics: await service.collectMetrics() })
 }
 
-/** Resolves when the message has been sent, because a process that exits earlier would lose it. */
+/** Resolves when the message has been sent, because exiting earlier would lose it. */
 function post(message: FromWorker): Promise<void> {
   return new Promise((resolve) => process.send?.(message, undefined, {}, () => resolve()))
 }
 
 async function stop(starting: Promise<Service>, reporting: Promise<void>): Promise<void> {
   const service = await starting.catch(() => undefined)
-  // The start failed; the command reports why and exits.
+  // The start failed; the command reports the error and exits.
   if (service === undefined) return
   const closing = service.close()
   await reporting.catch(() => {})

@@ -1,4 +1,4 @@
-/** Creates parent keys, the credentials they are found by, agents and their earlier versions. */
+/** Creates parent keys, their credentials, agents and earlier versions of agents. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates the record of calls, the daily sums that outlive it, and token budgets. */
+/** Creates call records, the daily totals that outlive them, and token budgets. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates the files of parent keys. */
+/** Creates the table of files that parent keys own. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Adds to agents the policy of which models they may use. */
+/** Adds the model policy to agents. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

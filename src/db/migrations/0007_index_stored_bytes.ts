@@ -1,4 +1,4 @@
-/** Adds indexes from which the stored bytes of a tenant can be summed. */
+/** Adds indexes for summing the stored bytes of a tenant. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates the jobs of uploads, with one for each artifact that was waiting for it. */
+/** Creates the jobs of uploads, and adds a job for each artifact that was waiting for one. */
 import type { Kysely } from 'kysely'
 
 /** The columns used here, as they were before later migrations. */

@@ -1,4 +1,4 @@
-/** Lets a tenant's artifacts be listed newest first without sorting them all. */
+/** Adds an index that lists a tenant's artifacts newest first without sorting all of them. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Records the id of the key that is derived from the secret that the servers share. */
+/** Adds the id of the key that is derived from the shared secret of the servers. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

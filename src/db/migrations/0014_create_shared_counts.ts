@@ -17,7 +17,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** PostgreSQL need not log counters, which change with every request and are worthless after a crash. */
+/** The tables are unlogged, because counters change with every request and are worthless after a crash. */
 function createCounts(db: Kysely<unknown>, table: string) {
   const builder = db.schema.createTable(table)
   return db.getExecutor().adapter instanceof PostgresAdapter ? builder.modifyFront(sql`unlogged`) : builder

@@ -1,4 +1,4 @@
-/** The migrations in order: a number and a verb phrase each, never edited once released. */
+/** Lists the migrations in order. Each name is a number and a verb phrase; a released migration is never edited. */
 import type { Migration } from 'kysely'
 import * as createKeysAndAgents from './0001_create_keys_and_agents.ts'
 import * as createUsage from './0002_create_usage.ts'

@@ -31,7 +31,7 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
 
-interface JsonOutline {
+export interface JsonOutline {
   readonly depth: number
   /** Objects, arrays, strings, numbers and literals; an empty object or array counts as two. */
   readonly values: number

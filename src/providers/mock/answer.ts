@@ -1,4 +1,4 @@
-/** Builds the mock provider's answer to a chat request: a text, an instance of a schema, or tool calls. */
+/** Builds the mock provider's answer to a chat request: text, an instance of a schema, or tool calls. */
 import { hash } from 'node:crypto'
 import {
   isJsonObject,
@@ -22,7 +22,7 @@ export interface Answer {
   readonly pieces: readonly string[]
   readonly toolCalls: readonly ToolCall[]
   readonly finishReason: 'stop' | 'length' | 'tool_calls'
-  /** Alternatives for each piece; undefined without log probabilities. */
+  /** The number of alternatives per token; undefined without log probabilities. */
   readonly alternativeCount: number | undefined
   readonly usage: Usage
 }
@@ -30,18 +30,27 @@ export interface Answer {
 const maxChoices = 128
 const maxAlternatives = 20
 const maxStops = 16
+/** Of an answer with several choices or log probabilities, which can be far larger than the request. */
+const maxAnswerBytes = 8 * 1024 * 1024
+/** An event of a stream, or an alternative of a token. */
+const bytesPerPiece = 150
+/** A token with log probabilities lists its bytes twice, as numbers. */
+const bytesPerListedByte = 10
 
 export function readDirectives(body: JsonObject): Directives {
   const message = listObjects(body.messages).findLast(({ role }) => role === 'user')
   return parseDirectives(toText(message?.content))
 }
 
-/** Counts tokens as words. @throws BackendFailure status 400 for a `response_format` without a valid instance. */
+/** Builds an answer; each word counts as a token. @throws BackendFailure status 400 for a `response_format` without a valid instance. */
 export function makeAnswer(body: JsonObject, directives: Directives, newId: () => string): Answer {
   const { seed, model, messages } = body
   const toolCalls = chooseToolCalls(body, directives)
   const { pieces, isCut } = toolCalls.length > 0 ? { pieces: [], isCut: false } : makePieces(body, directives)
   const choiceCount = Math.min(toCount(body.n, 1) ?? 1, maxChoices)
+  const alternativeCount =
+    body.logprobs === true ? Math.min(toCount(body.top_logprobs, 0) ?? 0, maxAlternatives) : undefined
+  assertSize({ choiceCount, pieces, toolCalls, alternativeCount })
   const called = toolCalls.reduce((sum, call) => sum + 1 + splitJson(call.argumentsText).length, 0)
   const [promptTokens, completionTokens] = [countPrompt(body), choiceCount * (pieces.length + called)]
   return {
@@ -54,14 +63,34 @@ export function makeAnswer(body: JsonObject, directives: Directives, newId: () =
     pieces,
     toolCalls,
     finishReason: toolCalls.length > 0 ? 'tool_calls' : isCut ? 'length' : 'stop',
-    alternativeCount:
-      body.logprobs === true ? Math.min(toCount(body.top_logprobs, 0) ?? 0, maxAlternatives) : undefined,
+    alternativeCount,
     usage: {
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
       total_tokens: promptTokens + completionTokens,
     },
   }
+}
+
+/** @throws BackendFailure status 400 for an answer that would be too large. */
+function assertSize({
+  choiceCount,
+  pieces,
+  toolCalls,
+  alternativeCount,
+}: Pick<Answer, 'choiceCount' | 'pieces' | 'toolCalls' | 'alternativeCount'>): void {
+  if (choiceCount === 1 && alternativeCount === undefined) return
+  const texts = [...pieces, ...toolCalls.map(({ argumentsText }) => argumentsText)]
+  const textLength = texts.reduce((sum, text) => sum + text.length, 0)
+  const bytesPerChoice =
+    (alternativeCount === undefined ? 1 : bytesPerListedByte) * textLength +
+    bytesPerPiece * (alternativeCount === undefined ? 1 : alternativeCount + 2) * pieces.length
+  if (choiceCount * bytesPerChoice <= maxAnswerBytes) return
+  const message = `n: the mock provider's answer would be larger than ${maxAnswerBytes} bytes; ask for fewer choices, tokens or log probabilities.`
+  throw new BackendFailure('status', message, {
+    status: 400,
+    said: { message, code: 'invalid_value', param: 'n' },
+  })
 }
 
 function makePieces(body: JsonObject, directives: Directives): { pieces: readonly string[]; isCut: boolean } {
@@ -91,7 +120,7 @@ function makeJson(format: unknown, text: string): string | undefined {
   const schema = isJsonObject(format.json_schema) ? format.json_schema.schema : undefined
   const instance = sampleSchema(schema ?? { type: 'object' })
   if (instance !== undefined) return JSON.stringify(instance)
-  const message = 'The mock backend found no instance of this schema.'
+  const message = 'response_format: the mock provider could not generate an instance of this schema'
   const said = { message, code: 'invalid_json_schema', param: 'response_format' }
   throw new BackendFailure('status', message, { status: 400, said })
 }
@@ -109,7 +138,7 @@ function countPrompt(body: JsonObject): number {
   }, 0)
 }
 
-/** Calls the tools of directives, else the offered tools that the text names, else the first one if a call is required. */
+/** Calls the tools in directives, else the offered tools that the text names, else the first tool if a call is required. */
 function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {
   const { mode, names } = parseToolChoice(body.tool_choice) ?? { mode: 'auto' }
   if (mode === 'none' || listObjects(body.messages).at(-1)?.role === 'tool') return []
@@ -160,7 +189,7 @@ function findName(text: string, name: string): number {
   return at
 }
 
-/** The `key=value` words of a text; values with spaces are quoted, and punctuation after a value is not part of it. */
+/** Reads the `key=value` words of a text; values with spaces are quoted, and trailing punctuation is dropped. */
 function parseHints(text: string): ReadonlyMap<string, string> {
   const words = text.matchAll(/(?<![\p{L}\p{N}_.-])([\p{L}_][\p{L}\p{N}_.-]{0,63})=("[^"]*"|'[^']*'|\S+)/gu)
   const hints = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Reads the directives for the mock provider in a message, written as `[[…]]` inside its text. */
+/** Parses the directives for the mock provider, which are written as `[[…]]` in a message. */
 import { parseJson } from '../../lib/formats/json.ts'
 
 export interface ToolCall {
@@ -35,7 +35,7 @@ const plainDirective = /\[\[(?:(tokens|delay|error|break):(\d{1,9})|(hang))\]\]/
 const toolOpening = /\[\[tool:([^\s{}[\]]{1,128})\s{0,16}/y
 const closing = /\s{0,16}\]\]/y
 
-/** Removes the directives from a text. An invalid directive stays, so that the echo shows the mistake. */
+/** Parses the directives and removes them from the text; keeps invalid ones, so that the echo shows the mistake. */
 export function parseDirectives(source: string): Directives {
   const draft: Draft = { toolCalls: [], delayMs: 0, hangs: false }
   const kept: string[] = []
@@ -43,7 +43,7 @@ export function parseDirectives(source: string): Directives {
   let endsInSpace = true
   let brokenTools = 0
   for (let at = source.indexOf('[['); at !== -1; at = source.indexOf('[[', at)) {
-    // The cap keeps a text full of unclosed directives from being scanned once for each.
+    // Without the cap, a text full of unclosed directives would be scanned once for each.
     const isTool = source.startsWith('[[tool:', at) && brokenTools < maxBrokenTools
     const end = isTool ? readTool(source, at, draft) : readPlain(source, at, draft)
     if (end === undefined) {
@@ -87,7 +87,7 @@ function readTool(source: string, at: number, draft: Draft): number | undefined 
   return end + close[0].length
 }
 
-/** Where the JSON object starting here ends: its own `]]` and braces inside strings must not end the directive. */
+/** Returns the end of the JSON object at `start`, ignoring `]]` and braces inside strings. */
 function findObjectEnd(source: string, start: number): number | undefined {
   let depth = 0
   let isInString = false

@@ -4,7 +4,7 @@ import { unescapePointer } from '../../lib/formats/json-schema.ts'
 
 export interface FlatSchema {
   readonly keywords: JsonObject
-  /** The `anyOf` and `oneOf` lists: an instance takes one option of each. */
+  /** The `anyOf` and `oneOf` lists; an instance must match one option of each. */
   readonly choices: readonly (readonly unknown[])[]
   readonly refs: readonly string[]
 }
@@ -16,10 +16,10 @@ export interface SchemaWalk {
 
 type Merger = (one: unknown, other: unknown) => unknown
 
-// A reference may occur once inside itself (a base type as a property of its subtype); more is recursion.
+// A reference may occur once inside itself, such as a base type in a property of its subtype.
 const maxSameRefs = 2
 
-/** Undefined when nothing can match, when the schema recurses, or when no steps are left. */
+/** Returns undefined when nothing can match, the schema recurses, or no steps are left. */
 export function flattenSchema(
   schema: unknown,
   walk: SchemaWalk,
@@ -69,7 +69,7 @@ function decodePointer(token: string): string {
 const larger = choosing(Math.max)
 const smaller = choosing(Math.min)
 
-/** Merges keywords that both schemas have; for all others the second schema's value is used. */
+/** Merges keywords that both schemas have; any other keyword takes the second schema's value. */
 const mergers: Readonly<Record<string, Merger>> = {
   required: (one, other) => [...new Set([...listStrings(one), ...listStrings(other)])],
   properties: mergeProperties,
@@ -114,7 +114,7 @@ function choosing(choose: (...values: number[]) => number): Merger {
   return (one, other) => (typeof one === 'number' && typeof other === 'number' ? choose(one, other) : other)
 }
 
-/** Integers are numbers. */
+/** Intersects type lists, treating integers as numbers. */
 function intersectTypes(one: unknown, other: unknown): unknown {
   const [first, second] = [listStrings(one), listStrings(other)]
   const narrow = (types: readonly string[], others: readonly string[]) =>

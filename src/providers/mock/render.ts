@@ -1,4 +1,4 @@
-/** Renders the mock provider's answers, whole and as a stream. */
+/** Renders the mock provider's answers as completions and as streams. */
 import { type AnswerHead, eventEnd, openEvent, renderCompletion, renderUsageEvent } from '../render-answer.ts'
 import type { Answer } from './answer.ts'
 import { splitJson, wordAt } from './words.ts'
@@ -7,6 +7,7 @@ const fingerprint = 'fp_parley_mock'
 
 export function renderWhole(answer: Answer, created: number): string {
   const content = answer.toolCalls.length > 0 ? null : answer.pieces.join('')
+  const logprobs = renderLogprobs(answer, answer.pieces) ?? null
   const choices = Array.from({ length: answer.choiceCount }, (_, index) => ({
     index,
     message: {
@@ -15,7 +16,7 @@ export function renderWhole(answer: Answer, created: number): string {
       refusal: null,
       ...(answer.toolCalls.length > 0 && { tool_calls: renderToolCalls(answer, index) }),
     },
-    logprobs: renderLogprobs(answer, answer.pieces) ?? null,
+    logprobs,
     finish_reason: answer.finishReason,
   }))
   return renderCompletion(toHead(answer, created), choices, answer.usage)

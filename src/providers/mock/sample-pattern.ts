@@ -1,4 +1,4 @@
-/** Writes a text that a regular expression matches. The expression is never run, because a client could send a very slow one. */
+/** Generates a string that matches a regular expression, without running it, because a client could send a very slow one. */
 import { type Token, type Tokens, types } from 'ret'
 import { tokenizer } from 'ret/dist/tokenizer.js'
 
@@ -10,12 +10,12 @@ const PRINTABLE = Array.from({ length: 95 }, (_, index) => String.fromCharCode(3
 
 type SetToken = Extract<Token, { set: unknown }>
 
-/** Undefined for unsupported expressions: back references, positive look-around, Unicode properties. */
+/** Returns undefined for unsupported expressions: back references, positive look-around, Unicode properties. */
 export function samplePattern(pattern: string, variant: number, shortest: number): string | undefined {
   if (pattern.length > MAX_PATTERN_LENGTH || /\\[pPk]/.test(pattern)) return undefined
   try {
     const tokens = tokenizer(pattern)
-    // More repeats never make the text shorter, so bisection finds the fewest that suffice.
+    // More repetitions never make the text shorter, so bisection finds the minimum.
     let [fewest, most] = [0, shortest]
     while (fewest < most) {
       const repeats = Math.floor((fewest + most) / 2)
@@ -23,14 +23,14 @@ export function samplePattern(pattern: string, variant: number, shortest: number
       else most = repeats
     }
     const text = write(tokens, variant, fewest)
-    // Half of a surrogate pair is not a character.
+    // A lone surrogate is not a valid character.
     return text.isWellFormed() ? text : undefined
   } catch {
     return undefined
   }
 }
 
-/** `extraRepeats` is how often an open-ended repetition repeats beyond its minimum. @throws Error for an unsupported expression. */
+/** `extraRepeats` is the number of repetitions beyond the minimum. @throws Error for an unsupported expression. */
 function write(token: Tokens, variant: number, extraRepeats: number): string {
   switch (token.type) {
     case types.ROOT:

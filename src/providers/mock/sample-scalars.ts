@@ -1,8 +1,8 @@
-/** Strings and numbers that fit a JSON Schema, for the mock provider. */
+/** Generates strings and numbers that match a JSON Schema, for the mock provider. */
 import { type JsonObject, toCount } from '../../lib/formats/json.ts'
 import { samplePattern } from './sample-pattern.ts'
 
-/** Asks for the `variant`-th of several different scalars, made of the client's own text if there is a hint. */
+/** Selects the `variant`-th of several different scalars; a hint is text from the client to use instead. */
 export interface ScalarWish {
   readonly variant: number
   readonly hint?: string
@@ -31,7 +31,7 @@ export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish
   if (shortest > longest || shortest > maxTextLength) return undefined
   if (hint !== undefined) return fits(hint) ? hint : undefined
   const { format, pattern } = keywords
-  // The format comes first: schema libraries add a pattern that its text matches too.
+  // Formats take precedence: schema libraries add a pattern that the formatted text also matches.
   const isKnown = typeof format === 'string' && Object.hasOwn(formats, format)
   const formatted = isKnown ? formats[format]?.(variant) : undefined
   if (formatted !== undefined && fits(formatted)) return formatted
@@ -62,7 +62,7 @@ export function sampleNumber(
   return [other, low + (high - low) / (variant + 2)].find(isWithin)
 }
 
-/** `step` is what the number must be a multiple of; 0 for none. */
+/** Reads the numeric limits; the number must be a multiple of `step`, or `step` is 0. */
 function readBounds(keywords: JsonObject, isInteger: boolean) {
   const minimum = toNumber(keywords.minimum, Number.NEGATIVE_INFINITY)
   const maximum = toNumber(keywords.maximum, Number.POSITIVE_INFINITY)

@@ -1,4 +1,4 @@
-/** Makes an instance of a JSON Schema, for the mock provider's structured answers and tool arguments. */
+/** Generates an instance of a JSON Schema for the mock provider's structured answers and tool arguments. */
 import { isJsonObject, type JsonObject, listStrings, toCount } from '../../lib/formats/json.ts'
 import { flattenSchema, type SchemaWalk } from './flatten-schema.ts'
 import { type ScalarWish, sampleNumber, sampleString } from './sample-scalars.ts'
@@ -18,7 +18,7 @@ const maxSteps = 5_000
 const maxDepth = 100
 const charactersPerStep = 100
 
-/** The required and hinted properties and one item in each array; undefined when the schema contradicts itself or is too large. */
+/** Generates required and hinted properties and one item per array; undefined when the schema is contradictory or too large. */
 export function sampleSchema(schema: unknown, hints: ReadonlyMap<string, string> = new Map()): unknown {
   return sample(schema, { root: schema, hints, stepsLeft: maxSteps }, { refs: [], depth: 0, variant: 0 })
 }
@@ -65,7 +65,7 @@ const typeClues: readonly (readonly [type: string, keywords: readonly string[]])
   ['number', ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']],
 ]
 
-/** The types an instance may have; null comes last. */
+/** Lists the types that an instance may have, with null last. */
 function listTypes(keywords: JsonObject): readonly string[] {
   if (Object.hasOwn(keywords, 'type')) {
     const named = listStrings(keywords.type)
@@ -84,7 +84,7 @@ function isOfType(value: unknown, type: string): boolean {
   return typeof value === type
 }
 
-/** Long strings and patterns cost as many steps as several short ones. */
+/** Charges more steps for long strings and patterns, in proportion to their length. */
 function sampleText(keywords: JsonObject, walk: Walk, place: Place): unknown {
   const patternLength = typeof keywords.pattern === 'string' ? keywords.pattern.length : 0
   walk.stepsLeft -= Math.ceil(((toCount(keywords.minLength, 0) ?? 0) + patternLength) / charactersPerStep)

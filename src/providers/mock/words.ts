@@ -1,13 +1,13 @@
-/** Cuts text into the pieces that the mock provider streams and counts. */
+/** Splits text into the pieces that the mock provider streams and counts. */
 
 const vocabulary = 'lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor'.split(' ')
 
-/** Cuts text into words, each with the white space before it; joined they are the text again. */
+/** Splits text into words, each with the preceding white space; the pieces join to the original text. */
 export function splitWords(text: string): readonly string[] {
   return text.match(/\s*\S+|\s+$/g) ?? []
 }
 
-/** Cuts JSON text after its punctuation, which streams compact JSON in more than one piece; joined it is the text again. */
+/** Splits JSON text after punctuation, so that compact JSON also streams in several pieces; they join to the original text. */
 export function splitJson(text: string): readonly string[] {
   return text.match(/[^\s,:{[]+[\s,:{[]*|[\s,:{[]+/g) ?? []
 }

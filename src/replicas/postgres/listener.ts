@@ -1,4 +1,4 @@
-/** A connection to PostgreSQL for notifications only, which reconnects automatically. */
+/** Receives PostgreSQL notifications on a separate connection, and reconnects automatically. */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { NotificationClient, PostgresAccess } from '../../db/database.ts'
 import { within } from '../../lib/timeout.ts'
@@ -30,7 +30,7 @@ export class Listener {
     return promise
   }
 
-  /** Drops the connection to a server that hangs, which nothing else would detect. */
+  /** Drops the connection if the server hangs, which nothing else would detect. */
   check(): void {
     const { client } = this
     if (client === undefined || this.isChecking) return
@@ -77,7 +77,7 @@ export class Listener {
   }
 }
 
-/** Ends the connection, also if the server does not respond. */
+/** Ends the connection, even if the server does not respond. */
 function end(client: NotificationClient): void {
   client.end().catch(() => {})
 }

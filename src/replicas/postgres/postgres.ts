@@ -1,4 +1,4 @@
-/** The coordination store on PostgreSQL, for installations without Redis. */
+/** Implements the coordination store on PostgreSQL, for installations without Redis. */
 import type { Database, PostgresAccess } from '../../db/database.ts'
 import { within } from '../../lib/timeout.ts'
 import type { CoordinationStore } from '../coordination-store.ts'
@@ -23,21 +23,21 @@ import {
 const QUERY_TIMEOUT_MS = 2_000
 const CHANNEL = 'parley'
 const SWEEP_EVERY_BEATS = 60
-/** A sweep may delete inserted rows before they are used. */
+/** Retries are needed because a sweep may delete inserted rows before they are used. */
 const MAX_ATTEMPTS = 5
 
-/** The counts are rows in `db`; messages need a separate connection. */
+/** Stores counts in `db`; messages need a separate connection. */
 export function openPostgresStore(db: Database, postgres: PostgresAccess): CoordinationStore {
   const listener = new Listener(postgres, CHANNEL)
-  const hit = coalesceHits((quotas, hits) => {
-    const count = () => countHits(db, quotas, hits)
+  const hit = coalesceHits((quotas, hits, cost) => {
+    const count = () => countHits(db, quotas, hits, cost)
     return withRows(quotas, count, (missing) => insertWindows(db, missing))
   })
   let beats = 0
 
   return {
     name: 'replicas',
-    hit: (quotas) => within(QUERY_TIMEOUT_MS, hit(quotas)),
+    hit: (quotas, cost) => within(QUERY_TIMEOUT_MS, hit(quotas, cost)),
     async acquireStream(replica, quotas) {
       const acquire = () => acquireStream(db, replica, quotas)
       const counts = await within(
@@ -84,27 +84,32 @@ async function withRows<K extends { readonly key: string }, R extends { readonly
     if (missing.length === 0) return keys.map(({ key }) => rows.get(key) as R)
     await insert(missing)
   }
-  throw new Error('the rows were deleted again before they could be used')
+  throw new Error('coordination rows were deleted before they could be used')
 }
 
 type Waiting = PromiseWithResolvers<readonly WindowCount[]>
 
-/** Coalesces requests for the same quotas: while `count` runs for some hits, others wait and are then counted together. */
+/** Coalesces requests for the same quotas at the same cost: while `count` runs for some hits, others wait and are then counted together. */
 function coalesceHits(
-  count: (quotas: readonly Quota[], hits: number) => Promise<readonly CountedWindow[]>,
-): (quotas: readonly Quota[]) => Promise<readonly WindowCount[]> {
+  count: (quotas: readonly Quota[], hits: number, cost: number) => Promise<readonly CountedWindow[]>,
+): (quotas: readonly Quota[], cost: number) => Promise<readonly WindowCount[]> {
   const waitingByQuotas = new Map<string, Waiting[]>()
 
-  async function run(name: string, quotas: readonly Quota[], waiting: Waiting[]): Promise<void> {
+  async function run(
+    name: string,
+    quotas: readonly Quota[],
+    cost: number,
+    waiting: Waiting[],
+  ): Promise<void> {
     while (waiting.length > 0) {
       const batch = waiting.splice(0)
       try {
-        const windows = await count(quotas, batch.length)
+        const windows = await count(quotas, batch.length, cost)
         const counted = windows[0]?.counted ?? 0
         for (const [position, { resolve }] of batch.entries()) {
-          // A hit that was not counted gets the count that the window would have with it.
+          // A rejected hit gets the count that the window would have with it.
           const hits = Math.min(position, counted) + 1
-          resolve(windows.map(({ before, leftMs }) => ({ count: before + hits, leftMs })))
+          resolve(windows.map(({ before, leftMs }) => ({ count: before + hits * cost, leftMs })))
         }
       } catch (error) {
         for (const { reject } of batch) reject(error)
@@ -113,14 +118,14 @@ function coalesceHits(
     waitingByQuotas.delete(name)
   }
 
-  return (quotas) => {
+  return (quotas, cost) => {
     const hit: Waiting = Promise.withResolvers()
-    const name = JSON.stringify(quotas)
+    const name = JSON.stringify([cost, quotas])
     const waiting = waitingByQuotas.get(name) ?? []
     waiting.push(hit)
     if (waitingByQuotas.has(name)) return hit.promise
     waitingByQuotas.set(name, waiting)
-    void run(name, quotas, waiting)
+    void run(name, quotas, cost, waiting)
     return hit.promise
   }
 }

@@ -1,4 +1,4 @@
-/** Rows of rate windows, streams and replicas. Each check-and-update locks rows in key order, then reads them again. Uses the database's clock. */
+/** Stores rate windows, streams and replicas. Each check-and-update locks rows in key order, then reads them again. */
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { LIVE_FOR_MS } from '../coordination-store.ts'
@@ -27,11 +27,12 @@ export interface CountedWindow {
   readonly counted: number
 }
 
-/** Counts as many hits as all windows have room for, each in every window. If a window is missing, none is counted. */
+/** Counts as many hits of `cost` requests as all windows have left, each in every window. If a window is missing, none is counted. */
 export async function countHits(
   db: Database,
   quotas: readonly Quota[],
   hits: number,
+  cost: number,
 ): Promise<CountedWindow[]> {
   const { rows } = await sql<CountedWindow>`
     with moment as materialized (select ${now} as now_ms),
@@ -45,11 +46,11 @@ export async function countHits(
       from held, moment
     ),
     room as materialized (
-      select greatest(0, least(${hits}::bigint, min(coalesce(limits.most - open.count, 0)))) as hits
+      select greatest(0, least(${hits}::bigint, min(coalesce(limits.most - open.count, 0)) / ${cost}::bigint)) as hits
       from (values ${toLimits(quotas)}) as limits (key, most) left join open using (key)
     ),
     changed as (
-      update rate_windows set count = open.count + room.hits, ends_at_ms = open.ends_at_ms from open, room
+      update rate_windows set count = open.count + room.hits * ${cost}::bigint, ends_at_ms = open.ends_at_ms from open, room
       where rate_windows.key = open.key and room.hits > 0
     )
     select key, count as before, ends_at_ms - now_ms as "leftMs", room.hits as counted from open, moment, room`.execute(

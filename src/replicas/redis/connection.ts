@@ -1,11 +1,11 @@
-/** A connection to Redis that reconnects automatically, and is dropped when a reply is late or invalid. */
+/** Connects to Redis, reconnects automatically, and drops the connection when a reply is late or invalid. */
 
 import { createRequire } from 'node:module'
 import { Redis } from 'ioredis'
 import { TimeoutError, within } from '../../lib/timeout.ts'
 
 const REPLY_TIMEOUT_MS = 100
-/** Includes the handshake on a new connection. */
+/** The timeout for connecting, including the handshake. */
 const CONNECT_TIMEOUT_MS = 1_000
 const LONGEST_PAUSE_MS = 1_000
 
@@ -13,7 +13,7 @@ const LONGEST_PAUSE_MS = 1_000
 const guarded = new WeakSet<object>()
 
 export class RedisConnection {
-  /** For events only; commands go through `ask`. */
+  /** Use it for events only, and `ask` for commands. */
   readonly redis: Redis
   /** Why the last attempt to connect failed. */
   private connectError: Error | undefined

@@ -1,4 +1,4 @@
-/** The coordination store on Redis. */
+/** Implements the coordination store on Redis. */
 import { type CoordinationStore, LIVE_FOR_MS, type Subscriber } from '../coordination-store.ts'
 import { WINDOW_MS, type WindowCount } from '../limits.ts'
 import { RedisConnection } from './connection.ts'
@@ -23,9 +23,9 @@ export async function openRedisStore(url: string, streamsKeptMs: number): Promis
 
   return {
     name: 'redis',
-    async hit(quotas) {
+    async hit(quotas, cost) {
       const keys = quotas.map(({ key }) => `parley:window:${key}`)
-      const parameters = [WINDOW_MS, ...quotas.map(({ limit }) => limit)]
+      const parameters = [WINDOW_MS, cost, ...quotas.map(({ limit }) => limit)]
       const numbers = await run(HIT, keys, parameters, (reply) => toNumbers(reply, 2 * quotas.length))
       return quotas.map((_quota, at): WindowCount => {
         const [count = 0, leftMs = 0] = numbers.slice(2 * at)
@@ -74,14 +74,14 @@ function streamsOf(key: string): string {
   return `parley:slots:${key}`
 }
 
-/** @throws Error unless the reply is a whole number from 0, as all our scripts return. */
+/** @throws Error unless the reply is a whole number from 0, which all scripts return. */
 function toNumber(reply: unknown): number {
-  if (!Number.isSafeInteger(reply) || (reply as number) < 0) throw new Error('Redis sent an invalid answer')
+  if (!Number.isSafeInteger(reply) || (reply as number) < 0) throw new Error('Redis sent an invalid reply')
   return reply as number
 }
 
 function toNumbers(reply: unknown, count: number): number[] {
-  if (!Array.isArray(reply) || reply.length !== count) throw new Error('Redis sent an invalid answer')
+  if (!Array.isArray(reply) || reply.length !== count) throw new Error('Redis sent an invalid reply')
   return reply.map(toNumber)
 }
 
@@ -113,7 +113,7 @@ class Subscription {
     await connection.open()
   }
 
-  /** Drops the connection to a server that hangs, which nothing else would detect. */
+  /** Drops the connection if the server hangs, which nothing else would detect. */
   check(): void {
     if (this.isOpen) this.connection.ask((redis) => redis.ping(), ignore).catch(() => {})
   }

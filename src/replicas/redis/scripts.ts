@@ -1,13 +1,13 @@
-/** Lua scripts, which Redis runs atomically. Times are by the clock of Redis, which is the same for all replicas. */
+/** Contains the Lua scripts, which Redis runs atomically, with its own clock for all replicas. */
 
-/** Keys: the windows. Arguments: their length in ms, then the limits. Returns count and ms left of each, including this hit. */
+/** Keys: the windows. Arguments: their length in ms, the requests that the hit counts as, then the limits. Returns count and ms left of each, including this hit. */
 export const HIT = `
 local windows, isFull = {}, false
 for i, key in ipairs(KEYS) do
   local count, left = tonumber(redis.call('GET', key) or 0), redis.call('PTTL', key)
   if left <= 0 then count, left = 0, tonumber(ARGV[1]) end
-  windows[2 * i - 1], windows[2 * i] = count + 1, left
-  if count + 1 > tonumber(ARGV[i + 1]) then isFull = true end
+  windows[2 * i - 1], windows[2 * i] = count + tonumber(ARGV[2]), left
+  if windows[2 * i - 1] > tonumber(ARGV[i + 2]) then isFull = true end
 end
 if not isFull then
   for i, key in ipairs(KEYS) do

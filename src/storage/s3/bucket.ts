@@ -1,4 +1,4 @@
-/** The S3 calls of one bucket. */
+/** Makes the S3 calls of one bucket. */
 import type { IncomingMessage } from 'node:http'
 import type {
   CompletedPart,
@@ -12,7 +12,7 @@ import { ignoreMissing, S3Failure, toS3Failure } from './failure.ts'
 const NAMES_PER_PAGE = 1_000
 
 export interface FoundObject {
-  /** Unread; destroy it if you do not need it. */
+  /** An unread stream; destroy it if you do not need it. */
   readonly body: IncomingMessage
   readonly sizeBytes: number
   readonly contentRange: string | undefined
@@ -20,7 +20,7 @@ export interface FoundObject {
 
 interface ListedObject {
   readonly key: string
-  /** Unix milliseconds: when it was put or, for a multipart upload, when that began. */
+  /** Unix milliseconds at which the object was put or its multipart upload began. */
   readonly begunAtMs: number
 }
 
@@ -42,7 +42,7 @@ export class Bucket {
     this.s3 = s3
   }
 
-  /** Rejects unless the bucket exists and the credentials may use it. */
+  /** Rejects unless the bucket exists and the credentials grant access to it. */
   async probe(signal: AbortSignal): Promise<void> {
     await this.call(signal, (options) => this.s3.headBucket({ Bucket: this.name }, options))
   }
@@ -73,7 +73,7 @@ export class Bucket {
     await this.call(signal, (options) => this.s3.putObject(input, options))
   }
 
-  /** Does not replace an existing object, except on servers without conditional writes. */
+  /** Never replaces an existing object, except on servers without conditional writes. */
   async putNew(key: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     const input = { ...this.at(key), Body: bytes, ContentLength: bytes.length }
     try {
@@ -112,7 +112,7 @@ export class Bucket {
     return UploadId as string
   }
 
-  /** Part numbers start at 1; all parts but the last must have at least 5 MiB. */
+  /** Part numbers start at 1. All parts except the last must be at least 5 MiB. */
   async sendPart(
     { key, uploadId }: UploadAddress,
     PartNumber: number,

@@ -1,4 +1,4 @@
-/** Creates the S3 client with time-outs, retries and nothing but the configured settings. */
+/** Creates the S3 client with timeouts, retries and only the configured settings. */
 import type { S3Config } from '../../config/config.ts'
 import { forbiddenAddress, guardLookup, isForbiddenAddress } from '../../lib/net.ts'
 import { Bucket } from './bucket.ts'
@@ -6,16 +6,16 @@ import { S3Failure } from './failure.ts'
 
 export interface BucketTimings {
   readonly connectMs: number
-  /** The longest silence in either direction; a reader that pauses longer starts a new call. */
+  /** The longest silence in either direction, in milliseconds. A reader that pauses longer causes a new call. */
   readonly idleMs: number
 }
 
-/** S3 sends whitespace while it assembles a large object, so 20 seconds are enough. */
+/** 20 seconds are enough, because S3 sends whitespace while it assembles a large object. */
 const standardTimings: BucketTimings = { connectMs: 5_000, idleMs: 20_000 }
-/** Includes the first; the SDK retries 5xx, `SlowDown`, broken connections and time-outs. */
+/** Includes the first attempt. The SDK retries 5xx, `SlowDown`, broken connections and timeouts. */
 const MAX_ATTEMPTS = 3
 
-/** Makes no call. @throws S3Failure when the endpoint is a forbidden address. */
+/** Creates the client without making a call. @throws S3Failure if the endpoint is a forbidden address. */
 export async function createBucket(config: S3Config, timings = standardTimings): Promise<Bucket> {
   assertAllowed(config.endpoint)
   // Loading the SDK takes a quarter of a second and 30 MB.
@@ -28,7 +28,7 @@ export async function createBucket(config: S3Config, timings = standardTimings):
       forcePathStyle: config.forcePathStyle,
       ...(config.endpoint !== undefined && { endpoint: config.endpoint }),
       ...(config.credentials !== undefined && { credentials: toIdentity(config.credentials) }),
-      // Works with servers that do not know checksums; the request signature covers a hash of every body.
+      // Supports servers without checksums. The request signature already covers a hash of every body.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       retryMode: 'standard',
@@ -45,7 +45,7 @@ export async function createBucket(config: S3Config, timings = standardTimings):
   )
 }
 
-/** Set here so that the SDK does not read them from the environment or from the user's files. */
+/** Set explicitly so that the SDK does not read them from the environment or from the user's files. */
 const unaskedSettings = {
   defaultsMode: 'standard',
   useArnRegion: false,

@@ -1,11 +1,11 @@
-/** Errors of S3 calls without secrets, and their translation into errors of the service. */
+/** Creates errors of S3 calls without secrets and translates them into errors of the service. */
 import { ServiceError } from '../../lib/errors.ts'
 import { storageFull } from '../folder.ts'
 
-/** A call that failed after all retries. It omits the SDK's error, which contains the signed request. */
+/** An S3 call that failed after all retries. Omits the SDK's error, which contains the signed request. */
 export class S3Failure extends Error {
   override readonly name = 'S3Failure'
-  /** S3's code, such as `NoSuchBucket`, or the system's, such as `ECONNREFUSED`. */
+  /** The S3 error code, such as `NoSuchBucket`, or the system's, such as `ECONNREFUSED`. */
   readonly code: string
   readonly status: number | undefined
 
@@ -26,7 +26,7 @@ export function toS3Failure(thrown: unknown): S3Failure {
   const status = $metadata?.httpStatusCode
   const word = status === undefined && typeof code === 'string' ? code : name
   const answer = status === undefined ? '' : ` (${status}, request ${$metadata?.requestId ?? 'unnamed'})`
-  return new S3Failure(word, status, `${word}: ${message || 'no reason was given'}${answer}`)
+  return new S3Failure(word, status, `${word}: ${message || 'no reason given'}${answer}`)
 }
 
 const fullCodes: readonly string[] = [
@@ -41,7 +41,7 @@ export function isFull(error: unknown): boolean {
   return error instanceof S3Failure && (error.status === 507 || fullCodes.includes(error.code))
 }
 
-/** Client error statuses that are not mistakes of the call: wrong credentials, throttling, concurrent calls. */
+/** Client error statuses that are not caused by the call itself: wrong credentials, throttling, concurrent calls. */
 const passingStatuses: readonly number[] = [401, 403, 408, 409, 429]
 
 /** Throws a full or unreachable bucket as the matching ServiceError, and other errors unchanged. */
@@ -50,7 +50,7 @@ export function rethrowS3(error: unknown): never {
   if (!(error instanceof S3Failure)) throw error
   const { code, status = 503 } = error
   if (status < 500 && !passingStatuses.includes(status) && code !== 'NoSuchBucket') throw error
-  throw new ServiceError('service_unavailable', 'The storage does not answer as it should; try again.', {
+  throw new ServiceError('service_unavailable', 'The storage is temporarily unavailable; try again later.', {
     cause: error,
   })
 }

@@ -1,8 +1,8 @@
-/** Memory in which bytes are collected until they are sent as one part. */
+/** Collects bytes in memory until they are sent as one part. */
 
-/** Most blobs are small, so a part starts small and doubles. */
+/** Starts small and doubles, because most blobs are small. */
 const FIRST_BYTES = 64 * 1024
-/** The parts of one upload; V8 frees the others. */
+/** Keeps the parts of one upload; V8 frees the others. */
 const MAX_SPARE = 2
 
 export class Part {
@@ -40,7 +40,7 @@ export class Part {
     this.sizeBytes = 0
   }
 
-  /** Frees the old memory at once. No request reads from it, because only grown parts are reused. */
+  /** Grows the buffer and frees the old one immediately: requests read only full-size buffers, which never grow. */
   private makeRoom(neededBytes: number): void {
     const { byteLength } = this.memory
     if (neededBytes <= byteLength) return

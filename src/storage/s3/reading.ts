@@ -1,4 +1,4 @@
-/** Reads an object at the speed of its reader, and reconnects when the connection breaks. */
+/** Streams an object at the speed of its reader and reconnects when the connection breaks. */
 import { Readable } from 'node:stream'
 import type { ByteRange } from '../../http/ranges.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
@@ -6,7 +6,7 @@ import type { Bucket, FoundObject } from './bucket.ts'
 import { rethrowS3, toS3Failure } from './failure.ts'
 
 const BUFFERED_BYTES = 256 * 1024
-/** Consecutive responses that may break off without a byte. */
+/** Maximum number of consecutive responses that break off without a single byte. */
 const MAX_BREAKS = 3
 
 interface Reading {
@@ -15,7 +15,10 @@ interface Reading {
   readonly signal: AbortSignal
 }
 
-/** Destroying the stream ends the S3 call. @throws Error if any byte of the range is missing; ServiceError `service_unavailable`. */
+/**
+ * Opens an object. Destroying the stream ends the S3 call. @throws Error if any byte of the range is
+ * missing; ServiceError `service_unavailable`.
+ */
 export async function openObject(
   bucket: Bucket,
   key: string,
@@ -54,7 +57,7 @@ async function* readOn(
     try {
       for await (const chunk of body) {
         next += chunk.length
-        // Received; the sender counts outgoing bytes.
+        // Counts received bytes only; the sender counts outgoing bytes.
         countExternalBytes(chunk.length)
         breaks = 0
         yield chunk
@@ -64,7 +67,7 @@ async function* readOn(
     }
     if (next > end) return
     if (reading.signal.aborted) throw reading.signal.reason
-    if (breaks === MAX_BREAKS) rethrowS3(toS3Failure(failure ?? new Error('the answer ended early')))
+    if (breaks === MAX_BREAKS) rethrowS3(toS3Failure(failure ?? new Error('the response ended early')))
     body = (await findPart(reading, { start: next, end })).body
   }
 }
@@ -74,9 +77,11 @@ async function findPart(
   range: ByteRange | undefined,
 ): Promise<FoundObject> {
   const found = await bucket.find(key, range, signal).catch(rethrowS3)
-  if (found === undefined) throw new Error(`the object ${key} is not there`)
-  const { body, contentRange = 'all of it, but no part' } = found
+  if (found === undefined) throw new Error(`the object ${key} does not exist`)
+  const { body, contentRange = 'no partial content' } = found
   if (range === undefined || contentRange.startsWith(`bytes ${range.start}-${range.end}/`)) return found
   body.destroy()
-  throw new Error(`of the object ${key} there is ${contentRange}, not all up to byte ${range.end}`)
+  throw new Error(
+    `S3 returned ${contentRange} of the object ${key} instead of bytes ${range.start}-${range.end}`,
+  )
 }

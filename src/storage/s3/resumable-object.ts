@@ -1,4 +1,7 @@
-/** Sends one active upload to the bucket as its bytes arrive, so that acknowledged bytes survive this process. */
+/**
+ * Sends one active upload to the bucket as its bytes arrive, so that acknowledged bytes survive a crash of
+ * this process.
+ */
 import { ServiceError } from '../../lib/errors.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { ResumableBlob } from '../blobs.ts'
@@ -13,7 +16,7 @@ interface ResumableObjectOptions {
   readonly key: string
   readonly folder: string
   readonly fence: number
-  /** The state to continue from. No other writer uses its `nextNumber`. */
+  /** The state to resume from. No other writer uses its `nextNumber`. */
   readonly trailing: TrailingPart
   readonly trailingKey: string | undefined
   readonly obsolete: readonly string[]
@@ -21,7 +24,10 @@ interface ResumableObjectOptions {
   readonly closing: AbortSignal
 }
 
-/** Sends one request at a time (two parts in memory), each part after the previous is recorded: a fenced-out writer uses one new number at most. */
+/**
+ * Sends one request at a time, with two parts in memory, and a part only after the previous one is
+ * recorded. So a fenced-out writer uses at most one new part number.
+ */
 export class ResumableObject implements ResumableBlob {
   private readonly options: ResumableObjectOptions
   private readonly stopping = new AbortController()
@@ -63,12 +69,12 @@ export class ResumableObject implements ResumableBlob {
         if (this.part.isFull) await this.queueFullPart()
       this.sizeBytes += chunk.length
     }
-    // Otherwise the next trailing part would contain all of it again.
+    // Otherwise the next trailing part would contain the full part again.
     if (this.part.isFull && this.queuedParts === this.settledParts) this.queueFullPart().catch(() => {})
   }
 
   async sync(record: () => Promise<void>): Promise<void> {
-    // Only these bytes: more may be appended while a part is being sent.
+    // Covers only these bytes: more may be appended while a part is being sent.
     const { sizeBytes } = this
     const saved = await this.call(() => this.saveTrailingPart(sizeBytes))
     await record().catch((error) => this.fail(error))
@@ -76,13 +82,13 @@ export class ResumableObject implements ResumableBlob {
   }
 
   async close(): Promise<void> {
-    // Bytes still being sent were never acknowledged.
+    // Bytes that are still being sent were never acknowledged.
     this.stopping.abort()
     await this.calls
     this.options.spare.give(this.part)
   }
 
-  /** Queues the full part for sending and replaces it by an empty one; does not wait until it is sent. */
+  /** Queues the full part for sending and replaces it with an empty one, without waiting for the transfer. */
   private queueFullPart(): Promise<void> {
     this.passing ??= this.queuePartInTurn().finally(() => {
       this.passing = undefined
@@ -119,22 +125,26 @@ export class ResumableObject implements ResumableBlob {
       this.parts.push(await bucket.sendPart(address, number, part.bytes, this.signal))
     } catch (error) {
       if (!isMissing(error)) throw error
-      // Someone aborted the multipart upload. Without its trailing part the upload restarts; with it, every retry would fail.
+      // The multipart upload was aborted externally. Without its trailing part the upload restarts; with
+      // it, every retry would fail.
       if (this.settledKey !== undefined) await bucket.delete(this.settledKey, this.signal)
       throw new ServiceError('service_unavailable', 'The storage has lost this upload.', { cause: error })
     }
-    // Sent; the receiver counted incoming bytes.
+    // Counts sent bytes only; the receiver counts incoming bytes.
     countExternalBytes(part.capacityBytes)
     spare.give(part)
   }
 
-  /** In its turn all earlier parts are sent and no later one, so the trailing part starts after the last of them. */
+  /**
+   * Runs in the queue after all earlier parts were sent and before later ones, so the trailing part starts
+   * after the last of them.
+   */
   private async saveTrailingPart(endBytes: number): Promise<{ key: string; partCount: number }> {
     const { bucket, folder, fence } = this.options
     const { uploadId, parts, nextNumber, part } = this
     const startBytes = parts.length * part.capacityBytes
-    // Syncing while an append waits would record an offset before the start of every trailing part.
-    if (endBytes < startBytes) throw new Error('bytes that are not all added yet cannot be made safe')
+    // Syncing while an append waits would record an offset that lies before the start of every trailing part.
+    if (endBytes < startBytes) throw new Error('cannot sync bytes that have not all been appended')
     const bytes = part.bytes.subarray(0, endBytes - startBytes)
     const key = toTrailingKey(folder, fence, startBytes, endBytes)
     const trailing = { uploadId, partBytes: part.capacityBytes, parts, nextNumber, bytes }
@@ -150,13 +160,13 @@ export class ResumableObject implements ResumableBlob {
     this.obsolete = []
     this.settledKey = key
     this.settledParts = partCount
-    // Not awaited: what cannot be deleted now is deleted with the upload.
+    // Not awaited: objects that cannot be deleted now are deleted with the upload.
     for (const one of gone) options.bucket.delete(one, options.closing).catch(() => {})
     this.settling?.resolve()
     this.settling = undefined
   }
 
-  /** Runs requests one after another, and none after a failure. */
+  /** Runs requests one after another, and stops after a failure. */
   private call<T>(send: () => Promise<T>): Promise<T> {
     const called = this.calls.then(() => {
       if (this.failure !== undefined) throw this.failure

@@ -1,4 +1,7 @@
-/** The object from which any replica resumes an upload: the bytes after the last full part, and the list of the parts. */
+/**
+ * Defines the object from which any replica resumes an upload: the bytes after the last full part, and the
+ * list of parts.
+ */
 import type { SentPart } from './bucket.ts'
 
 export interface TrailingPart {
@@ -15,7 +18,7 @@ export interface TrailingPartEntry {
   readonly key: string
   readonly fence: number
   readonly startBytes: number
-  /** The offset after its last byte. */
+  /** The offset after the last byte. */
   readonly endBytes: number
 }
 
@@ -29,7 +32,10 @@ export function parseTrailingKey(key: string): TrailingPartEntry | undefined {
   return { key, fence: Number(fence), startBytes: Number(startBytes), endBytes: Number(endBytes) }
 }
 
-/** A fenced-out writer may leave unacknowledged bytes; each writer starts at the last recorded offset, so the highest fence is correct. */
+/**
+ * A fenced-out writer may leave unacknowledged bytes. Each writer starts at the last recorded offset, so
+ * the highest fence is correct.
+ */
 export function chooseTrailingPart(
   trailingParts: readonly TrailingPartEntry[],
   offset: number,

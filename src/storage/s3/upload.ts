@@ -1,14 +1,14 @@
-/** Sends a blob to the bucket while it is received: a large one in parts, a small one in one request. */
+/** Sends a blob to the bucket while it is being received: a large blob in parts, a small one in a single request. */
 import { ServiceError } from '../../lib/errors.ts'
 import type { Bucket, SentPart, UploadAddress } from './bucket.ts'
 import type { Part, SpareParts } from './part.ts'
 
 const MIB = 1024 ** 2
 const PART_BYTES = 8 * MIB
-/** Also the number of parts in memory: while they are being sent, `write` waits. */
+/** Also limits the parts in memory: `write` waits while they are being sent. */
 const MAX_IN_FLIGHT = 2
 export const MAX_PARTS = 10_000
-/** After this time the sweeper cleans up instead, because a client waits for the response. */
+/** After this timeout the sweeper cleans up instead, because a client is waiting for the response. */
 const ABORT_TIMEOUT_MS = 5_000
 
 export function choosePartBytes(expectedBytes: number): number {
@@ -24,7 +24,7 @@ interface UploadOptions {
   readonly closing: AbortSignal
 }
 
-/** One staged blob: `write` all bytes, then `end`, then `commit`; `abort` at any time. */
+/** One staged blob: call `write` for all bytes, then `end`, then `commit`; call `abort` at any time. */
 export class Upload {
   sizeBytes = 0
   private readonly bucket: Bucket
@@ -37,7 +37,7 @@ export class Upload {
   private readonly spare: SpareParts
   private part: Part
   private partCount = 0
-  /** Undefined while the blob fits into one part; nothing is in the bucket then. */
+  /** Undefined while the blob fits into one part; the bucket then contains nothing of it. */
   private address: UploadAddress | undefined
   private failure: unknown
   private state: 'arriving' | 'committing' | 'committed' | 'aborted' = 'arriving'
@@ -55,7 +55,7 @@ export class Upload {
     return this.address?.uploadId
   }
 
-  /** Copies the bytes; waits while too many parts are being sent. */
+  /** Copies the bytes. Waits while too many parts are being sent. */
   async write(chunk: Uint8Array): Promise<void> {
     this.sizeBytes += chunk.length
     for (let rest = chunk; rest.length > 0; rest = this.part.take(rest)) {
@@ -90,7 +90,7 @@ export class Upload {
     const mayBeThere = this.state === 'committing'
     this.state = 'aborted'
     this.stopping.abort()
-    // A part that arrives after the abort would stay.
+    // A part that arrives after the abort would remain in the bucket.
     await Promise.all(this.sending)
     const signal = AbortSignal.any([this.closing, AbortSignal.timeout(ABORT_TIMEOUT_MS)])
     if (this.address !== undefined) await this.bucket.abortUpload(this.address, signal)
@@ -125,7 +125,7 @@ export class Upload {
   }
 }
 
-/** Completes the upload with the parts that `prepare` returns, unless it is complete already. */
+/** Completes the upload with the parts that `prepare` returns, unless it is already complete. */
 export async function completeOrFind(
   bucket: Bucket,
   address: UploadAddress,
@@ -136,13 +136,13 @@ export async function completeOrFind(
   try {
     await bucket.completeUpload(address, [...(await prepare())], signal)
   } catch (failure) {
-    // A retry after a lost response no longer finds the upload.
+    // After a lost response, a retry no longer finds the upload.
     const foundBytes = await bucket.findSize(address.key, signal).catch(() => undefined)
     if (foundBytes !== sizeBytes) throw failure
   }
 }
 
 export function tooLong(sizeBytes: number): ServiceError {
-  const message = `More than ${sizeBytes} bytes can only be taken in when their length is announced.`
+  const message = `An upload of more than ${sizeBytes} bytes must announce its length.`
   return new ServiceError('too_large', message)
 }

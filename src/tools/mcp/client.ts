@@ -1,4 +1,4 @@
-/** Speaks MCP with one server. Loaded on demand: the MCP library takes a third of a second to load. */
+/** Speaks MCP with one server. Loaded on demand, because loading the MCP library takes a third of a second. */
 import {
   Client,
   type JsonSchemaValidator,
@@ -44,13 +44,13 @@ export async function connect(config: McpServerConfig, options: ConnectOptions) 
       listChanged: {
         tools: { onChanged: (_error, tools) => void (tools && onTools(tools.map(toMcpTool))) },
       },
-      // All programs speak the older revision, and some exit on a request they do not know.
+      // All programs support the older revision, and some exit on a request that they do not know.
       versionNegotiation: { mode: config.kind === 'http' ? 'auto' : 'legacy' },
       inputRequired: { autoFulfill: false },
       jsonSchemaValidator: { getValidator: acceptAll },
     },
   )
-  client.onerror = (error) => log.debug(messageErrorFields(error), 'an MCP connection has trouble')
+  client.onerror = (error) => log.debug(messageErrorFields(error), 'error on an MCP connection')
   client.onclose = onLost
   const http = config.kind === 'http' ? createMcpHttp(callMs, onLost) : undefined
   const transport = createTransport(config, options, http)
@@ -60,7 +60,10 @@ export async function connect(config: McpServerConfig, options: ConnectOptions) 
     const { tools } = await client.listTools(undefined, { signal, timeout: CONNECT_MS })
     return {
       tools: tools.map(toMcpTool),
-      /** `forgotten` when the server has lost the session and did not run the tool. @throws Error, the signal's reason */
+      /**
+       * Returns `forgotten` if the server has lost the session and did not run the tool. @throws Error, or
+       * the signal's reason.
+       */
       async call(
         name: string,
         args: Readonly<Record<string, unknown>>,
@@ -104,7 +107,7 @@ function createTransport(
   })
 }
 
-/** Results are not validated: the model can judge them, and the schema is another server's. */
+/** Accepts every result: the model can judge it, and the schema comes from another server. */
 function acceptAll<T>(): JsonSchemaValidator<T> {
   return (input) => ({ valid: true, data: input as T, errorMessage: undefined })
 }
@@ -113,11 +116,11 @@ function toMcpTool({ name, title, description, inputSchema }: Tool): McpTool {
   return { name, description: description ?? title, inputSchema }
 }
 
-/** The model may read what a server says about a call. */
+/** The model may read how a server responded to a call. */
 function toAnswerOrThrow(error: unknown, transport: Transport): ToolAnswer | 'forgotten' {
   if (error instanceof ProtocolError) return { problem: error.message }
   if (!(error instanceof SdkHttpError)) throw error
   const isInSession = transport.sessionId !== undefined
   if (isInSession && isForgotten(error.status)) return 'forgotten'
-  return { problem: `the tool's server answered with status ${error.status}` }
+  return { problem: `the tool's server returned status ${error.status}` }
 }

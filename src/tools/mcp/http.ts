@@ -1,4 +1,7 @@
-/** `fetch` for an MCP server: its own connections, guarded addresses, time-outs, and a limit on each message. */
+/**
+ * Provides `fetch` for one MCP server, with separate connections, guarded addresses, timeouts and a message
+ * size limit.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Agent, fetch, type RequestInit as UndiciRequestInit } from 'undici'
 import { createGuardedConnector } from '../../lib/net.ts'
@@ -9,12 +12,15 @@ const SPARE_MS = 60_000
 
 export type McpHttp = ReturnType<typeof createMcpHttp>
 
-/** Calls `onLost` when no connection can be made, when the server has lost the session, and when its notifications have stopped. */
+/**
+ * Calls `onLost` when no connection can be opened, the server has lost the session, or its notifications
+ * have stopped.
+ */
 export function createMcpHttp(callMs: number, onLost: () => void) {
   const agent = new Agent({
     connect: createGuardedConnector(CONNECT_SOCKET_MS),
     maxHeaderSize: 16_384,
-    // A stream of notifications may be silent for any time.
+    // A notification stream may be silent for any length of time.
     bodyTimeout: 0,
   })
   const calls = new AsyncLocalStorage<(error: unknown) => void>()
@@ -28,7 +34,7 @@ export function createMcpHttp(callMs: number, onLost: () => void) {
     const isOldListener = init.method === 'GET'
     const signals = init.signal ? [init.signal] : []
     if (failCall !== undefined) signals.push(AbortSignal.timeout(callMs + SPARE_MS))
-    // Node's types and undici's describe the same standard with different classes.
+    // Node's and undici's types describe the same standard with different classes.
     const request = { ...init, signal: AbortSignal.any(signals) } as UndiciRequestInit
     const response = await fetch(url, { ...request, dispatcher: agent }).catch((error) => {
       if (unreachable.has(error.cause?.code) || (isOldListener && hasNotifications)) onLost()
@@ -51,7 +57,7 @@ export function createMcpHttp(callMs: number, onLost: () => void) {
 
   return {
     fetch: guardedFetch,
-    /** Makes a call that also rejects when its answer breaks off: the library would wait for ever. */
+    /** Makes a call that also rejects when its response breaks off, because the library would wait forever. */
     call<T>(start: () => Promise<T>): Promise<T> {
       const failing = Promise.withResolvers<never>()
       return Promise.race([calls.run(failing.reject, start), failing.promise])
@@ -68,7 +74,7 @@ const unreachable = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** The specification says 404; servers made from its examples answer 400. */
+/** The specification requires 404, but servers based on its examples return 400. */
 export function isForgotten(status: number | undefined): boolean {
   return status === 404 || status === 400
 }
@@ -115,7 +121,10 @@ async function* limit(
   }
 }
 
-/** Counts the bytes of the current message: the whole body, or the bytes since the last empty line of an event stream. */
+/**
+ * Counts the bytes of the current message: the whole body, or the bytes since the last empty line of an
+ * event stream.
+ */
 function createSizeCounter(isEvents: boolean): (chunk: Uint8Array) => number {
   let sizeBytes = 0
   let lineBytes = 0

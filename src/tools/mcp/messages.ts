@@ -1,8 +1,8 @@
-/** Text of MCP results and errors, and the limits of a connection. */
+/** Renders MCP results and errors as text, and defines the limits of a connection. */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client'
 import type { ToolAnswer } from '../tools.ts'
 
-/** The text of a result; other content is named, and structured content is used where there is nothing else. */
+/** Renders the text of a result. Names other content, and uses structured content if there is nothing else. */
 export function renderResult({ content, structuredContent, isError }: CallToolResult): ToolAnswer {
   const parts = content.map(renderPart)
   const text =
@@ -26,7 +26,7 @@ function renderPart(part: ContentBlock): string {
   }
 }
 
-/** One message: far more than a model reads, enough for an image among the text. */
+/** Limit for one message: far more than a model reads, and enough for text with an image. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 
 /** Long enough for package runners, which download a program before they start it. */
@@ -36,14 +36,17 @@ export const GRACE_MS = 1_000
 
 const MAX_LENGTH = 200
 
-/** Log fields of a connection error; a server's own text is cut. */
+/** Returns log fields for a connection error; truncates text from the server. */
 export function connectionErrorFields(error: unknown): object {
   if (!(error instanceof Error)) return {}
   const { name, message, cause } = error
   return { error: name, code: codeOf(error) ?? codeOf(cause), problem: message.slice(0, MAX_LENGTH) }
 }
 
-/** Log fields of a message error without the message itself, which the library quotes after a colon and parsers before it. */
+/**
+ * Returns log fields for a message error without the message, which the library quotes after a colon and
+ * parsers before it.
+ */
 export function messageErrorFields(error: unknown): object {
   if (!(error instanceof Error)) return {}
   const [problem = ''] = error.message.split(':', 1)

@@ -1,4 +1,4 @@
-/** One MCP server of the service: connects in the background, and reconnects. */
+/** Connects to one MCP server in the background, and reconnects. */
 import type { Logger } from 'pino'
 import type { McpServerConfig } from '../../config/config.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -50,19 +50,18 @@ export class McpServer {
     { signal, requestId }: Pick<ToolCallContext, 'signal' | 'requestId'>,
   ): Promise<ToolAnswer> {
     const { connection } = this
-    if (connection === undefined)
-      return { problem: 'the server of this tool cannot be reached at the moment' }
+    if (connection === undefined) return { problem: 'the server of this tool is currently unavailable' }
     try {
       const answer = await connection.call(name, args, signal)
       if (answer !== 'forgotten') return answer
-      // The connection was already dropped, so this waits for the next one.
+      // The connection has already been dropped, so this waits for the next one.
       const again = await (await this.connecting.promise).call(name, args, signal)
-      return again === 'forgotten' ? { problem: 'the server of this tool forgets its callers' } : again
+      return again === 'forgotten' ? { problem: 'the server of this tool keeps losing the session' } : again
     } catch (error) {
       signal.throwIfAborted()
       const where = { tool: name, requestId }
-      this.log.warn({ ...where, ...messageErrorFields(error) }, 'an MCP server gave no answer')
-      return { problem: 'the server of this tool gave no answer' }
+      this.log.warn({ ...where, ...messageErrorFields(error) }, 'MCP server did not respond')
+      return { problem: 'the server of this tool did not respond' }
     }
   }
 
@@ -82,7 +81,7 @@ export class McpServer {
     for (let failures = 0; !signal.aborted; ) {
       const startedAt = clock.monotonic()
       await this.connectOnce().catch((error) => {
-        if (!signal.aborted) this.log.warn(connectionErrorFields(error), 'an MCP server cannot be used')
+        if (!signal.aborted) this.log.warn(connectionErrorFields(error), 'MCP server is not usable')
       })
       failures = clock.monotonic() - startedAt < LASTED_MS ? failures + 1 : 0
       if (failures > 0) await clock.wait(this.pauseMs(failures), signal).catch(() => {})
@@ -113,9 +112,9 @@ export class McpServer {
       this.setTools(connection.tools)
       this.connection = connection
       this.connecting.resolve(connection)
-      this.log.info({ tools: this.tools.length }, 'an MCP server is connected')
+      this.log.info({ tools: this.tools.length }, 'MCP server connected')
       await lost.promise
-      if (!signal.aborted) this.log.warn('the connection to an MCP server is lost')
+      if (!signal.aborted) this.log.warn('lost the connection to an MCP server')
     } finally {
       signal.removeEventListener('abort', onLost)
       this.drop(connection)
@@ -126,7 +125,7 @@ export class McpServer {
   private closeLater(connection: McpConnection): void {
     const closing = connection
       .close()
-      .catch((error) => this.log.debug(connectionErrorFields(error), 'an MCP connection did not close well'))
+      .catch((error) => this.log.debug(connectionErrorFields(error), 'failed to close an MCP connection'))
       .finally(() => this.closing.delete(closing))
     this.closing.add(closing)
   }
@@ -137,11 +136,11 @@ export class McpServer {
     this.connecting = Promise.withResolvers()
   }
 
-  /** Leaves out tools that no model could be shown. */
+  /** Omits tools that cannot be offered to a model. */
   private setTools(tools: readonly McpTool[]): void {
     this.tools = tools.filter((tool) => {
       const problem = findProblem(this.name, tool)
-      if (problem !== undefined) this.log.warn({ tool: tool.name }, `a tool is left out: ${problem}`)
+      if (problem !== undefined) this.log.warn({ tool: tool.name }, `tool omitted: ${problem}`)
       return problem === undefined
     })
     this.options.onTools()
@@ -155,12 +154,15 @@ export class McpServer {
 
 function findProblem(server: string, { name, inputSchema }: McpTool): string | undefined {
   const longName = toLongName(server, name)
-  if (!isToolName(longName)) return `'${longName}' is no name a tool can have here`
+  if (!isToolName(longName)) return `'${longName}' is not a valid tool name`
   const fault = findSchemaFault(inputSchema)
   return fault === undefined ? undefined : `${renderPath(['inputSchema', ...fault.path])} ${fault.problem}`
 }
 
-/** The name a tool always has: its server's, two underscores, its own with underscores for other characters. */
+/**
+ * Returns the tool's permanent name: the server's name, two underscores, and the tool's name with other
+ * characters replaced by underscores.
+ */
 export function toLongName(server: string, tool: string): string {
   return `${server}__${tool.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`
 }

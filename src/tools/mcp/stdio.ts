@@ -1,4 +1,4 @@
-/** An MCP server that runs as a child process, and ends with the service. */
+/** Runs an MCP server as a child process, which ends with the service. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -17,7 +17,7 @@ type StdioConfig = Extract<McpServerConfig, { kind: 'stdio' }>
 
 const MAX_LOGGED = 2_000
 
-/** Passes on only the environment the operator names and ends the whole process group, unlike the library's transport. */
+/** Passes on only the configured environment and ends the whole process group, unlike the library's transport. */
 export class StdioTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
@@ -42,7 +42,7 @@ export class StdioTransport implements Transport {
     child.stdin.on('error', (error) => this.onerror?.(error))
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk))
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.log.debug({ stderr: text.slice(0, MAX_LOGGED).trimEnd() }, 'an MCP server says')
+      this.log.debug({ stderr: text.slice(0, MAX_LOGGED).trimEnd() }, 'MCP server wrote to stderr')
     })
     child.once('exit', () => {
       this.signal('SIGKILL')
@@ -55,7 +55,7 @@ export class StdioTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     const { stdin } = this.child ?? {}
-    if (stdin === undefined || !stdin.writable) throw new Error('the program takes no more input')
+    if (stdin === undefined || !stdin.writable) throw new Error('the program has closed its input')
     if (!stdin.write(serializeMessage(message)))
       await Promise.race([once(stdin, 'drain'), once(stdin, 'close')])
   }
@@ -76,7 +76,7 @@ export class StdioTransport implements Transport {
     try {
       this.buffer.append(chunk)
     } catch (error) {
-      // The end of a message that is too long cannot be found.
+      // The end of an oversized message cannot be found.
       this.onerror?.(error as Error)
       this.signal('SIGKILL')
     }

@@ -2,7 +2,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 
-/** Reads `+ GROUP` and `- GROUP` until the service exits, then kills the remaining groups. */
+/** Reads lines `+ GROUP` and `- GROUP` until the service exits, then kills the remaining process groups. */
 const SCRIPT = `
 groups=
 while read -r sign group; do
@@ -35,7 +35,7 @@ export class Watchdog {
   }
 }
 
-/** In its own session, so that a terminal's signals do not end it first. */
+/** Starts in a separate session, so that the terminal's signals do not end it first. */
 function startWatching(): ChildProcessByStdio<Writable, null, null> {
   const child = spawn('/bin/sh', ['-c', SCRIPT], {
     cwd: '/',
@@ -43,7 +43,7 @@ function startWatching(): ChildProcessByStdio<Writable, null, null> {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  // Without it the programs still end when the service stops in order.
+  // Without the watchdog, the programs still end when the service stops normally.
   child.on('error', () => {})
   child.stdin.on('error', () => {})
   child.unref()

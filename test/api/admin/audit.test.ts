@@ -5,7 +5,7 @@ import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
 import { setBudget } from '../../../src/usage/budgets.ts'
 import { createTenant } from '../../support/agents.ts'
-import { startApp, type TestApp } from '../../support/app.ts'
+import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { auditOf, expectNoSecrets, listAuditRows, publicIdOf, refuseAudit } from '../../support/audit.ts'
 import { readTables } from '../../support/database.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
@@ -63,6 +63,28 @@ describe('the audit log has one row for', () => {
     })
     const details = { key_hint: hint, overlap_seconds: 0 }
     expect(rows).toEqual([expectedRow(app, 'agent_key.rotate', 'agent', agent_id, details)])
+  })
+
+  test('creating, replacing and restoring an agent, which also names the author of each version', async () => {
+    const app = await start()
+    let id = ''
+    const rows = await auditOf(app, async () => {
+      id = (await app.call('POST', '/v1/agents', { headers, body: { yaml: GREETER } })).body.agent_id
+      const yaml = GREETER.replace('Greeter', 'Host')
+      await app.call('PUT', `/v1/agents/${id}`, { headers, body: { yaml } })
+      await app.call('PUT', `/v1/agents/${id}`, {
+        headers: { ...headers, 'If-Match': '"1"' },
+        body: { yaml },
+      })
+      await app.call('POST', `/v1/agents/${id}/versions/1/restore`, { headers })
+    })
+    expect(rows).toEqual([
+      expectedRow(app, 'agent.create', 'agent', id, { name: 'Greeter', version: 1 }),
+      expectedRow(app, 'agent.update', 'agent', id, { name: 'Host', version: 2 }),
+      expectedRow(app, 'agent.update', 'agent', id, { name: 'Greeter', version: 3, restored_version: 1 }),
+    ])
+    const { data } = (await app.call('GET', `/v1/agents/${id}/versions`)).body
+    expect(data.map(({ author }: { author: string }) => author)).toEqual(Array(3).fill(publicIdOf(app.key)))
   })
 
   test('deleting an agent', async () => {
@@ -173,7 +195,9 @@ test('a rejected change leaves no audit row', async () => {
     ])
     expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 403, 403, 400])
     const { deps } = app.service
-    await expect(revokeParentKey(deps, serviceActor, 'zzzzzzzzzzzz')).rejects.toThrow('no parent key')
+    await expect(revokeParentKey(deps, serviceActor, 'zzzzzzzzzzzz')).rejects.toThrow(
+      'does not exist or was revoked',
+    )
   })
   expect(rows).toEqual([])
 })
@@ -204,7 +228,7 @@ test('no audit row contains a secret, even when names or request ids do', async 
   await app.call('POST', '/v1/keys/rotate', { headers: keyAsRequestId })
   await revokeParentKey(deps, serviceActor, named.publicId)
   const rows = await listAuditRows(app)
-  expect(rows).toHaveLength(6)
+  expect(rows).toHaveLength(7)
   expectNoSecrets(rows)
   const publicPart = app.key.slice(0, 16)
   expect(JSON.parse(rows[1]?.details ?? '').name).toBe(`for ${agent_key.slice(0, 21)}…, not ${generated}`)

@@ -39,10 +39,11 @@ describe('the audit log of a user', () => {
       await callProcedure(app, 'agents.delete', { agent_id }, as(ada))
     })
     expect(changeRows).toMatchObject([
+      { ...own, action: 'agent.create', target_kind: 'agent' },
       { ...own, action: 'agent_key.rotate', target_kind: 'agent' },
       { ...own, action: 'agent.delete', target_kind: 'agent' },
     ])
-    expect(changeRows).toHaveLength(2)
+    expect(changeRows).toHaveLength(3)
     expect(parent_key).toBe(`svc_${keys[0].id}`)
   })
 

@@ -1,12 +1,7 @@
 /** Tests that concurrent changes to agents are never lost, duplicated or half applied. */
 import { describe, expect, test } from 'vitest'
-import {
-  deleteAgent,
-  listVersions,
-  openAgentKey,
-  replaceAgent,
-  rotateAgentKey,
-} from '../../../src/agents/agents.ts'
+import { deleteAgent, openAgentKey, replaceAgent, rotateAgentKey } from '../../../src/agents/agents.ts'
+import { listVersions } from '../../../src/agents/list.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { listIds } from '../../support/agents.ts'
 import { type Answer, GREETER, startApp, type TestApp } from '../../support/app.ts'
@@ -160,7 +155,14 @@ describe('concurrent calls with interleaved queries', () => {
     const { deps } = app.service
     const owner = app.key.slice('svc_'.length, 'svc_'.length + 12)
     const replace = (count: number, ifMatch?: string) =>
-      replaceAgent(deps, owner, agent_id, { yaml: numbered(count), format: 'yaml' }, ifMatch)
+      replaceAgent(
+        deps,
+        serviceActor,
+        owner,
+        agent_id,
+        { yaml: numbered(count), format: 'yaml' },
+        { ifMatch },
+      )
     return { app, deps, owner, agent_id, replace }
   }
 
@@ -184,7 +186,7 @@ describe('concurrent calls with interleaved queries', () => {
 
   test('list no version twice during a replacement', async () => {
     const { deps, owner, agent_id, replace } = await startWithAgent()
-    const [, versions] = await Promise.all([replace(2), listVersions(deps, owner, agent_id)])
+    const [, { versions }] = await Promise.all([replace(2), listVersions(deps, owner, agent_id)])
     expect([[1], [2, 1]]).toContainEqual(versions.map(({ version }) => version))
   })
 

@@ -218,3 +218,73 @@ async function readAllPages(
     expect(ids).toHaveLength(limit)
   }
 }
+
+describe('the size of the list', () => {
+  const large = `${GREETER}# ${'x'.repeat(200 * 1024)}\n`
+
+  test('ends before 2 MiB of definitions and continues after the last agent', async () => {
+    const app = await startApp()
+    const ids: string[] = []
+    for (let made = 0; made < 12; made++) ids.unshift((await app.createAgent(large)).agent_id)
+    for (const query of ['', '?limit=100']) {
+      const { body } = await list(app, query)
+      expect(body).toMatchObject({ has_more: true, first_id: ids[0], last_id: ids[9] })
+      expect(body.data.map(({ id }: { id: string }) => id)).toEqual(ids.slice(0, 10))
+      const rest = await list(app, `?after=${body.last_id}`)
+      expect(rest.body).toMatchObject({ has_more: false, first_id: ids[10], last_id: ids[11] })
+    }
+    const backwards = await list(app, `?before=${ids[11]}`)
+    expect(backwards.body).toMatchObject({ has_more: true, first_id: ids[1], last_id: ids[10] })
+  })
+
+  test('is limited to 1,000 agents without parameters, and by PARLEY_MAX_AGENTS', async () => {
+    const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0', PARLEY_MAX_AGENTS: '1002' })
+    const created = await createAgents(app, 1002)
+    const { body } = await list(app)
+    expect([body.data.length, body.has_more, body.last_id]).toEqual([1000, true, created[999]])
+    const refused = await app.call('POST', '/v1/agents', { body: { yaml: GREETER } })
+    expect(refused).toMatchObject({ status: 413, body: { code: 'agent_quota_exceeded' } })
+    await app.call('DELETE', `/v1/agents/${created[0]}`)
+    expect((await app.call('POST', '/v1/agents', { body: { yaml: GREETER } })).status).toBe(201)
+    expect((await app.createAgent(GREETER, await createTenant(app))).agent_id).toMatch(/^agent-/)
+  })
+
+  test('never exceeds the limit through concurrent creations', async () => {
+    const app = await startApp({ PARLEY_MAX_AGENTS: '3' })
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => app.call('POST', '/v1/agents', { body: { yaml: GREETER } })),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 201, 413, 413, 413, 413, 413])
+  })
+})
+
+describe('the versions of an agent', () => {
+  const replace = (app: TestApp, id: string, yaml: string) =>
+    app.call('PUT', `/v1/agents/${id}`, { body: { yaml } })
+  const versions = async (app: TestApp, id: string, query = '') =>
+    (await app.call('GET', `/v1/agents/${id}/versions${query}`)).body
+  const numbers = ({ data }: { data: { version: number }[] }) => data.map(({ version }) => version)
+
+  test('are kept up to 100 besides the current one', async () => {
+    const app = await startApp()
+    const { agent_id: id } = await app.createAgent()
+    for (let made = 0; made < 103; made++) await replace(app, id, `${GREETER}# ${made}\n`)
+    const listed = numbers(await versions(app, id))
+    expect([listed.length, listed[0], listed.at(-1)]).toEqual([101, 104, 4])
+    expect((await app.call('POST', `/v1/agents/${id}/versions/3/restore`)).status).toBe(404)
+  })
+
+  test('are listed in pages of at most 2 MiB', async () => {
+    const app = await startApp()
+    const { agent_id: id } = await app.createAgent()
+    for (let made = 0; made < 12; made++)
+      await replace(app, id, `${GREETER}# ${made}${'x'.repeat(200 * 1024)}\n`)
+    const first = await versions(app, id)
+    expect([numbers(first), first.has_more]).toEqual([[13, 12, 11, 10, 9, 8, 7, 6, 5, 4], true])
+    expect(first.data.map(({ current }: { current: boolean }) => current).indexOf(true)).toBe(0)
+    const second = await versions(app, id, '?before=4')
+    expect([numbers(second), second.has_more]).toEqual([[3, 2, 1], false])
+    expect(second.data.some(({ current }: { current: boolean }) => current)).toBe(false)
+    expect(numbers(await versions(app, id, '?before=99'))[0]).toBe(13)
+  })
+})

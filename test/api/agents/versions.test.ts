@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { FULL, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
+import { publicIdOf } from '../../support/audit.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
 const numbered = (count: number) => `name: Number ${count}\ninstructions: Say ${count}.\n`
@@ -30,9 +31,12 @@ describe('the versions of an agent', () => {
   test('start with the initial definition', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const path = await createWithVersions(app, 1)
+    const author = publicIdOf(app.key)
     expect((await app.call('GET', `${path}/versions`)).body).toEqual({
       object: 'list',
-      data: [{ version: 1, name: 'Number 1', yaml: numbered(1), created_at: 1_800_000_000, current: true }],
+      data: [
+        { author, version: 1, name: 'Number 1', yaml: numbered(1), created_at: 1_800_000_000, current: true },
+      ],
     })
   })
 
@@ -45,10 +49,11 @@ describe('the versions of an agent', () => {
       await app.call('PUT', path, { body: { yaml: numbered(version) } })
     }
     clock.advance(60)
+    const author = publicIdOf(app.key)
     expect((await app.call('GET', `${path}/versions`)).body.data).toEqual([
-      { version: 3, name: 'Number 3', yaml: numbered(3), created_at: 1_800_000_120, current: true },
-      { version: 2, name: 'Number 2', yaml: numbered(2), created_at: 1_800_000_060, current: false },
-      { version: 1, name: 'Number 1', yaml: numbered(1), created_at: 1_800_000_000, current: false },
+      { author, version: 3, name: 'Number 3', yaml: numbered(3), created_at: 1_800_000_120, current: true },
+      { author, version: 2, name: 'Number 2', yaml: numbered(2), created_at: 1_800_000_060, current: false },
+      { author, version: 1, name: 'Number 1', yaml: numbered(1), created_at: 1_800_000_000, current: false },
     ])
   })
 

@@ -94,8 +94,8 @@ describe('the onUploadComplete handler', () => {
     await until(async () => (await listArtifactBytes(dataDir)).kept.length === 1, 'the original is deleted')
     expect((await getRow(app)).kept_bytes).toBe(before.served_bytes)
     expect(hooks.signal.aborted).toBe(true)
-    await expect(hooks.open()).rejects.toThrow('This delivery of the upload is over.')
-    expect(() => hooks.recordOutcome(1)).toThrow('This delivery of the upload is over.')
+    await expect(hooks.open()).rejects.toThrow('This delivery of the upload has already ended.')
+    expect(() => hooks.recordOutcome(1)).toThrow('This delivery of the upload has already ended.')
   })
 
   test('does not block conversions while it is slow', async () => {
@@ -123,7 +123,7 @@ describe('a failing onUploadComplete handler', () => {
     await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
     await untilState(app, id, 'ready')
     expect(await readStatus(app, id)).toMatchObject({ acknowledged: false, outcome: { tries: 1 } })
-    expect(lines.join()).toContain('onUploadComplete failed; it is called again')
+    expect(lines.join()).toContain('onUploadComplete failed; retrying')
     advance(1)
     const second = await call(1)
     expect(second.artifact).toEqual(first.artifact)
@@ -218,11 +218,11 @@ describe('a recorded outcome', () => {
   })
 
   test.each([
-    ['over 64 KiB', 'x'.repeat(64 * 1024 - 1), /65537 bytes as JSON, and 65536 is the most/],
+    ['over 64 KiB', 'x'.repeat(64 * 1024 - 1), /at most 65536 bytes as JSON \(got 65537\)/],
     ['nested 65 levels deep', nested(65), /nested deeper than 64/],
-    ['undefined', undefined, /is no JSON value/],
-    ['circular', circular, /is no JSON value \(.*circular/],
-    ['a bigint', 1n, /is no JSON value \(.*BigInt/],
+    ['undefined', undefined, /is not a JSON value/],
+    ['circular', circular, /is not a JSON value \(.*circular/],
+    ['a bigint', 1n, /is not a JSON value \(.*BigInt/],
   ])('may not be %s', async (_what, value, error) => {
     expect(await record(value)).toEqual({ error: expect.stringMatching(error), outcome: 'none' })
   })
@@ -251,7 +251,7 @@ test('uploads wait for a missing onUploadComplete handler, and a start without o
   const { log, lines } = createLineLog()
   const without = await startJobs({ env, options: { log } })
   expect((await readStatus(without.app, id)).acknowledged).toBe(false)
-  await until(async () => lines.join().includes('wait for an onUploadComplete'), 'the warning is logged')
+  await until(async () => lines.join().includes('waiting for onUploadComplete'), 'the warning is logged')
   await without.app.close()
   const again = await startHost({ env })
   const second = await again.call(0)

@@ -23,7 +23,7 @@ import { makeZip } from '../../support/zip.ts'
 // The conversion programs need more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-const REASON = 'This is no MP4, MOV, WebM or Matroska video.'
+const REASON = 'The file is not an MP4, MOV, WebM or Matroska video.'
 const page = Buffer.from('<!doctype html><script>alert(1)</script>')
 
 describe('an uploaded zip bomb', () => {
@@ -105,7 +105,7 @@ describe('a server without disk space for the converted file', () => {
       await untilFailed(failures)
     }
     expect((await listJobs(app))[0]).toMatchObject({ refusals: 0, is_taken: 0 })
-    expect(lines.join()).toContain('could not be converted; it is tried again')
+    expect(lines.join()).toContain('failed to convert an upload; retrying')
     disk.freeBytes *= 2
     advance(600)
     await untilState(app, id, 'ready')
@@ -118,7 +118,7 @@ describe('a server without disk space for the converted file', () => {
     advance(600)
     await untilState(app, id, 'ready')
     const { result, reason } = (await readStatus(app, id)).conversion
-    expect([result, reason]).toEqual(['original', expect.stringMatching(/could not be converted here/)])
+    expect([result, reason]).toEqual(['original', expect.stringMatching(/could not convert this file/)])
     const { headers, bytes } = await openArtifact(app, id)
     expect(headers.get('content-disposition')).toMatch(/^attachment/)
     expect(bytes.equals(srt)).toBe(true)

@@ -99,7 +99,7 @@ describe('the status page', () => {
     await setArtifact(app, id, { conversion_result: 'original', conversion_reason: 'It is <odd>.' })
     const page = await readPage(app, id)
     expect(page).toContain(`<a class="download" href="../${id}" download>Download</a>`)
-    expect(page).toContain('It is offered just as it was uploaded.')
+    expect(page).toContain('The file is available as uploaded.')
     expect(page).toContain('It is &#60;odd&#62;.')
     expect(page).not.toMatch(/<video|<img|<pre/)
     expect(refreshOf(page)).toBeUndefined()
@@ -174,7 +174,7 @@ describe('the status page without access', () => {
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
     expect(headers.get('content-security-policy')).toBe(POLICY)
     expect(headers.get('cache-control')).toBe('no-store')
-    expect(text).toMatch(/<h1 data-piece="heading">This address is /)
+    expect(text).toMatch(/<h1 data-piece="heading">(Incomplete|Invalid|Wrong) link</)
     expect(text).not.toContain('<img')
     expect(refreshOf(text)).toBeUndefined()
   })
@@ -195,7 +195,7 @@ describe('the status page without access', () => {
     const path = `/artifacts/${crypto.randomUUID()}/watch`
     expect((await app.call('GET', path, { key: null })).status).toBe(401)
     const { status, headers, text } = await app.call('GET', path, { key: null })
-    expect([status, text.includes('Too many at once')]).toEqual([429, true])
+    expect([status, text.includes('Too many requests')]).toEqual([429, true])
     expect(Number(refreshOf(text))).toBeGreaterThanOrEqual(Number(headers.get('retry-after')))
   })
 

@@ -19,6 +19,7 @@ import {
   readOffset,
   readStatus,
   untilState,
+  uploadWhole,
 } from '../../support/uploads.ts'
 
 // Disk writes need more than the default timeout on a busy machine.
@@ -155,6 +156,14 @@ describe('an upload', () => {
     }
     expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual(before)
     expect((await patchUpload(app, begun, 5, Buffer.from('!'))).status).toBe(413)
+  })
+
+  test('returns 413 to a chunked body with more bytes, and accepts an empty one', async () => {
+    const { app } = await startWithDataDir()
+    const begun = await uploadWhole(app, Buffer.from('hello'))
+    expect((await patchUpload(app, begun, 5, toPieces(Buffer.from('!')))).status).toBe(413)
+    expect((await patchUpload(app, begun, 5, toPieces(Buffer.alloc(0)))).status).toBe(204)
+    expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
   test('returns 409 when its last part is sent again', async () => {

@@ -2,12 +2,14 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
 import { createOtherKey } from '../../support/files.ts'
 import {
   BODY_TYPE,
   beginUpload,
   callUpload,
   expectProtocol,
+  patchUpload,
   postUpload,
   readArtifact,
   toMetadata,
@@ -123,6 +125,25 @@ describe('an artifact id chosen by the client', () => {
     const requests = Array.from({ length: 20 }, (_, index) =>
       postUpload({ ...app, key: keys[index % 2] as string }, { metadata: { artifactId } }),
     )
+    const answers = await Promise.all(requests)
+    // The requests of one tenant are the same creation, repeated.
+    expect(answers.map(({ status }) => status).sort()).toEqual([
+      ...Array(10).fill(201),
+      ...Array(10).fill(409),
+    ])
+    const locations = answers
+      .filter(({ status }) => status === 201)
+      .map(({ headers }) => headers.get('location'))
+    expect(new Set(locations).size).toBe(1)
+    expect(await app.service.deps.db.selectFrom('artifacts').select('id').execute()).toHaveLength(1)
+  })
+
+  test('is given to exactly one of several concurrent requests for different uploads', async () => {
+    const app = await startApp()
+    const artifactId = randomUUID()
+    const requests = Array.from({ length: 20 }, (_, index) =>
+      postUpload(app, { size: 10 + index, metadata: { artifactId } }),
+    )
     const statuses = (await Promise.all(requests)).map(({ status }) => status)
     expect(statuses.sort()).toEqual([201, ...Array(19).fill(409)])
   })
@@ -133,5 +154,51 @@ describe('an artifact id chosen by the client', () => {
     const begun = await beginUpload(app, { metadata: { artifactId } })
     expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
     expect((await postUpload(app, { metadata: { artifactId } })).status).toBe(201)
+  })
+})
+
+describe('the same creation again', () => {
+  const creation = { size: 5, metadata: { artifactId: randomUUID() } }
+
+  test('returns the existing upload and its offset', async () => {
+    const app = await startApp()
+    const begun = await beginUpload(app, creation)
+    await patchUpload(app, begun, 0, hello.subarray(0, 2))
+    const { status, headers } = await postUpload(app, creation)
+    expect(status).toBe(201)
+    expect(headers.get('location')).toBe(begun.location)
+    expect(headers.get('x-artifact-id')).toBe(begun.id)
+    expect(headers.get('upload-offset')).toBe('2')
+    expect((await patchUpload(app, begun, 2, hello.subarray(2))).status).toBe(204)
+  })
+
+  test('with all bytes returns the complete upload for ten minutes', async () => {
+    const clock = createFakeClock(Math.floor(Date.now() / 1000))
+    const app = await startApp({}, { clock })
+    const begun = await uploadWhole(app, hello, creation)
+    const again = await postUpload(app, { ...creation, body: hello })
+    expect(again.status).toBe(201)
+    expect(again.headers.get('location')).toBe(begun.location)
+    expect(again.headers.get('upload-offset')).toBe('5')
+    clock.advance(601)
+    expect((await postUpload(app, { ...creation, body: hello })).status).toBe(409)
+  })
+
+  test('with a token returns the upload of the token', async () => {
+    const app = await startApp()
+    const { upload_token: key } = (await app.call('POST', '/v1/artifacts', { body: {} })).body
+    const begun = await beginUpload({ ...app, key }, { size: 5 })
+    const again = await postUpload({ ...app, key }, { size: 5 })
+    expect([again.status, again.headers.get('location')]).toEqual([201, begun.location])
+  })
+
+  test.each([
+    ['another length', { ...creation, size: 6 }],
+    ['a deferred length', { ...creation, size: 'deferred' as const }],
+    ['other metadata', { ...creation, metadata: { ...creation.metadata, name: 'other' } }],
+  ])('returns 409 with %s', async (_what, other) => {
+    const app = await startApp()
+    await beginUpload(app, creation)
+    expect((await postUpload(app, other)).status).toBe(409)
   })
 })

@@ -86,12 +86,33 @@ describe('the storage quota of a parent key', () => {
     const begun = await beginUpload(app, { size: 'deferred' })
     expect((await patchUpload(app, begun, 0, toPieces(Buffer.alloc(700)))).status).toBe(204)
     const more = await patchUpload(app, begun, 700, toPieces(Buffer.alloc(301)))
-    expect(more.body.error).toContain('1000 bytes that the key may keep')
+    expect(more.body.error).toContain('storage quota of 1000 bytes is exceeded')
     expect((await postUpload(app, { size: 301 })).status).toBe(413)
     const declared = { 'Upload-Length': '1001' }
     expect((await patchUpload(app, begun, 700, Buffer.alloc(0), declared)).status).toBe(413)
     expect(await readOffset(app, begun)).toBe(700)
     const last = await patchUpload(app, begun, 700, Buffer.alloc(300), { 'Upload-Length': '1000' })
     expect(last.status).toBe(204)
+  })
+
+  test('limits uploads of undeclared length that arrive at the same time', async () => {
+    const app = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: String(10 * MIB) })
+    const bytes = Buffer.alloc(9 * MIB)
+    const uploads = await Promise.all(Array.from({ length: 5 }, () => beginUpload(app, { size: 'deferred' })))
+    const statuses = await Promise.all(
+      uploads.map(async (begun) => (await patchUpload(app, begun, 0, toPieces(bytes))).status),
+    )
+    expect(statuses.filter((status) => status === 204).length).toBeLessThanOrEqual(1)
+    expect(statuses.filter((status) => status !== 204 && status !== 413)).toEqual([])
+    const offsets = await Promise.all(uploads.map((begun) => readOffset(app, begun)))
+    expect(offsets.reduce((sum, offset) => sum + offset, 0)).toBeLessThanOrEqual(10 * MIB)
+  })
+
+  test('counts an upload of undeclared length as long as what has arrived', async () => {
+    const app = await startApp(quota)
+    const begun = await beginUpload(app, { size: 'deferred' })
+    expect((await patchUpload(app, begun, 0, toPieces(Buffer.alloc(100)))).status).toBe(204)
+    expect((await postUpload(app, { size: 900 })).status).toBe(201)
+    expect((await postUpload(app, { size: 1 })).status).toBe(413)
   })
 })

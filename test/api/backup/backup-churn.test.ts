@@ -63,5 +63,5 @@ test('a backup of quickly changing files blocks writers briefly at the end and c
 
 test('a backup of quickly changing files in a bucket fails, because it cannot block writers', async () => {
   const { collecting } = await collectDuringChurn(false)
-  expect(await refusal(collecting.next())).toContain('Files come and go faster than the bucket can be read')
+  expect(await refusal(collecting.next())).toContain('Files change faster than the bucket can be read')
 })

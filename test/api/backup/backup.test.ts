@@ -165,7 +165,9 @@ test('a backup of an older database is restored unchanged and migrated at the ne
   connection.close()
   expect((await backUp(dataDir, archivePath())).schema).toBe('0012_index_artifacts_by_creation')
   await putBack(archivePath(), target)
-  expect(await refusal(openDatabase({ dataDir: target, role: 'command' }))).toContain('it lacks 0013')
+  expect(await refusal(openDatabase({ dataDir: target, role: 'command' }))).toContain(
+    'missing migrations: 0013',
+  )
   await start(target)
 })
 
@@ -205,7 +207,7 @@ describe('a backup is rejected', () => {
   test('when the archive file exists', async () => {
     await (await openDatabase({ dataDir, role: 'server' })).close()
     await writeFile(archivePath(), 'mine')
-    expect(await refusal(backUp(dataDir, archivePath()))).toContain('is there already')
+    expect(await refusal(backUp(dataDir, archivePath()))).toContain('already exists')
     expect(await readFile(archivePath(), 'utf8')).toBe('mine')
   })
 

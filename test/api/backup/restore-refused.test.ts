@@ -90,30 +90,30 @@ describe('restoring into a directory', () => {
   test('is rejected when it holds a database, open or not', async () => {
     const database = await opened('server', dataDir)
     await database.db.insertInto('parent_keys').values(parentKey('mine')).execute()
-    await expectRefused('holds a Parley database')
+    await expectRefused('contains a Parley database')
     await database.close()
-    await expectRefused('holds a Parley database')
+    await expectRefused('contains a Parley database')
   })
 
   test('is rejected when it holds other files', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'thesis.odt'), '')
-    await expectRefused('holds other files (such as thesis.odt)')
+    await expectRefused('contains other files (such as thesis.odt)')
     await mkdir(join(dataDir, '.restore'))
-    await expectRefused('holds other files (such as thesis.odt)')
+    await expectRefused('contains other files (such as thesis.odt)')
   })
 
   test('is rejected while another process holds its lock', async () => {
     await mkdir(dataDir)
     const lock = acquireLock(dataDir)
     onTestFinished(() => lock.release())
-    await expectRefused('Somebody else is using the data directory')
+    await expectRefused('Another process is using the data directory')
   })
 
   test('is rejected when it holds a different secret, but not for the same secret or lost+found', async () => {
     await mkdir(join(dataDir, 'lost+found'), { recursive: true })
     await writeFile(join(dataDir, 'secret'), 'another secret of at least 32 bytes')
-    await expectRefused('holds another secret than the archive')
+    await expectRefused('contains a different secret than the archive')
     await writeFile(join(dataDir, 'secret'), String(entries.get('secret')).trim())
     await putBack(archive, dataDir)
     expect(await readdir(dataDir)).toContain('parley.db')
@@ -152,7 +152,7 @@ describe('restoring an archive', () => {
     ]
     for (const end of ends) {
       await writeFile(archive, archived.subarray(0, Math.floor(end)))
-      await expectRefused(/ends too early|was changed/)
+      await expectRefused(/is truncated|was changed/)
     }
   })
 
@@ -162,22 +162,22 @@ describe('restoring an archive', () => {
       const changed = Buffer.from(archived)
       changed[place] = (changed[place] as number) ^ 0x01
       await writeFile(archive, changed)
-      await expectRefused('The archive cannot be used')
+      await expectRefused('The archive is not usable')
     }
   })
 
   test('is rejected when data follows its end, but not for zero padding', async () => {
     await writeFile(archive, Buffer.concat([archived, Buffer.from('more')]))
-    await expectRefused('goes on behind its end')
+    await expectRefused('contains data after its end')
     await writeFile(archive, Buffer.concat([archived, Buffer.alloc(9_000)]))
     await putBack(archive, dataDir)
   })
 
   test('is rejected when it is not an archive', async () => {
     await writeFile(archive, 'This is a letter.'.repeat(1_000))
-    await expectRefused('it is no tar archive')
+    await expectRefused('it is not a tar archive')
     await writeFile(archive, Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6]))
-    await expectRefused('The archive cannot be used')
+    await expectRefused('The archive is not usable')
   })
 
   test.each([
@@ -190,7 +190,7 @@ describe('restoring an archive', () => {
     '.lock',
   ])('is rejected for an entry named %s', async (name) => {
     await forge((all) => all.set(name, Buffer.from('hello')))
-    await expectRefused('which no backup of Parley does')
+    await expectRefused('which is not part of a Parley backup')
     expect((await readdir(folder)).sort()).toEqual(['backup.tar'])
   })
 
@@ -207,23 +207,23 @@ describe('restoring an archive', () => {
         all.set('parley-backup.json', Buffer.from(JSON.stringify(head)))
       })
     await write({ format: 2 })
-    await expectRefused('written by a newer Parley')
+    await expectRefused('written by a newer version of Parley')
     await write({ schema: '9999_from_the_future' })
-    await expectRefused('written by a newer Parley')
+    await expectRefused('written by a newer version of Parley')
   })
 
   test('is rejected when bytes or rows are missing', async () => {
     await forge((all) => all.delete(findBlobName()))
-    await expectRefused('a row speaks of the bytes')
+    await expectRefused('a row refers to the file')
     await forge((all) => all.set(findBlobName(), Buffer.from('shorter')))
-    await expectRefused('a row speaks of the bytes')
+    await expectRefused('a row refers to the file')
     await forge(
       () => {},
       (manifest) => Object.assign(manifest.rows as object, { agents: 7 }),
     )
     await expectRefused('the table agents has 0 rows, not 7')
     await forge((all) => all.delete('parley.db'))
-    await expectRefused('it holds no database')
+    await expectRefused('it contains no database')
   })
 
   test('is rejected when its database is damaged', async () => {

@@ -208,7 +208,7 @@ describe('the tool choice of an agent turn', () => {
     })
     expect(answer).toMatchObject({
       status: 400,
-      body: { error: { param: 'tool_choice', code: 'invalid_value' } },
+      body: { error: { param: expect.stringMatching(/^tool_choice/), code: 'invalid_value' } },
     })
     expect(body).toBe(undefined)
   })
@@ -231,25 +231,22 @@ test('an agent turn rejects a field that the chat API does not define', async ()
   expect(body).toBe(undefined)
 })
 
-test('an agent turn accepts every field of the chat API', async () => {
+test('an agent turn accepts every field of the chat API that costs nothing extra', async () => {
   const more = {
     ...{
       audio: { voice: 'x' },
       logit_bias: {},
       metadata: {},
       modalities: ['text'],
-      prediction: { type: 'content' },
+      prediction: { type: 'content', content: 'x' },
     },
     ...{
       prompt_cache_key: 'k',
       reasoning_effort: 'low',
       safety_identifier: 's',
-      service_tier: 'auto',
-      store: true,
     },
     ...{
       verbosity: 'low',
-      web_search_options: {},
       max_completion_tokens: 5,
       logprobs: true,
       top_logprobs: 2,

@@ -75,6 +75,11 @@ describe('a model named by the caller', () => {
   })
 })
 
+/** Settings that limit the time of a whole answer, and the time until the first event. */
+function withinSeconds(seconds: string) {
+  return { PARLEY_BACKEND_TOTAL_SECONDS: seconds, PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds }
+}
+
 describe.each([
   ['a complete answer', false],
   ['a streamed answer', true],
@@ -93,6 +98,17 @@ describe.each([
     expect(answer.text).toContain('up-small')
     expect(told(answer)).toEqual(['gateway', '2', 'true'])
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
+  })
+
+  test('comes from the fallback when the first response is nested too deeply', async () => {
+    const { ask } = await startAgent({}, ONCE)
+    const extra = '['.repeat(200_000) + ']'.repeat(200_000)
+    const body = `{"choices":[{"message":{"content":"a"},"delta":{"content":"a"},"extra":${extra}}]}`
+    const script = stream
+      ? `{{up:type text/event-stream}}{{up:body data: ${body}\n\n}}`
+      : `{{up:body ${body}}}`
+    await stand.upstream.script(path, script, 1)
+    expect(told(await ask('hello', { stream }))).toEqual(['gateway', '2', 'true'])
   })
 
   test('counts in the usage of the model that gave it', async () => {
@@ -133,13 +149,20 @@ describe.each([
   })
 
   test('has one deadline for all models', async () => {
-    const { ask } = await startAgent(
-      {},
-      { PARLEY_BACKEND_TOTAL_SECONDS: '0.3', PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.3' },
-    )
-    const answer = await ask(`hello ${only('{{up:hang}}')}`, { stream })
+    const { ask } = await startAgent({}, withinSeconds('0.4'))
+    const answer = await ask('hello {{up:hang}}', { stream })
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
-    expect(await askedModels()).toEqual(['up-chat'])
+    expect(await askedModels()).toEqual(['up-chat', 'up-small'])
+  })
+
+  test('comes from the fallback when the first model hangs for half of the time', async () => {
+    const { ask } = await startAgent({}, withinSeconds('4'))
+    expect(told(await ask(`hello ${only('{{up:hang}}')}`, { stream }))).toEqual(['gateway', '2', 'true'])
+  })
+
+  test('comes from the fallback after the first attempt that gets no byte in time', async () => {
+    const { ask } = await startAgent({}, { PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.2' })
+    expect(told(await ask(`hello ${only('{{up:hang}}')}`, { stream }))).toEqual(['gateway', '2', 'true'])
   })
 
   test('comes from the fallback of a model the caller names', async () => {

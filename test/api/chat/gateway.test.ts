@@ -1,9 +1,11 @@
 /** Tests that requests to the backend and its answers are changed as little as possible. */
 import { describe, expect, test } from 'vitest'
+import { ChatCompletion } from '../../../src/providers/chat-api.ts'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
 
 const stand = await startChatStand()
 const path = '/v1/chat/completions'
+const counted = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
 
 /** Every field of the chat API, and some unknown ones. */
 const everything = {
@@ -166,9 +168,51 @@ describe('an answer from the backend is returned', () => {
       { prompt_tokens: 3, completion_tokens: 4, cost: 1 },
       { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7, cost: 1 },
     ],
+    [
+      'counts that are not whole numbers',
+      { prompt_tokens: 1.5, completion_tokens: '7', total_tokens: null, cost: 0.5 },
+      { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0.5 },
+    ],
+    [
+      'negative counts',
+      { prompt_tokens: -1, completion_tokens: 4, total_tokens: -2 },
+      { prompt_tokens: 0, completion_tokens: 4, total_tokens: 4 },
+    ],
+    [
+      'details that are not whole numbers',
+      { ...counted, prompt_tokens_details: { cached_tokens: 1.5, audio_tokens: 2 }, reasoning_tokens: '1' },
+      { ...counted, prompt_tokens_details: { audio_tokens: 2 } },
+    ],
   ])('with a complete usage when the backend sends %s', async (_what, sent, usage) => {
     const app = await stand.start()
     await stand.answerWith({ choices: [{ message: { content: 'a' } }], usage: sent })
     expect((await app.call('POST', path, { body: say('hello') })).body.usage).toEqual(usage)
+    const whole = { id: 'a', object: 'chat.completion', created: 1, model: 'm', usage: sent }
+    const choice = { index: 0, finish_reason: 'stop' }
+    await stand.answerWith({
+      ...whole,
+      choices: [{ ...choice, message: { role: 'assistant', content: 'a' } }],
+    })
+    expect((await app.call('POST', path, { body: say('hello') })).body.usage).toEqual(usage)
+    await stand.answerWith([{ ...whole, choices: [{ ...choice, delta: { content: 'a' } }] }])
+    const streamed = await app.stream(say('hello', { stream_options: { include_usage: true } }))
+    expect(streamed.events.at(-1).usage).toEqual(usage)
+  })
+
+  test('with the types of the API when the backend sends other types', async () => {
+    const app = await stand.start()
+    const call = { id: 7, type: 7, function: { name: 7, arguments: { x: 1 } } }
+    const message = { role: 'model', content: 'a', tool_calls: [call] }
+    const choices = [{ index: '0', message, finish_reason: 7 }]
+    await stand.answerWith({
+      id: 7,
+      object: 'text_completion',
+      created: 1.5,
+      model: 7,
+      choices,
+      usage: counted,
+    })
+    const { body } = await app.call('POST', path, { body: say('hello') })
+    expect(ChatCompletion.parse(body)).toMatchObject({ choices: [{ index: 0, finish_reason: 'tool_calls' }] })
   })
 })

@@ -29,7 +29,7 @@ describe('a failing stream', () => {
     expect(words).toEqual([{ content: 'Upstream' }, { content: ' heard:' }])
     expect(errorsIn(events)).toEqual([events.at(-1)])
     expect(events.at(-1).error).toEqual({
-      message: expect.stringMatching(/^The model backend/),
+      message: expect.stringMatching(/^The model provider/),
       type: 'upstream_error',
       param: null,
       code,
@@ -62,6 +62,21 @@ describe('a failing stream', () => {
     const app = await stand.start()
     const answer = await app.call('POST', path, { body: say(script, { stream: true }) })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
+  })
+})
+
+describe('a stream ends normally when the backend, after the finish reason,', () => {
+  test.each([
+    ['resets the connection', '{{up:reset-after 4}}', {}],
+    ['cuts off the body', '{{up:cut-off 4}}', {}],
+    ['stalls until the idle timeout', '{{up:hang-after 4}}', { PARLEY_BACKEND_IDLE_SECONDS: '0.3' }],
+    ['stalls', '{{up:hang-after 4}}', {}],
+  ])('%s', async (_what, script, env) => {
+    const app = await stand.start(env)
+    const { events, isDone } = await app.stream(say(`{{up:usage never}}${script}`))
+    expect(errorsIn(events)).toEqual([])
+    expect(events.at(-1).choices[0].finish_reason).toBe('stop')
+    expect(isDone).toBe(true)
   })
 })
 

@@ -12,6 +12,17 @@ async function askedModels(): Promise<unknown[]> {
   return (await stand.listChats()).map(({ body }) => (body as { model: unknown }).model)
 }
 
+test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])(
+  'a model id of more than 300 characters gets 400 from %s, before it is stored anywhere',
+  async (route) => {
+    const app = await stand.start()
+    const body = { messages: [{ role: 'user', content: 'a' }], input: 'a' }
+    const answer = await app.call('POST', route, { body: { ...body, model: 'm'.repeat(301) } })
+    expect(answer).toMatchObject({ status: 400, body: { error: { param: 'model' } } })
+    expect((await app.call('POST', route, { body: { ...body, model: 'm'.repeat(300) } })).status).toBe(404)
+  },
+)
+
 describe('the model that answers', () => {
   test.each([
     ['the named one', { model: 'up-small' }, 'up-small'],

@@ -83,7 +83,7 @@ describe('a tRPC stream fails', () => {
     const { runs, failure } = await stream(app, say('a b {{up:cut-off 3}}'))
     expect(runs.flat()).toHaveLength(3)
     expect(failure).toMatchObject({
-      message: 'The model backend failed in the middle of its answer.',
+      message: 'The model provider failed before completing its response.',
       data: { reason: 'backend_error', code: 'stream_interrupted' },
     })
   })

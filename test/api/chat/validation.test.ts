@@ -99,6 +99,11 @@ describe('a chat request is accepted', () => {
       messages(user, { ...calling, content: '' }, { role: 'tool', tool_call_id: 'a', content: '' }),
     ],
     ['with tool calls and no content', messages(user, { ...calling, content: undefined }, user)],
+    ...['refusal', 'reasoning_content'].map((field): [string, object] => [
+      `with ${field} and no content`,
+      messages(user, { role: 'assistant', content: null, [field]: 'x' }, user),
+    ]),
+    ['with an audio answer and no content', messages(user, { role: 'assistant', audio: { id: 'a' } }, user)],
     ['with null for tool calls', messages(user, { role: 'assistant', content: 'x', tool_calls: null }, user)],
     [
       'with the tool name in a tool message',
@@ -143,6 +148,10 @@ describe('a chat request returns 400', () => {
     [messages({ ...user, content: [{ text: 'hello' }] }), 'messages[0].content[0].type'],
     [messages({ ...user, content: [{ type: 'text' }] }), 'messages[0].content[0].text'],
     [messages({ ...user, content: [{ type: 'text', text: 7 }] }), 'messages[0].content[0].text'],
+    [messages(user, { role: 'assistant', content: null }), 'messages[1].content'],
+    [messages(user, { role: 'assistant' }), 'messages[1].content'],
+    [messages(user, { role: 'assistant', content: null, tool_calls: [] }), 'messages[1].content'],
+    [messages(user, { role: 'assistant', tool_calls: null, refusal: null }), 'messages[1].content'],
     [tool({ tool_call_id: undefined }), 'messages[2].tool_call_id'],
     [tool({ tool_call_id: 7 }), 'messages[2].tool_call_id'],
     [tool({ content: undefined }), 'messages[2].content'],

@@ -72,11 +72,17 @@ describe("a user's own keys", () => {
     const app = await startApp(proxied)
     const { id } = await consoleOf(app).manager.createKey.mutate({ name: 'ci' })
     const theirs = consoleOf(app, grace).manager
-    await expect(theirs.rotateKey.mutate({ parent_key_id: id })).rejects.toThrow('None of your keys')
-    await expect(theirs.revokeKey.mutate({ parent_key_id: id })).rejects.toThrow('None of your keys')
-    await expect(createTypedClient(app).manager.createKey.mutate({ name: 'x' })).rejects.toThrow('signed in')
+    await expect(theirs.rotateKey.mutate({ parent_key_id: id })).rejects.toThrow(
+      'must be the id of one of your keys',
+    )
+    await expect(theirs.revokeKey.mutate({ parent_key_id: id })).rejects.toThrow(
+      'must be the id of one of your keys',
+    )
+    await expect(createTypedClient(app).manager.createKey.mutate({ name: 'x' })).rejects.toThrow(
+      'signed-in user',
+    )
     await expect(theirs.createKey.mutate({ name: ' ' })).rejects.toThrow('name: must not be empty')
-    await expect(theirs.createKey.mutate({ name: 'a\nb' })).rejects.toThrow('name: must stand on one line')
+    await expect(theirs.createKey.mutate({ name: 'a\nb' })).rejects.toThrow('name: must be a single line')
   })
 })
 

@@ -67,7 +67,7 @@ describe('a one-time sign-in link', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401])
     expect(answers.find(({ status }) => status === 401)?.body.error).toMatchObject({
       code: 'invalid_api_key',
-      message: 'This sign-in link was used already, or is too old.',
+      message: 'This sign-in link has expired or was already used.',
     })
   })
 
@@ -96,6 +96,31 @@ describe('a one-time sign-in link', () => {
       const app = await startApp()
       const answer = await app.call('POST', '/v1/manager/sign-in', { key: null, headers: ownPage, body })
       expect(answer.status).toBe('link' in body && body.link === 'unknown' ? 401 : 400)
+    },
+  )
+
+  test.each(['REST', 'tRPC'])('counts as a failed authentication over %s when it is wrong', async (api) => {
+    const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
+    const options = { key: null, headers: ownPage }
+    const attempt = (link: string) =>
+      api === 'REST' ? signIn(app, link) : callProcedure(app, 'manager.signIn', { link }, options)
+    expect([(await attempt('wrong')).status, (await attempt('wrong')).status]).toEqual([401, 401])
+    const refused = await attempt('wrong')
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await app.call('GET', '/v1/models', { key: null })).status).toBe(429)
+    // A person with the right link must not be locked out by others at the same address.
+    expect((await attempt(await linkOf(app))).status).toBe(200)
+  })
+
+  test.each(['/v1/manager/sign-in', '/trpc/manager.signIn'])(
+    'is rejected with 413 at %s in a body of more than 16 KiB',
+    async (path) => {
+      const app = await startApp()
+      const send = (size: number) =>
+        app.call('POST', path, { key: null, headers: ownPage, body: { link: 'x'.repeat(size) } })
+      expect((await send(16_384)).status).toBe(413)
+      expect((await send(16_000)).status).toBe(400)
     },
   )
 

@@ -150,9 +150,14 @@ describe('an embeddings answer that differs from the request', () => {
     ['no model name', listOf(vectors, { model: undefined }), {}],
     ['no usage', listOf(vectors, { usage: undefined }), { usage: { prompt_tokens: 0, total_tokens: 0 } }],
     ['an incomplete usage', listOf(vectors, { usage: { prompt_tokens: 3 } }), {}],
+    ['a usage with a negative total', listOf(vectors, { usage: { ...usage, total_tokens: -1 } }), {}],
+    [
+      'a usage that is not in whole numbers',
+      listOf(vectors, { usage: { prompt_tokens: 1.5, total_tokens: '3' } }),
+      { usage: { prompt_tokens: 0, total_tokens: 0 } },
+    ],
     ['no object type', listOf(vectors, { object: undefined }), {}],
     ['no indexes', listOf(vectors, { data: vectors.map((embedding) => ({ embedding })) }), {}],
-    ['duplicate indexes', listOf(vectors, { data: data.map((item) => ({ ...item, index: 0 })) }), {}],
     ['another order', listOf(vectors, { data: data.toReversed() }), {}],
   ])('is completed or reordered: %s', async (_what, sent, changes) => {
     await answerWith(sent)
@@ -163,8 +168,10 @@ describe('an embeddings answer that differs from the request', () => {
     ['too few vectors', listOf([[1]])],
     ['too many vectors', listOf([[1], [2], [3]])],
     ['no list', { object: 'list', data: null, model, usage }],
+    ['duplicate indexes', listOf(vectors, { data: data.map((item) => ({ ...item, index: 0 })) })],
     ['an error object', { error: { message: 'leaked' } }],
     ['not JSON', 'leaked'],
+    ['JSON that is nested too deeply', `{"data":[],"extra":${'['.repeat(200_000)}${']'.repeat(200_000)}}`],
     ['truncated JSON', JSON.stringify(listOf(vectors)).slice(0, 60)],
     ['nested vectors', listOf([[[1]], [[2]]])],
     ['a vector that is null', listOf([[1], null])],

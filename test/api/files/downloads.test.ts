@@ -1,4 +1,4 @@
-/** Downloads: which part is sent, with which headers, and what a browser may make of it. */
+/** Tests file downloads: ranges, conditions, response headers and what a browser may display. */
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { toSafeName } from '../../../src/http/download.ts'
@@ -10,7 +10,7 @@ import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 const bytes = Buffer.from(Array.from({ length: 1000 }, (_, index) => (index * 7) % 256))
 const tag = '"file-1"'
 
-describe('of 1000 bytes', () => {
+describe('choosePortion for a 1000-byte file', () => {
   test.each([
     ['bytes=0-0', 0, 0],
     ['bytes=0-', 0, 999],
@@ -24,14 +24,17 @@ describe('of 1000 bytes', () => {
     ['bytes=-5000', 0, 999],
     ['BYTES=1-2', 1, 2],
     ['bytes= 1-2 ', 1, 2],
-  ])('%s is the part from %i to %i', async (range, start, end) => {
+  ])('reads %s as bytes %i to %i', async (range, start, end) => {
     const portion = choosePortion('GET', { range }, { sizeBytes: 1000, entityTag: tag })
     expect(portion).toEqual({ status: 206, start, end })
   })
 
-  test.each(['bytes=1000-', 'bytes=1000-1001', 'bytes=5000-', 'bytes=-0'])('%s is no part', (range) => {
-    expect(() => choosePortion('GET', { range }, { sizeBytes: 1000, entityTag: tag })).toThrow('1000 bytes')
-  })
+  test.each(['bytes=1000-', 'bytes=1000-1001', 'bytes=5000-', 'bytes=-0'])(
+    'rejects %s as out of range',
+    (range) => {
+      expect(() => choosePortion('GET', { range }, { sizeBytes: 1000, entityTag: tag })).toThrow('1000 bytes')
+    },
+  )
 
   test.each([
     'bytes=',
@@ -46,51 +49,76 @@ describe('of 1000 bytes', () => {
     'items=0-1',
     '0-1',
     '',
-  ])('%j means all of them', (range) => {
+  ])('ignores the malformed range %j and sends the whole file', (range) => {
     expect(choosePortion('GET', { range }, { sizeBytes: 1000, entityTag: tag })).toEqual({ status: 200 })
   })
 })
 
-describe('a condition', () => {
+describe('a conditional download', () => {
   const whole = { status: 200 }
   const part = { status: 206, start: 0, end: 1 }
   test.each([
-    ['If-Range with the tag', 'GET', { range: 'bytes=0-1', 'if-range': tag }, part],
-    ['If-Range with another tag', 'GET', { range: 'bytes=0-1', 'if-range': '"x"' }, whole],
-    ['If-Range with the tag, weak', 'GET', { range: 'bytes=0-1', 'if-range': `W/${tag}` }, whole],
+    ['sends the range when If-Range matches', 'GET', { range: 'bytes=0-1', 'if-range': tag }, part],
     [
-      'If-Range with a date',
+      'sends the whole file when If-Range does not match',
+      'GET',
+      { range: 'bytes=0-1', 'if-range': '"x"' },
+      whole,
+    ],
+    [
+      'sends the whole file for a weak tag in If-Range',
+      'GET',
+      { range: 'bytes=0-1', 'if-range': `W/${tag}` },
+      whole,
+    ],
+    [
+      'sends the whole file for a date in If-Range',
       'GET',
       { range: 'bytes=0-1', 'if-range': 'Sat, 21 Nov 2026 15:00:00 GMT' },
       whole,
     ],
-    ['If-Range with another tag, and no range', 'GET', { range: 'bytes=2000-', 'if-range': '"x"' }, whole],
-    ['If-None-Match with the tag', 'GET', { 'if-none-match': tag }, { status: 304 }],
-    ['If-None-Match with the tag, weak', 'GET', { 'if-none-match': `W/${tag}` }, { status: 304 }],
     [
-      'If-None-Match with the tag in a list',
+      'ignores an unsatisfiable range when If-Range does not match',
+      'GET',
+      { range: 'bytes=2000-', 'if-range': '"x"' },
+      whole,
+    ],
+    ['returns 304 when If-None-Match matches', 'GET', { 'if-none-match': tag }, { status: 304 }],
+    ['returns 304 for a weak tag in If-None-Match', 'GET', { 'if-none-match': `W/${tag}` }, { status: 304 }],
+    [
+      'returns 304 when a tag in an If-None-Match list matches',
       'GET',
       { 'if-none-match': `"a", W/"b" ,${tag}` },
       { status: 304 },
     ],
-    ['If-None-Match with a star', 'GET', { 'if-none-match': '*' }, { status: 304 }],
-    ['If-None-Match with another tag', 'GET', { 'if-none-match': '"file-10"' }, whole],
-    ['If-None-Match before Range', 'GET', { 'if-none-match': tag, range: 'bytes=2000-' }, { status: 304 }],
-    ['If-None-Match and HEAD', 'HEAD', { 'if-none-match': tag }, { status: 304 }],
-    ['Range and HEAD', 'HEAD', { range: 'bytes=0-1' }, whole],
+    ['returns 304 for If-None-Match: *', 'GET', { 'if-none-match': '*' }, { status: 304 }],
+    [
+      'sends the whole file when If-None-Match does not match',
+      'GET',
+      { 'if-none-match': '"file-10"' },
+      whole,
+    ],
+    [
+      'evaluates If-None-Match before Range',
+      'GET',
+      { 'if-none-match': tag, range: 'bytes=2000-' },
+      { status: 304 },
+    ],
+    ['returns 304 to HEAD when If-None-Match matches', 'HEAD', { 'if-none-match': tag }, { status: 304 }],
+    ['ignores Range on HEAD', 'HEAD', { range: 'bytes=0-1' }, whole],
   ])('%s', (_what, method, headers, expected) => {
     expect(choosePortion(method, headers, { sizeBytes: 1000, entityTag: tag })).toEqual(expected)
   })
 })
 
-describe('an empty file', () => {
-  test.each(['bytes=0-', 'bytes=-1', 'bytes=0-0'])('has no part %s', (range) => {
+describe('choosePortion for an empty file', () => {
+  test.each(['bytes=0-', 'bytes=-1', 'bytes=0-0'])('rejects the range %s', (range) => {
     expect(() => choosePortion('GET', { range }, { sizeBytes: 0, entityTag: tag })).toThrow('0 bytes')
   })
 })
 
 describe('a download', () => {
-  test('is the bytes, to be saved under their name and never run', async () => {
+  test('returns the bytes as an attachment that browsers do not execute', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(bytes, 'Bericht é.bin'), purpose])
     const answer = await download(app, file.id)
@@ -111,7 +139,7 @@ describe('a download', () => {
     })
   })
 
-  test('of a part is that part, and says which', async () => {
+  test('returns the requested range with Content-Range', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(bytes), purpose])
     const answer = await download(app, file.id, { headers: { Range: 'bytes=100-149' } })
@@ -121,7 +149,7 @@ describe('a download', () => {
     expect(Buffer.from(await answer.arrayBuffer()).equals(bytes.subarray(100, 150))).toBe(true)
   })
 
-  test('of parts one after the other is the whole', async () => {
+  test('reassembles the whole file from consecutive ranges', async () => {
     const app = await startApp()
     const large = Buffer.alloc(1_000_000, bytes)
     const { body: file } = await upload(app, [filePart(large), purpose])
@@ -135,7 +163,7 @@ describe('a download', () => {
     expect(hash.digest('hex')).toBe(createHash('sha256').update(large).digest('hex'))
   })
 
-  test('of a part behind the end is refused, and says how much there is', async () => {
+  test('returns 416 with the file size for a range past the end', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(bytes), purpose])
     const answer = await download(app, file.id, { headers: { Range: 'bytes=1000-' } })
@@ -147,7 +175,7 @@ describe('a download', () => {
     })
   })
 
-  test('of what one has already is nothing', async () => {
+  test('returns 304 without a body when the client already has the file', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(bytes), purpose])
     const answer = await download(app, file.id, { headers: { 'If-None-Match': `"${file.id}"` } })
@@ -156,7 +184,7 @@ describe('a download', () => {
     expect(answer.headers.get('cache-control')).toBe('private, no-cache')
   })
 
-  test('by HEAD is the headers of one by GET', async () => {
+  test('returns the same headers for HEAD as for GET', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(bytes), purpose])
     const head = await download(app, file.id, { method: 'HEAD' })
@@ -167,7 +195,7 @@ describe('a download', () => {
     expect(await head.text()).toBe('')
   })
 
-  test('that is left in the middle harms nobody', async () => {
+  test('does not affect other downloads when the client aborts it', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(Buffer.alloc(20_000_000, bytes)), purpose])
     const connection = await RawConnection.open(app)
@@ -180,7 +208,7 @@ describe('a download', () => {
     expect(answer.status).toBe(206)
   })
 
-  test('that has begun goes on when its file is deleted', async () => {
+  test('completes even if its file is deleted after the start', async () => {
     const app = await startApp()
     const large = Buffer.alloc(20_000_000, bytes)
     const { body: file } = await upload(app, [filePart(large), purpose])
@@ -192,7 +220,7 @@ describe('a download', () => {
     expect((await download(app, file.id)).status).toBe(404)
   })
 
-  test('is open to pages of other origins that have the key', async () => {
+  test('is readable by pages of other origins that have the key', async () => {
     const app = await startApp()
     const { body: file } = await upload(app)
     const answer = await download(app, file.id, { headers: { Origin: 'https://example.org' } })
@@ -215,7 +243,7 @@ describe('a browser', () => {
     ['an MP4', mp4, 'video/mp4'],
     ['a WebM', Buffer.from('1a45dfa3934282847765626d42878104', 'hex'), 'video/webm'],
     ['WebVTT', Buffer.from('WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n'), 'text/vtt'],
-  ])('may show %s, whatever its name', async (_what, content, type) => {
+  ])('may display %s regardless of the file name', async (_what, content, type) => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(content, 'x.exe'), purpose])
     const answer = await download(app, file.id)
@@ -231,7 +259,7 @@ describe('a browser', () => {
     ['a GIF', 'GIF89a\x01\0\x01\0'],
     ['a script', 'alert(1)'],
     ['text', 'Hello'],
-  ])('only saves %s, whatever its name and its sender say', async (_what, content) => {
+  ])('only saves %s regardless of the file name and declared type', async (_what, content) => {
     const app = await startApp()
     const part = {
       disposition: 'name="file"; filename="x.png"',
@@ -245,11 +273,11 @@ describe('a browser', () => {
   })
 })
 
-/** Protocol: RFC 6266, 4.1. */
+/** Parses Content-Disposition (RFC 6266, section 4.1). */
 const parameter =
   /^attachment; filename=(?:(?<token>[\w.!#$%&'*+^`|~-]+)|"(?<quoted>(?:[^"\\]|\\.)*)")(?:; filename\*=UTF-8''(?<extended>[\w.%!#$&+^`|~-]+))?$/
 
-describe('the name a download is saved under', () => {
+describe('the file name of a download', () => {
   test.each([
     ['plain.txt', 'plain.txt'],
     ['Übersicht 報告書 📄.pdf', 'Übersicht 報告書 📄.pdf'],
@@ -267,7 +295,7 @@ describe('the name a download is saved under', () => {
     ['a\u2028b', 'ab'],
     ['/\u202E..', 'file'],
     ['x/\u202E', 'file'],
-  ])('of %j is %j', (name, expected) => {
+  ])('is sanitized: %j becomes %j', (name, expected) => {
     expect(toSafeName(name)).toBe(expected)
   })
 
@@ -276,7 +304,7 @@ describe('the name a download is saved under', () => {
     ['a%0D%0AX-Evil: 1.txt'],
     ['100%25.txt'],
     ["it's; filename*=UTF-8''x.txt"],
-  ])('stays one parameter (%s)', async (sent) => {
+  ])('is sent as a single header parameter: %s', async (sent) => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart('x', sent.replaceAll('"', '%22')), purpose])
     const answer = await download(app, file.id)

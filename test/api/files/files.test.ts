@@ -1,4 +1,7 @@
-/** Files through the official client and over RPC: uploaded, listed, read, downloaded, deleted; by their owner alone. */
+/**
+ * Tests files through the official client and over RPC: upload, list, read, download and delete, by the owner
+ * only.
+ */
 
 import { createReadStream } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -30,7 +33,7 @@ async function uploadMany(app: TestApp, count: number, of: (index: number) => st
 }
 
 describe('the official client', () => {
-  test('gets back what it uploaded, from a stream, a File, a Blob and a buffer', async () => {
+  test('gets back what it uploaded from a stream, a File, a Blob and a buffer', async () => {
     const path = join(await makeFolder(), 'notes.bin')
     await writeFile(path, bytes)
     const app = await startApp()
@@ -60,7 +63,7 @@ describe('the official client', () => {
     }
   })
 
-  test('pages through its files, newest first or oldest first', async () => {
+  test('pages through its files in either order', async () => {
     const app = await startApp()
     const client = app.openai()
     const ids = await uploadMany(app, 5)
@@ -74,7 +77,7 @@ describe('the official client', () => {
     expect(await collect({ limit: 5, order: 'asc' })).toEqual(ids)
   })
 
-  test('deletes a file for good, and its bytes with it', async () => {
+  test('deletes a file and its bytes', async () => {
     const folder = await makeFolder()
     const app = await startApp({ PARLEY_DATA_DIR: join(folder, 'data') })
     const client = app.openai()
@@ -87,7 +90,7 @@ describe('the official client', () => {
     expect(await listStored(join(folder, 'data'))).toEqual({ kept: [], incoming: [] })
   })
 
-  test('can delete the files it is paging through', async () => {
+  test('can delete files while paging through them', async () => {
     const app = await startApp()
     const client = app.openai()
     await uploadMany(app, 5)
@@ -95,7 +98,7 @@ describe('the official client', () => {
     expect((await client.files.list()).data).toEqual([])
   })
 
-  test('sets when a file goes', async () => {
+  test('can set when a file expires', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const file = await toFile(bytes, 'a')
     const expires_after = { anchor: 'created_at', seconds: 3600 } as const
@@ -104,8 +107,8 @@ describe('the official client', () => {
   })
 })
 
-describe('a list', () => {
-  test('of nothing has no first and no last', async () => {
+describe('a file list', () => {
+  test('has null first_id and last_id when empty', async () => {
     const app = await startApp()
     expect((await app.call('GET', '/v1/files')).body).toEqual({
       object: 'list',
@@ -116,7 +119,7 @@ describe('a list', () => {
     })
   })
 
-  test('names its ends, and says whether more follow', async () => {
+  test('returns its first and last ids and whether more files follow', async () => {
     const app = await startApp()
     const [first, second, third] = await uploadMany(app, 3)
     const page = (await app.call('GET', '/v1/files?limit=2')).body
@@ -126,7 +129,7 @@ describe('a list', () => {
     expect((await app.call('GET', '/v1/files?limit=3')).body.has_more).toBe(false)
   })
 
-  test('of one purpose holds and counts only those', async () => {
+  test('filtered by purpose contains and counts only matching files', async () => {
     const app = await startApp()
     const ids = await uploadMany(app, 4, (index) => (index % 2 === 0 ? 'batch' : 'vision'))
     const page = (await app.call('GET', '/v1/files?purpose=batch&limit=2&order=asc')).body
@@ -141,14 +144,14 @@ describe('a list', () => {
     ['order=up', 'order'],
     ['after=agent-1', 'after'],
     ['after=file-short', 'after'],
-  ])('with %s is refused', async (query, param) => {
+  ])('rejects the query %s', async (query, param) => {
     const app = await startApp()
     const answer = await app.call('GET', `/v1/files?${query}`)
     expect(answer.status).toBe(400)
     expect(answer.body.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_value', param })
   })
 
-  test('takes a limit of ten thousand', async () => {
+  test('accepts a limit of 10,000', async () => {
     const app = await startApp()
     expect((await app.call('GET', '/v1/files?limit=10000')).status).toBe(200)
   })
@@ -161,9 +164,9 @@ describe('expires_after', () => {
 
   test.each([
     ['in brackets', [anchor, seconds('3600')], 3_600],
-    ['in brackets, the longest', [seconds('2592000'), anchor], 2_592_000],
+    ['in brackets, at the maximum', [seconds('2592000'), anchor], 2_592_000],
     ['as JSON', [json({ anchor: 'created_at', seconds: 7200 })], 7_200],
-  ])('is taken %s', async (_how, parts, expected) => {
+  ])('accepts a value %s', async (_how, parts, expected) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart(), purpose, ...parts])
     expect(status).toBe(200)
@@ -171,16 +174,20 @@ describe('expires_after', () => {
   })
 
   test.each([
-    ['too soon', [anchor, seconds('3599')], 'expires_after.seconds'],
-    ['too late', [anchor, seconds('2592001')], 'expires_after.seconds'],
-    ['at no number', [anchor, seconds('soon')], 'expires_after.seconds'],
-    ['at a fraction', [anchor, seconds('3600.5')], 'expires_after.seconds'],
+    ['below the minimum', [anchor, seconds('3599')], 'expires_after.seconds'],
+    ['above the maximum', [anchor, seconds('2592001')], 'expires_after.seconds'],
+    ['that is not a number', [anchor, seconds('soon')], 'expires_after.seconds'],
+    ['that is a fraction', [anchor, seconds('3600.5')], 'expires_after.seconds'],
     ['without an anchor', [seconds('3600')], 'expires_after.anchor'],
     ['without seconds', [anchor], 'expires_after.seconds'],
-    ['from another anchor', [field('expires_after[anchor]', 'now'), seconds('3600')], 'expires_after.anchor'],
+    [
+      'with an unknown anchor',
+      [field('expires_after[anchor]', 'now'), seconds('3600')],
+      'expires_after.anchor',
+    ],
     ['as text', [field('expires_after', '3600')], 'expires_after'],
     ['as broken JSON', [field('expires_after', '{"anchor":')], 'expires_after'],
-  ])('%s is refused', async (_how, parts, param) => {
+  ])('rejects a value %s', async (_how, parts, param) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart(), purpose, ...parts])
     expect(status).toBe(400)
@@ -189,31 +196,31 @@ describe('expires_after', () => {
   })
 })
 
-describe('a file that is not there, or somebody else’s', () => {
+describe('a missing file and a file of another tenant', () => {
   test.each([
     ['GET', ''],
     ['GET', '/content'],
     ['HEAD', '/content'],
     ['DELETE', ''],
-  ])('%s /v1/files/{id}%s answers both alike, and does nothing', async (method, rest) => {
+  ])('get the same answer from %s /v1/files/{id}%s, which changes nothing', async (method, rest) => {
     const app = await startApp()
     const other = await createOtherKey(app)
     const { body: file } = await upload(app)
     const ask = (id: string) => app.call(method, `/v1/files/${id}${rest}`, { key: other })
-    const [theirs, nobodys] = [await ask(file.id), await ask(`file-${'0'.repeat(27)}`)]
-    expect(theirs.status).toBe(404)
-    expect(theirs.text).toBe(nobodys.text)
-    if (method !== 'HEAD') expect(theirs.body.error.code).toBe('not_found')
+    const [foreign, missing] = [await ask(file.id), await ask(`file-${'0'.repeat(27)}`)]
+    expect(foreign.status).toBe(404)
+    expect(foreign.text).toBe(missing.text)
+    if (method !== 'HEAD') expect(foreign.body.error.code).toBe('not_found')
     expect((await app.call('GET', `/v1/files/${file.id}`)).body).toEqual(file)
   })
 
-  test('is in nobody else’s list, nor does its id tell where one is', async () => {
+  test('do not appear in lists, and their ids reveal no position as a cursor', async () => {
     const app = await startApp()
     const other = await createOtherKey(app)
-    const { body: theirs } = await upload({ ...app, key: other })
+    const { body: foreign } = await upload({ ...app, key: other })
     await upload(app)
-    expect((await app.call('GET', '/v1/files', { key: other })).body.data).toEqual([theirs])
-    const after = await app.call('GET', `/v1/files?order=asc&after=${theirs.id}`, { key: other })
+    expect((await app.call('GET', '/v1/files', { key: other })).body.data).toEqual([foreign])
+    const after = await app.call('GET', `/v1/files?order=asc&after=${foreign.id}`, { key: other })
     expect(after.body.data).toEqual([])
   })
 })
@@ -225,7 +232,7 @@ describe('an agent key', () => {
     ['GET', '/v1/files/file-1'],
     ['GET', '/v1/files/file-1/content'],
     ['DELETE', '/v1/files/file-1'],
-  ])('is refused at %s %s', async (method, path) => {
+  ])('is rejected by %s %s', async (method, path) => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const answer = await app.call(method, path, { key: agent_key })
@@ -237,14 +244,14 @@ describe('an agent key', () => {
   })
 })
 
-describe('the typed door', () => {
+describe('the RPC procedures', () => {
   const ask = async (app: TestApp, method: string, procedure: string, input?: object) => {
     const query =
       method === 'GET' ? `?input=${encodeURIComponent(JSON.stringify({ json: input ?? {} }))}` : ''
     return app.call(method, `/trpc/${procedure}${query}`, method === 'GET' ? {} : { body: { json: input } })
   }
 
-  test('lists, reads and deletes files', async () => {
+  test('list, read and delete files', async () => {
     const app = await startApp()
     const { body: file } = await upload(app)
     const list = await ask(app, 'GET', 'files.list')
@@ -254,7 +261,7 @@ describe('the typed door', () => {
     expect(deleted.body.result.data.json).toEqual({ id: file.id, object: 'file', deleted: true })
   })
 
-  test('carries no bytes', async () => {
+  test('do not transfer file contents', async () => {
     const app = await startApp()
     const { body: file } = await upload(app)
     expect((await ask(app, 'GET', 'files.content', { file_id: file.id })).status).toBe(404)
@@ -262,7 +269,7 @@ describe('the typed door', () => {
   })
 })
 
-test('files are there again after a restart', async () => {
+test('files survive a restart', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const first = await startApp({ PARLEY_DATA_DIR: dataDir })
   const { body: file } = await upload(first, [filePart(bytes), purpose])
@@ -273,7 +280,7 @@ test('files are there again after a restart', async () => {
   expect(Buffer.from(content).equals(bytes)).toBe(true)
 })
 
-test('bytes that were lost are our failure, not a missing file', async () => {
+test('a truncated stored file causes a 500, not a 404', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir })
   const { body: file } = await upload(app, [filePart(bytes), purpose])

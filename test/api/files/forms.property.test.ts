@@ -1,4 +1,7 @@
-/** Every file arrives as it was, and whatever is sent in the place of a form is answered at once and leaves nothing behind. */
+/**
+ * Tests multipart uploads with generated input: files survive byte for byte, malformed forms get an immediate
+ * answer.
+ */
 
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -40,7 +43,7 @@ const pieces = [
 ]
 const whole = toForm([purpose, filePart()]).toString('latin1')
 
-/** A good form with some of it replaced by pieces of other forms. */
+/** A valid form in which some bytes are replaced by pieces of other forms. */
 const nearlyForm = fc
   .array(fc.tuple(fc.nat(whole.length), fc.nat(12), fc.constantFrom(...pieces)), {
     minLength: 1,
@@ -53,9 +56,9 @@ const noForm = fc
   .array(fc.constantFrom(...pieces), { maxLength: 12 })
   .map((list) => `--${BOUNDARY}${list.join('')}`)
 
-test('a malformed form is refused, or means the file in it, and no call waits', async () => {
+test('every malformed form is either rejected or parsed, without waiting for a timeout', async () => {
   const dataDir = join(await makeFolder(), 'data')
-  // A call that waited for its time-out would make the test run out of its own.
+  // With a timeout this long, a request that waits for it makes the test time out.
   const app = await startApp({
     PARLEY_DATA_DIR: dataDir,
     PARLEY_BODY_IDLE_SECONDS: '600',
@@ -76,7 +79,7 @@ test('a malformed form is refused, or means the file in it, and no call waits', 
   expect(kept).toHaveLength(fileCount)
 })
 
-/** Parts that a form may hold, good and bad, with bodies from nothing to more than the parser's buffers. */
+/** Valid and invalid parts, with bodies from empty to larger than the parser's buffers. */
 const anyPart: fc.Arbitrary<Part> = fc.oneof(
   fc.constant(purpose),
   fc.constantFrom(0, 1, 4_097, 70_000, 150_000).map((size) => filePart(Buffer.alloc(size, '\r\n-'))),
@@ -88,7 +91,7 @@ const anyPart: fc.Arbitrary<Part> = fc.oneof(
   fc.constantFrom(...pieces).map((body) => ({ disposition: 'name="f"', body })),
 )
 
-/** A form of random parts in pieces of random sizes; most are cut off or hold a piece of another form. */
+/** A form of random parts in pieces of random sizes; most are truncated or contain a piece of another form. */
 const sentForm: fc.Arbitrary<SentForm> = fc
   .record({
     parts: fc.oneof(
@@ -107,12 +110,12 @@ const sentForm: fc.Arbitrary<SentForm> = fc
       const at = Math.floor((body.length * insert[0]) / 1_000)
       body = Buffer.concat([body.subarray(0, at), Buffer.from(insert[1]), body.subarray(at)])
     }
-    // Short cuts fall into the last part and its boundary.
+    // Short cuts hit the last part and its boundary.
     if (cut !== null) body = body.subarray(0, cut < 500 ? -cut : Math.floor((body.length * cut) / 1_000))
     return { body, pieceSizes: [partHead(purpose).length + edge, ...pieceSizes], framing }
   })
 
-test('no form ends the process, however it is cut and framed', async () => {
+test('no form crashes the process, however it is cut and framed', async () => {
   const uncaught = collectUncaught()
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({
@@ -138,7 +141,7 @@ test('no form ends the process, however it is cut and framed', async () => {
   expect(uncaught).toEqual([])
 }, 60_000)
 
-/** Bytes in which something that is nearly a boundary stands at every place. */
+/** Bytes full of near-boundaries. */
 const trickyBytes = fc
   .array(
     fc.oneof(
@@ -158,7 +161,7 @@ const trickyBytes = fc
   .map((list) => Buffer.concat(list))
   .filter((bytes) => !`\r\n${bytes.toString('latin1')}\r\n`.includes(`\r\n--${BOUNDARY}`))
 
-test('a file comes back byte for byte, whatever is in it and however it was cut', async () => {
+test('a file comes back byte for byte', async () => {
   const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
   await fc.assert(
     fc.asyncProperty(trickyBytes, fc.integer({ min: 40, max: 100_000 }), async (bytes, pieceSize) => {

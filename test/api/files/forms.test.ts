@@ -1,4 +1,4 @@
-/** Forms as they really come: parts in any order, names of every kind, and what is wrong with them told. */
+/** Tests multipart forms: the order of parts, file names in every encoding, and the errors for malformed forms. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -19,18 +19,18 @@ import {
 } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
-interface Kept {
+interface Setup {
   readonly app: TestApp
   readonly dataDir: string
 }
 
-/** A service whose folder a test can look into. */
-async function startKept(env: Readonly<Record<string, string>> = {}): Promise<Kept> {
+/** Starts a server with a data directory that tests can inspect. */
+async function startWithDataDir(env: Readonly<Record<string, string>> = {}): Promise<Setup> {
   const dataDir = join(await makeFolder(), 'data')
   return { app: await startApp({ ...env, PARLEY_DATA_DIR: dataDir }), dataDir }
 }
 
-const nothing = { kept: [], incoming: [] }
+const emptyStore = { kept: [], incoming: [] }
 
 async function contentOf(app: TestApp, id: string): Promise<string> {
   return (await download(app, id)).text()
@@ -46,7 +46,7 @@ describe('a form', () => {
   ]
 
   test.each(orders.map((parts, index) => [index, parts] as const))(
-    'may hold its parts in any order (%i)',
+    'may contain its parts in any order (%i)',
     async (_index, parts) => {
       const app = await startApp()
       const { status, body } = await upload(app, parts)
@@ -57,7 +57,7 @@ describe('a form', () => {
     },
   )
 
-  test.each([1, 2, 7, 64])('may arrive in pieces of %i bytes', async (size) => {
+  test.each([1, 2, 7, 64])('may arrive in %i-byte pieces', async (size) => {
     const app = await startApp()
     const bytes = `\r\n-\r\n--\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--${BOUNDARY.toUpperCase()}--\r\n\r\n`
     const { status, body } = await postFiles(app, toPieces(toForm([purpose, filePart(bytes)]), size))
@@ -75,7 +75,7 @@ describe('a form', () => {
     expect((await postFiles(app, form)).status).toBe(200)
   })
 
-  test('may hold an empty file', async () => {
+  test('may contain an empty file', async () => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart(''), purpose])
     expect([status, body.bytes]).toEqual([200, 0])
@@ -84,20 +84,20 @@ describe('a form', () => {
     expect(await answer.text()).toBe('')
   })
 
-  test('may hold bytes that look like a boundary, but for its line break', async () => {
+  test('may contain bytes that resemble a boundary except for the line break', async () => {
     const app = await startApp()
     const bytes = `--${BOUNDARY}\r\n x\r\n--${BOUNDARY.slice(0, -1)}\r\n\n--${BOUNDARY}--\n-`
     const { body } = await upload(app, [filePart(`x${bytes}`), purpose])
     expect(await contentOf(app, body.id)).toBe(`x${bytes}`)
   })
 
-  test('may quote its boundary and come with a charset', async () => {
+  test('may have a quoted boundary and a charset', async () => {
     const app = await startApp()
     const type = `Multipart/Form-Data; charset=utf-8; boundary="${BOUNDARY}"`
     expect((await upload(app, [filePart(), purpose], { 'Content-Type': type })).status).toBe(200)
   })
 
-  test('may send its file without a name, and its fields as if they were files', async () => {
+  test('may send a file without a name, and fields with a file name', async () => {
     const app = await startApp()
     const { status, body } = await upload(app, [
       { disposition: 'name="file"', body: 'hello' },
@@ -112,19 +112,19 @@ describe('a form', () => {
   })
 })
 
-describe('a form that is not as it should be', () => {
+describe('an invalid form', () => {
   const long = 'x'.repeat(5_000)
   const cases: readonly (readonly [what: string, parts: readonly Part[], param: string | null])[] = [
     ['has no file', [purpose], 'file'],
     ['has no purpose', [filePart()], 'purpose'],
-    ['has nothing', [], 'file'],
+    ['is empty', [], 'file'],
     ['has an empty purpose', [filePart(), field('purpose', '')], 'purpose'],
-    ['has a purpose that is an object', [filePart(), field('purpose[a]', 'b')], 'purpose'],
+    ['has an object as its purpose', [filePart(), field('purpose[a]', 'b')], 'purpose'],
     ['has a purpose with a line break', [filePart(), field('purpose', 'a\nb')], 'purpose'],
     ['has a purpose of 201 characters', [filePart(), field('purpose', 'é'.repeat(201))], 'purpose'],
     ['has two files', [filePart(), filePart(), purpose], 'file'],
     ['has two purposes', [filePart(), purpose, purpose], 'purpose'],
-    ['has a field nobody knows', [filePart(), purpose, field('colour', 'red')], null],
+    ['has an unknown field', [filePart(), purpose, field('colour', 'red')], null],
     ['has a field without a name', [filePart(), purpose, { disposition: 'nam="x"', body: '' }], null],
     ['has a field called __proto__', [filePart(), purpose, field('__proto__', '{"a":1}')], null],
     ['has a file that is also an object', [filePart(), purpose, field('file[a]', 'b')], 'file[a]'],
@@ -133,44 +133,44 @@ describe('a form that is not as it should be', () => {
     ['has too many parts', [...Array(9).fill({ disposition: 'x', body: '' }), filePart(), purpose], null],
   ]
 
-  test.each(cases)('is refused when it %s', async (_what, parts, param) => {
-    const { app, dataDir } = await startKept()
+  test.each(cases)('is rejected when it %s', async (_what, parts, param) => {
+    const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, parts)
     expect(status).toBe(400)
     expect(body.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_value', param })
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
   const whole = toForm([filePart('x'.repeat(1_000)), purpose])
   test.each([
-    ['in the file', whole.subarray(0, 500)],
-    ['in a field', whole.subarray(0, whole.length - formEnd.length - 5)],
-    ['before its last boundary', whole.subarray(0, whole.length - formEnd.length)],
-    ['within its last boundary', whole.subarray(0, whole.length - 6)],
-    ['in the headers of a part', partHead(filePart()).subarray(0, 60)],
-    ['before it began', Buffer.from('no form at all')],
+    ['inside the file', whole.subarray(0, 500)],
+    ['inside a field', whole.subarray(0, whole.length - formEnd.length - 5)],
+    ['before the last boundary', whole.subarray(0, whole.length - formEnd.length)],
+    ['inside the last boundary', whole.subarray(0, whole.length - 6)],
+    ['inside the headers of a part', partHead(filePart()).subarray(0, 60)],
+    ['before the first boundary', Buffer.from('no form at all')],
     ['at once', Buffer.alloc(0)],
-  ])('is refused when it ends %s', async (_where, body) => {
-    const { app, dataDir } = await startKept()
+  ])('is rejected when it ends %s', async (_where, body) => {
+    const { app, dataDir } = await startWithDataDir()
     const answer = await postFiles(app, body)
     expect(answer.status).toBe(400)
     expect(answer.body.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_value' })
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
   test.each([
-    ['another type', { 'Content-Type': 'application/json' }, 415],
+    ['another media type', { 'Content-Type': 'application/json' }, 415],
     [
-      'a type that only begins like it',
+      'a type that starts like multipart/form-data',
       { 'Content-Type': `multipart/form-datax; boundary=${BOUNDARY}` },
       415,
     ],
     ['a compressed body', { 'Content-Encoding': 'gzip' }, 415],
     ['no boundary', { 'Content-Type': 'multipart/form-data' }, 400],
-    ['a boundary without end', { 'Content-Type': `multipart/form-data; boundary=${'b'.repeat(300)}` }, 400],
-  ])('is refused with %s', async (_what, headers, status) => {
+    ['an overlong boundary', { 'Content-Type': `multipart/form-data; boundary=${'b'.repeat(300)}` }, 400],
+  ])('is rejected with %s', async (_what, headers, status) => {
     const app = await startApp()
     const answer = await upload(app, undefined, headers)
     expect(answer.status).toBe(status)
@@ -178,55 +178,55 @@ describe('a form that is not as it should be', () => {
   })
 })
 
-describe('the largest file', () => {
+describe('a file-size limit', () => {
   test.each([
-    ['of a known length', (form: Buffer) => form],
-    ['of a length nobody tells', (form: Buffer) => toPieces(form)],
-  ])('passes, one byte more does not (%s)', async (_how, toBody) => {
-    const { app, dataDir } = await startKept({ PARLEY_MAX_FILE_BYTES: '1000' })
+    ['of known length', (form: Buffer) => form],
+    ['of unknown length', (form: Buffer) => toPieces(form)],
+  ])('accepts a file of exactly that size and rejects one more byte (form %s)', async (_how, toBody) => {
+    const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const send = (size: number) =>
       postFiles(app, toBody(toForm([filePart(Buffer.alloc(size, 'x')), purpose])))
     expect((await send(1_001)).status).toBe(413)
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
     const answer = await send(1_000)
     expect([answer.status, answer.body.bytes]).toEqual([200, 1_000])
   })
 
-  test('is a limit on what comes beside it, too', async () => {
-    const { app, dataDir } = await startKept({ PARLEY_MAX_FILE_BYTES: '1000' })
+  test('also limits the bytes around the file', async () => {
+    const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const epilogue = Buffer.alloc(300_000, 'x')
     const form = toPieces(Buffer.concat([toForm([filePart(), purpose]), epilogue]))
     const answer = await postFiles(app, form)
     expect([answer.status, answer.body.error.code]).toEqual([413, 'too_large'])
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 })
 
-describe('a name', () => {
+describe('file names in a form', () => {
   const emoji = '👩‍👩‍👧‍👦'
   test.each([
     ['in Unicode', 'Übersicht – 報告書 📄.pdf', 'Übersicht – 報告書 📄.pdf'],
     ['in decomposed Unicode', 'u\u0308.txt', 'u\u0308.txt'],
     ['with joined emoji', `${emoji}.png`, `${emoji}.png`],
-    ['that turns text around', 'a\u202Etxt.exe', 'a\u202Etxt.exe'],
-    ['with quotes, as browsers and the official clients write them', 'a%22b%22.txt', 'a"b".txt'],
-    ['with quotes, as older clients write them', 'a\\"b\\".txt', 'a"b".txt'],
+    ['with a right-to-left override', 'a\u202Etxt.exe', 'a\u202Etxt.exe'],
+    ['with quotes as browsers and the official clients encode them', 'a%22b%22.txt', 'a"b".txt'],
+    ['with quotes as older clients encode them', 'a\\"b\\".txt', 'a"b".txt'],
     ['with other escapes', '100%25 %41.txt', '100%25 %41.txt'],
     ['with spaces, semicolons and equals signs', ' a; name=x; b=c.txt', ' a; name=x; b=c.txt'],
     ['of 200 characters', '€'.repeat(200), '€'.repeat(200)],
-    ['with line breaks, as browsers write them', 'a%0D%0AX-Evil: 1.txt', 'a%0D%0AX-Evil: 1.txt'],
-    ['with folders before it', '../../etc/passwd', 'passwd'],
-    ['with Windows’ folders before it', 'C:\\fakepath\\a.txt', 'a.txt'],
-    ['that is a folder', '..', 'unnamed'],
+    ['with line breaks as browsers encode them', 'a%0D%0AX-Evil: 1.txt', 'a%0D%0AX-Evil: 1.txt'],
+    ['with a leading folder path', '../../etc/passwd', 'passwd'],
+    ['with a leading Windows path', 'C:\\fakepath\\a.txt', 'a.txt'],
+    ['that names a folder', '..', 'unnamed'],
     ['that is empty', '', 'unnamed'],
-  ])('%s is kept', async (_what, sent, kept) => {
+  ])('stores a name %s as expected', async (_what, sent, kept) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart('x', sent), purpose])
     expect([status, body.filename]).toEqual([200, kept])
     expect((await app.call('GET', `/v1/files/${body.id}`)).body.filename).toBe(kept)
   })
 
-  test('is kept as the official client sends it', async () => {
+  test('stores a name as the official client sends it', async () => {
     const app = await startApp()
     for (const name of ['文件 “1”.txt', 'a"b.txt', 'e\u0301\u{1F600}.txt']) {
       const created = await app.openai().files.create({ file: new File(['x'], name), purpose: 'assistants' })
@@ -235,10 +235,10 @@ describe('a name', () => {
   })
 
   test.each([
-    ['in its extended form', "filename*=UTF-8''%E5%A0%B1%E5%91%8A.txt", '報告.txt'],
-    ['in both forms, as .NET sends it', 'filename="=?utf-8?B?5aCx?="; filename*=utf-8\'\'%E5%A0%B1', '報'],
+    ['in the extended form', "filename*=UTF-8''%E5%A0%B1%E5%91%8A.txt", '報告.txt'],
+    ['in both forms (as .NET sends it)', 'filename="=?utf-8?B?5aCx?="; filename*=utf-8\'\'%E5%A0%B1', '報'],
     ['without quotes', 'filename=plain.txt', 'plain.txt'],
-  ])('%s is read', async (_what, parameters, kept) => {
+  ])('accepts a name %s', async (_what, parameters, kept) => {
     const app = await startApp()
     const part = { disposition: `name=file; ${parameters}`, body: 'x' }
     expect((await upload(app, [part, purpose])).body.filename).toBe(kept)
@@ -248,38 +248,38 @@ describe('a name', () => {
     ['of 201 characters', `filename="${'é'.repeat(201)}"`],
     ['with a control character', 'filename="a\u0007b"'],
     ['with a tab', 'filename="a\tb"'],
-    ['with hidden line breaks', "filename*=UTF-8''a%0D%0Ab"],
-    ['that is no Unicode', "filename*=utf-16le''a%00%00%D8"],
+    ['with encoded line breaks', "filename*=UTF-8''a%0D%0Ab"],
+    ['that is not valid Unicode', "filename*=utf-16le''a%00%00%D8"],
     ['in an unknown charset', "filename*=x-unknown''a"],
-  ])('%s is refused', async (_what, parameters) => {
-    const { app, dataDir } = await startKept()
+  ])('rejects a name %s', async (_what, parameters) => {
+    const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [
       { disposition: `name="file"; ${parameters}`, body: 'x' },
       purpose,
     ])
     expect([status, body.error.param]).toEqual([400, 'file'])
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
   test.each([
-    ['a file name', filePart('x', Buffer.from('a\xe9.txt', 'latin1')), 'file'],
+    ['the file name', filePart('x', Buffer.from('a\xe9.txt', 'latin1')), 'file'],
     ['a file name with a lone surrogate', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
-    ['a value', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
-    ['a field name', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
-  ] as const)('is refused when %s is not valid UTF-8', async (_what, part, param) => {
-    const { app, dataDir } = await startKept()
+    ['the field value', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
+    ['the field name', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
+  ] as const)('rejects a form in which %s is not valid UTF-8', async (_what, part, param) => {
+    const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [part, filePart(), purpose])
     expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
     expect(body.error.message).toContain('is not valid text')
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
   test.each([
     ['a line feed', 'a\nb.txt'],
     ['a carriage return', 'a\rb.txt'],
-    ['a whole line break', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
-  ])('that holds %s makes no file', async (_what, name) => {
-    const { app, dataDir } = await startKept()
+    ['a CRLF and another header', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
+  ])('never stores line breaks from a name with %s', async (_what, name) => {
+    const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [filePart('x', name), purpose])
     if (status === 200) expect(body.filename).not.toMatch(/[\r\n]/)
     else expect([status, body.error.param]).toEqual([400, 'file'])

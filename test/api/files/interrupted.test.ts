@@ -1,4 +1,4 @@
-/** File uploads that do not finish leave nothing behind. */
+/** Tests that interrupted file uploads disconnect emptyStore behind. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -18,9 +18,9 @@ import { eventually, makeFolder } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 
 const MIB = 1024 * 1024
-const nothing = { kept: [], incoming: [] }
+const emptyStore = { kept: [], incoming: [] }
 
-/** Sends the head of an upload and the beginning of its file, and waits until that lies in the store. */
+/** Sends the head of an upload and the first `sizeBytes` bytes of its file, and waits until they are stored. */
 async function beginUpload(
   app: { url: string; key: string },
   dataDir: string,
@@ -36,7 +36,7 @@ async function beginUpload(
     ]),
   )
   connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  // What could still be the beginning of a boundary is held back.
+  // The parser holds back bytes that may be the start of a boundary.
   const hasArrived = async () => (await incomingBytes(dataDir)) > sizeBytes - BOUNDARY.length - 8
   expect(await eventually(hasArrived, true)).toBe(true)
   return connection
@@ -48,7 +48,7 @@ async function incomingBytes(dataDir: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
-async function startKept(
+async function startWithDataDir(
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ app: TestApp; dataDir: string }> {
   const dataDir = join(await makeFolder(), 'data')
@@ -56,39 +56,39 @@ async function startKept(
 }
 
 const isEmpty = (dataDir: string) => async () =>
-  JSON.stringify(await listStored(dataDir)) === JSON.stringify(nothing)
+  JSON.stringify(await listStored(dataDir)) === JSON.stringify(emptyStore)
 
-describe('a client that goes away in the middle', () => {
+describe('a client that disconnects mid-upload', () => {
   test.each([
-    ['by a reset', (connection: RawConnection) => connection.reset()],
-    ['by ending its side', (connection: RawConnection) => connection.endSending()],
-  ])('leaves nothing behind (%s)', async (_how, leave) => {
-    const { app, dataDir } = await startKept()
+    ['by resetting the connection', (connection: RawConnection) => connection.reset()],
+    ['by half-closing the connection', (connection: RawConnection) => connection.endSending()],
+  ])('leaves emptyStore behind (%s)', async (_how, disconnect) => {
+    const { app, dataDir } = await startWithDataDir()
     const connection = await beginUpload(app, dataDir, MIB)
-    leave(connection)
+    disconnect(connection)
     expect(await eventually(isEmpty(dataDir), true)).toBe(true)
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
     expect((await upload(app)).status).toBe(200)
   })
 
-  test('is told so when it still listens', async () => {
-    const { app, dataDir } = await startKept()
+  test('receives 400 when it still reads', async () => {
+    const { app, dataDir } = await startWithDataDir()
     const connection = await beginUpload(app, dataDir, 1000)
     connection.endSending()
     expect(await connection.ends()).toMatch(/^(HTTP\/1\.1 400 |$)/)
   })
 })
 
-describe('a client that falls silent in the middle', () => {
-  test('is told so and leaves nothing behind', async () => {
-    const { app, dataDir } = await startKept({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
+describe('a client that stops sending mid-upload', () => {
+  test('receives 408 and leaves emptyStore behind', async () => {
+    const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await beginUpload(app, dataDir, 1000)
     expect(await connection.receives(/^HTTP\/1\.1 408 .*request_timeout/s)).toContain('Connection: close')
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
-  test('may take longer over a file than a JSON body may take', async () => {
-    const { app, dataDir } = await startKept({ PARLEY_BODY_SECONDS: '0.001' })
+  test('may take longer over a file than the time limit for JSON bodies', async () => {
+    const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_SECONDS: '0.001' })
     const form = toForm([filePart(Buffer.alloc(1000, 'x')), purpose])
     const connection = await RawConnection.open(app)
     connection.send(
@@ -105,17 +105,17 @@ describe('a client that falls silent in the middle', () => {
     await connection.receives(/^HTTP\/1\.1 200 .*"bytes":1000/s)
   })
 
-  // The boundary stands where the empty line should be: the parser takes all that follows for headers.
+  // Without the empty line after the headers, the parser reads all further bytes as headers.
   const endless = Buffer.concat([
     partHead(purpose).subarray(0, -2),
     partHead(filePart()),
     Buffer.alloc(MIB, 'x'),
   ])
   test.each([
-    ['with more announced is told that it is late', 10 * MIB, 408, 'request_timeout'],
-    ['with nothing more announced is told that this is no form', endless.length, 400, 'invalid_value'],
-  ])('in a part without an end to its headers, %s', async (_how, lengthBytes, status, code) => {
-    const { app, dataDir } = await startKept({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
+    ['receives 408 when more bytes are announced', 10 * MIB, 408, 'request_timeout'],
+    ['receives 400 when no more bytes are announced', endless.length, 400, 'invalid_value'],
+  ])('%s (part headers without an end)', async (_how, lengthBytes, status, code) => {
+    const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await RawConnection.open(app)
     connection.send(
       toRequest('POST /v1/files', [
@@ -131,9 +131,9 @@ describe('a client that falls silent in the middle', () => {
   })
 })
 
-describe('a file that is refused before it has come', () => {
-  test('for its announced length gets its answer at once', async () => {
-    const { app, dataDir } = await startKept({ PARLEY_MAX_FILE_BYTES: '1000' })
+describe('a file upload', () => {
+  test('is rejected at once when it announces too many bytes', async () => {
+    const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const connection = await RawConnection.open(app)
     connection.send(
       toRequest('POST /v1/files', [
@@ -144,19 +144,19 @@ describe('a file that is refused before it has come', () => {
       ]),
     )
     await connection.receives(/^HTTP\/1\.1 413 .*too_large/s)
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
-  test('is not asked for when the caller is unknown', async () => {
-    const { app } = await startKept()
+  test('is rejected before 100 Continue without an API key', async () => {
+    const { app } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     const head = ['Host: x', 'Expect: 100-continue', `Content-Type: ${FORM_TYPE}`, 'Content-Length: 1000']
     connection.send(toRequest('POST /v1/files', head))
     expect(await connection.receives(/^HTTP\/1\.1 401 .*missing_api_key/s)).not.toContain('100 Continue')
   })
 
-  test('for a field before it gets its answer while it is still coming', async () => {
-    const { app, dataDir } = await startKept()
+  test('is rejected for an invalid field while its bytes still arrive', async () => {
+    const { app, dataDir } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     connection.send(
       toRequest('POST /v1/files', [

@@ -1,4 +1,4 @@
-/** What a parent key may keep in all: refused beforehand where that shows, and at the latest when it would be kept. */
+/** Tests the storage quota of a parent key, checked on the announced length and again when a file is stored. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -19,13 +19,13 @@ import {
 import { eventually, makeFolder } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 
-interface Stand {
+interface Setup {
   readonly app: TestApp
   readonly dataDir: string
   readonly clock: FakeClock
 }
 
-async function startWithQuota(quotaBytes: number): Promise<Stand> {
+async function startWithQuota(quotaBytes: number): Promise<Setup> {
   const dataDir = join(await makeFolder(), 'data')
   const clock = createFakeClock(1_800_000_000)
   const env = { PARLEY_DATA_DIR: dataDir, PARLEY_STORAGE_QUOTA_BYTES: String(quotaBytes) }
@@ -43,11 +43,11 @@ async function put(app: TestApp, sizeBytes: number, ...more: Part[]) {
 
 const refused = [413, 'storage_quota_exceeded']
 
-describe('a quota', () => {
+describe('a storage quota', () => {
   test.each([
-    ['of a known length', (form: Buffer) => form],
-    ['of a length nobody tells', (form: Buffer) => toPieces(form)],
-  ])('is filled to the last byte by files %s', async (_how, toBody) => {
+    ['of known length', (form: Buffer) => form],
+    ['of unknown length', (form: Buffer) => toPieces(form)],
+  ])('can be filled to the last byte by forms %s', async (_how, toBody) => {
     const { app, dataDir } = await startWithQuota(1_000)
     const send = async (sizeBytes: number) => {
       const { status, body } = await postFiles(app, toBody(toForm([partOf(sizeBytes), purpose])))
@@ -62,14 +62,14 @@ describe('a quota', () => {
     expect([kept.length, incoming]).toEqual([3, []])
   })
 
-  test('says how much it is', async () => {
+  test('is named in the error', async () => {
     const { app } = await startWithQuota(10)
     const { status, body } = await upload(app, [partOf(11), purpose])
     expect([status, body]).toEqual([
       413,
       {
         error: {
-          message: 'This does not fit into the 10 bytes that the key may keep; delete files to make room.',
+          message: 'The storage quota of 10 bytes is exceeded; delete files to free up space.',
           type: 'invalid_request_error',
           param: null,
           code: 'storage_quota_exceeded',
@@ -78,7 +78,7 @@ describe('a quota', () => {
     ])
   })
 
-  test('is each key’s own', async () => {
+  test('applies to each key separately', async () => {
     const { app } = await startWithQuota(1_000)
     expect(await put(app, 1_000)).toEqual([200, 1_000])
     const other = { ...app, key: await createOtherKey(app) }
@@ -86,7 +86,7 @@ describe('a quota', () => {
     expect(await put(app, 1)).toEqual(refused)
   })
 
-  test('of 0 is none, and one that is not reached leaves the limit of a single file', async () => {
+  test('is unlimited when set to 0, and never replaces the limit per file', async () => {
     const { app } = await startWithQuota(0)
     expect(await put(app, 100_000)).toEqual([200, 100_000])
     const limited = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: '1000', PARLEY_MAX_FILE_BYTES: '500' })
@@ -98,8 +98,8 @@ describe('a quota', () => {
   })
 })
 
-describe('room is there again', () => {
-  test('when a file is deleted', async () => {
+describe('quota', () => {
+  test('is freed when a file is deleted', async () => {
     const { app } = await startWithQuota(1_000)
     const { body } = await upload(app, [partOf(1_000), purpose])
     expect(await put(app, 1_000)).toEqual(refused)
@@ -107,7 +107,7 @@ describe('room is there again', () => {
     expect(await put(app, 1_000)).toEqual([200, 1_000])
   })
 
-  test('when a file expires, before anybody sweeps it', async () => {
+  test('is freed when a file expires, before the sweeper deletes it', async () => {
     const { app, clock, dataDir } = await startWithQuota(1_000)
     const hour = [field('expires_after[anchor]', 'created_at'), field('expires_after[seconds]', '3600')]
     expect(await put(app, 1_000, ...hour)).toEqual([200, 1_000])
@@ -119,7 +119,7 @@ describe('room is there again', () => {
   })
 })
 
-describe('a file that does not fit', () => {
+describe('an upload that exceeds the quota', () => {
   const headOf = (app: TestApp, lengthBytes: number) =>
     toRequest('POST /v1/files', [
       'Host: x',
@@ -129,7 +129,7 @@ describe('a file that does not fit', () => {
       'Expect: 100-continue',
     ])
 
-  test('by its announced length is not asked for', async () => {
+  test('is rejected before 100 Continue when its announced length is too large', async () => {
     const { app, dataDir } = await startWithQuota(1_000)
     const connection = await RawConnection.open(app)
     connection.send(headOf(app, 10_000_000))
@@ -138,7 +138,7 @@ describe('a file that does not fit', () => {
     expect(await listStored(dataDir)).toEqual({ kept: [], incoming: [] })
   })
 
-  test('beside another that came at the same time is refused when it would be kept', async () => {
+  test('is rejected when it would be stored if a concurrent upload has used the quota', async () => {
     const { app, dataDir } = await startWithQuota(1_000)
     const form = toForm([partOf(600), purpose])
     const [first, second] = await Promise.all([RawConnection.open(app), RawConnection.open(app)])

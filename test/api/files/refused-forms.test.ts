@@ -1,4 +1,4 @@
-/** Forms that the server refuses while they are still arriving: each gets its answer, and the server continues. */
+/** Tests that the server answers a form it rejects mid-transfer and keeps serving. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
@@ -20,17 +20,17 @@ const manyFields = Array.from({ length: 9 }, (_, index) => field(`f${index}`, 'x
 const unended = (parts: Parameters<typeof toForm>[0]) => toForm(parts).subarray(0, -formEnd.length - 4)
 
 const forms: readonly (readonly [what: string, body: Buffer])[] = [
-  ['nine fields and a cut-off last field', unended([...manyFields, field('z', 'abc')])],
-  ['ten extra fields and a file of 1 MiB', toForm([...manyFields, purpose, filePart(Buffer.alloc(MIB))])],
+  ['nine fields and a truncated last field', unended([...manyFields, field('z', 'abc')])],
+  ['ten extra fields and a 1 MiB file', toForm([...manyFields, purpose, filePart(Buffer.alloc(MIB))])],
   [
-    'a purpose of 5,000 characters and a file',
+    'a 5,000-character purpose and a file',
     toForm([field('purpose', 'x'.repeat(5_000)), filePart(Buffer.alloc(MIB))]),
   ],
   [
-    'a purpose of 5,000 characters and a cut-off file',
+    'a 5,000-character purpose and a truncated file',
     unended([field('purpose', 'x'.repeat(5_000)), filePart('abc')]),
   ],
-  ['two files, the second one cut off', unended([filePart(), filePart(Buffer.alloc(MIB))])],
+  ['two files, the second one truncated', unended([filePart(), filePart(Buffer.alloc(MIB))])],
   ['100,000 parts', toForm(Array(100_000).fill(field('f', 'x')))],
   [
     '100,000 parts without a form-data disposition',
@@ -38,7 +38,7 @@ const forms: readonly (readonly [what: string, body: Buffer])[] = [
   ],
 ]
 
-test.each(forms)('refuses a form with %s and keeps serving', async (_what, body) => {
+test.each(forms)('rejects a form with %s and keeps serving', async (_what, body) => {
   const uncaught = collectUncaught()
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMIT_PARENT: '0' })

@@ -1,4 +1,4 @@
-/** Files in a bucket, through the service, against the scripted S3. */
+/** Tests files stored in an S3 bucket, through the service and against the scripted S3 server. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -17,7 +17,7 @@ async function startWith(s3: Readonly<Record<string, string>>, options: Paramete
   return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
 }
 
-/** Sends the head of an upload and so many bytes of its file, of which more are announced. */
+/** Sends the head of an upload that announces 100 MiB, and the first `sizeBytes` bytes of its file. */
 async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number): Promise<RawConnection> {
   const connection = await RawConnection.open(app)
   const head = ['Host: x', `Authorization: Bearer ${app.key}`, `Content-Type: ${FORM_TYPE}`]
@@ -26,31 +26,31 @@ async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number)
   return connection
 }
 
-describe('an upload that does not come to its end', () => {
+describe('an interrupted upload', () => {
   test.each([
-    ['because its client goes away', (connection: RawConnection) => connection.reset()],
-    ['because it is malformed', (connection: RawConnection) => connection.endSending()],
-  ])('%s leaves nothing in the bucket', async (_why, leave) => {
+    ['the client resets it', (connection: RawConnection) => connection.reset()],
+    ['the client ends it early', (connection: RawConnection) => connection.endSending()],
+  ])('leaves nothing in the bucket when %s', async (_why, disconnect) => {
     const server = await S3Server.start()
     const app = await startWith(server.environment)
     const connection = await beginUpload(app, 20 * MIB)
     await expect.poll(() => server.uploads.size).toBe(1)
-    leave(connection)
+    disconnect(connection)
     await expect.poll(() => server.uploads.size).toBe(0)
     expect(server.listBlobs()).toEqual([])
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
   })
 })
 
-describe('while the bucket is away', () => {
-  const away = { status: 403, code: 'AccessDenied' }
+describe('an unavailable bucket', () => {
+  const accessDenied = { status: 403, code: 'AccessDenied' }
 
-  test('uploads and downloads are 503, and nothing is listed that is not there', async () => {
+  test('makes uploads and downloads return 503 and leaves the file list intact', async () => {
     const server = await S3Server.start()
     const app = await startWith(server.environment)
     const { body: file } = await upload(app)
     for (const operation of ['PutObject', 'GetObject', 'CreateMultipartUpload'] as const)
-      server.fail(operation, away)
+      server.fail(operation, accessDenied)
     const refused = await upload(app)
     expect([refused.status, refused.body.error.code]).toEqual([503, 'service_unavailable'])
     expect((await upload(app, [filePart(randomBytes(9 * MIB)), purpose])).status).toBe(503)
@@ -61,12 +61,12 @@ describe('while the bucket is away', () => {
     expect(await (await download(app, file.id)).text()).toBe('hello')
   })
 
-  test('a file is deleted all the same, and its bytes go later', async () => {
+  test('delays only the deletion of bytes when a file is deleted', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
     const app = await startWith(server.environment, { clock })
     const { body: file } = await upload(app)
-    server.fail('DeleteObject', away, 1)
+    server.fail('DeleteObject', accessDenied, 1)
     expect((await app.call('DELETE', `/v1/files/${file.id}`)).status).toBe(200)
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
     expect(server.listBlobs()).toHaveLength(1)
@@ -75,7 +75,7 @@ describe('while the bucket is away', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('the service says so to whoever asks whether it is ready', async () => {
+  test('is reported by /readyz, as is a full one', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const app = await startWith(server.environment, { clock })
@@ -84,7 +84,7 @@ describe('while the bucket is away', () => {
       return [status, body.status, body.checks.storage]
     }
     expect(await readReady()).toEqual([200, 'ready', 'up'])
-    server.fail('HeadBucket', away)
+    server.fail('HeadBucket', accessDenied)
     clock.advance(5)
     expect(await readReady()).toEqual([503, 'unavailable', 'down'])
     server.heal()
@@ -95,7 +95,7 @@ describe('while the bucket is away', () => {
   })
 })
 
-test('a client that leaves its download ends the bucket’s part in it', async () => {
+test('a client that aborts a download also ends the request to the bucket', async () => {
   const server = await S3Server.start()
   const app = await startWith(server.environment)
   const { body: file } = await upload(app, [filePart(randomBytes(2 * MIB)), purpose])

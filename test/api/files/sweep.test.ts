@@ -1,4 +1,4 @@
-/** What goes by itself: files whose time is up, and bytes that no file is made of. */
+/** Tests the file sweeper, which deletes expired files and orphaned bytes. */
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,15 +16,15 @@ const expiry = (seconds: number) => [
   field('expires_after[seconds]', String(seconds)),
 ]
 
-interface World {
+interface Setup {
   readonly app: TestApp
   readonly clock: FakeClock
   readonly dataDir: string
   sweep(): Promise<void>
 }
 
-/** Its clock agrees with the one that files are dated by. */
-async function startWorld(): Promise<World> {
+/** Starts a server whose clock agrees with the modification times of files. */
+async function startSweeper(): Promise<Setup> {
   const clock = createFakeClock(Math.floor(Date.now() / 1000))
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMIT_PARENT: '0' }, { clock })
@@ -32,7 +32,7 @@ async function startWorld(): Promise<World> {
   return { app, clock, dataDir, sweep: () => sweeper.run() }
 }
 
-async function countRows({ app }: World): Promise<number> {
+async function countRows({ app }: Setup): Promise<number> {
   const { count } = await app.service.deps.db
     .selectFrom('files')
     .select((query) => query.fn.countAll<number>().as('count'))
@@ -40,9 +40,9 @@ async function countRows({ app }: World): Promise<number> {
   return count
 }
 
-describe('a file that expires', () => {
-  test('is there until its last second, and then for nobody', async () => {
-    const { app, clock } = await startWorld()
+describe('an expired file', () => {
+  test('is readable until its last second and returns 404 afterwards', async () => {
+    const { app, clock } = await startSweeper()
     const { body: file } = await upload(app, [filePart(), purpose, ...expiry(HOUR)])
     clock.advance(HOUR - 1)
     expect((await app.call('GET', `/v1/files/${file.id}`)).status).toBe(200)
@@ -54,9 +54,9 @@ describe('a file that expires', () => {
     expect((await app.call('DELETE', `/v1/files/${file.id}`)).status).toBe(404)
   })
 
-  test('is swept away with its bytes, and no other', async () => {
-    const world = await startWorld()
-    const { app, clock, dataDir, sweep } = world
+  test('is deleted with its bytes, without touching other files', async () => {
+    const setup = await startSweeper()
+    const { app, clock, dataDir, sweep } = setup
     const { body: stays } = await upload(app)
     const { body: later } = await upload(app, [filePart(), purpose, ...expiry(2 * HOUR)])
     await upload(app, [filePart(), purpose, ...expiry(HOUR)])
@@ -65,29 +65,39 @@ describe('a file that expires', () => {
     clock.advance(HOUR)
     await sweep()
     expect((await listStored(dataDir)).kept).toHaveLength(2)
-    expect(await countRows(world)).toBe(2)
+    expect(await countRows(setup)).toBe(2)
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([later, stays])
     expect(await (await download(app, stays.id)).text()).toBe('hello')
   })
 
-  test('stays while one cannot know what time it is, until the next sweep', async () => {
-    const world = await startWorld()
-    const { app, clock, sweep } = world
-    await upload(app, [filePart(), purpose, ...expiry(HOUR)])
-    // Somebody sets the clock: only one of its faces moves.
+  test('that expired by a clock jump is deleted a day later, unless the clock is corrected', async () => {
+    const setup = await startSweeper()
+    const { app, clock, sweep } = setup
+    await upload(app, [filePart(), purpose, ...expiry(100 * HOUR)])
+    // A clock jump moves the wall clock but not the monotonic clock.
     const { now } = clock
-    clock.now = () => now() + HOUR * 1000
-    await sweep()
-    expect(await countRows(world)).toBe(1)
-    await sweep()
-    expect(await countRows(world)).toBe(0)
+    const jump = (hours: number) => {
+      clock.now = () => now() + hours * HOUR * 1000
+    }
+    const countAfter = async (hours: number) => {
+      clock.advance(hours * HOUR)
+      await sweep()
+      return countRows(setup)
+    }
+    jump(200)
+    expect([await countAfter(0), await countAfter(0), await countAfter(23)]).toEqual([1, 1, 1])
+    jump(0)
+    expect(await countAfter(2)).toBe(1)
+    jump(200)
+    expect([await countAfter(1), await countAfter(23)]).toEqual([1, 1])
+    expect(await countAfter(1)).toBe(0)
   })
 })
 
-describe('a thousand files that expire', () => {
-  test('are swept away in runs of a limited length', async () => {
-    const world = await startWorld()
-    const { app, clock, sweep } = world
+describe('more than a thousand expired files', () => {
+  test('are deleted in runs of 1000', async () => {
+    const setup = await startSweeper()
+    const { app, clock, sweep } = setup
     const { body: file } = await upload(app, [filePart(), purpose, ...expiry(HOUR)])
     const row = await app.service.deps.db
       .selectFrom('files')
@@ -100,15 +110,15 @@ describe('a thousand files that expire', () => {
     }
     clock.advance(HOUR)
     await sweep()
-    expect(await countRows(world)).toBe(101)
+    expect(await countRows(setup)).toBe(101)
     await sweep()
-    expect(await countRows(world)).toBe(0)
+    expect(await countRows(setup)).toBe(0)
   })
 })
 
 describe('bytes without a file', () => {
-  test('go after an hour, at the next look an hour later', async () => {
-    const { app, clock, dataDir, sweep } = await startWorld()
+  test('are kept for an hour, then deleted by the next sweep', async () => {
+    const { app, clock, dataDir, sweep } = await startSweeper()
     const { body: file } = await upload(app)
     const [owned] = (await listStored(dataDir)).kept
     const orphan = randomUUID()
@@ -125,16 +135,16 @@ describe('bytes without a file', () => {
   test.each([
     [100, 0],
     [101, 101],
-  ])('are deleted up to a hundred a run: of %i stay %i', async (count, left) => {
-    const { clock, dataDir, sweep } = await startWorld()
+  ])('are deleted only if at most 100 are found (%i found, %i left)', async (count, left) => {
+    const { clock, dataDir, sweep } = await startSweeper()
     await writeOrphans(dataDir, count)
     clock.advance(HOUR + 60)
     await sweep()
     expect((await listStored(dataDir)).kept).toHaveLength(left)
   })
 
-  test('are deleted up to a twentieth of all objects', async () => {
-    const { app, clock, dataDir, sweep } = await startWorld()
+  test('are deleted only if they are at most a twentieth of all objects', async () => {
+    const { app, clock, dataDir, sweep } = await startSweeper()
     const { body: file } = await upload(app)
     const { db } = app.service.deps
     const row = await db.selectFrom('files').selectAll().where('id', '=', file.id).executeTakeFirstOrThrow()
@@ -160,8 +170,8 @@ describe('bytes without a file', () => {
     expect((await listStored(dataDir)).kept).toHaveLength(2_106)
   })
 
-  test('that are too many are reported with their number and what to do', async () => {
-    const { app, clock, dataDir } = await startWorld()
+  test('above the limit are logged with their number and the command that deletes them', async () => {
+    const { app, clock, dataDir } = await startSweeper()
     await writeOrphans(dataDir, 150)
     clock.advance(HOUR + 60)
     const lines: string[] = []

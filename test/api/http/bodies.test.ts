@@ -1,3 +1,4 @@
+/** Tests how the APIs read JSON request bodies: syntax, nesting depth, media types and empty bodies. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 
@@ -5,27 +6,27 @@ const CHAT = '/v1/chat/completions'
 const json = { 'Content-Type': 'application/json' }
 const hello = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
-/** A chat whose extra field is nested so that the whole is that deep. */
+/** A chat request with an extra field that makes the whole body this deep. */
 const chatOfDepth = (depth: number) => hello.replace('{', `{"metadata":${nested(depth - 1)},`)
 
-describe('a JSON body that is refused with 400', () => {
+describe('an invalid JSON body', () => {
   const bodies: Readonly<Record<string, string | Uint8Array<ArrayBuffer>>> = {
     'broken JSON': '{"yaml": ',
     'text after the JSON': '{} {}',
-    'a single quote': "{'yaml': 1}",
-    'NaN for a number': '{"temperature": NaN}',
-    'no object': '[1,2]',
+    'single quotes': "{'yaml': 1}",
+    'NaN as a number': '{"temperature": NaN}',
+    'a list': '[1,2]',
     'a bare string': '"yaml"',
     null: 'null',
     '200,000 nested arrays': nested(200_000),
     '200,000 nested objects': '{"a":'.repeat(200_000),
-    'an array 65 deep': nested(65),
-    'bytes that are no UTF-8': new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
+    'arrays 65 levels deep': nested(65),
+    'invalid UTF-8': new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
     'UTF-16': new Uint8Array(Buffer.from('{"yaml":"x"}', 'utf16le')),
   }
   const cases = Object.entries(bodies).map(([name, body]) => ({ name, body }))
 
-  test.each(cases)('$name', async ({ body }) => {
+  test.each(cases)('is rejected with 400: $name', async ({ body }) => {
     const app = await startApp()
     const headers = { ...json, Authorization: `Bearer ${app.key}` }
     for (const path of ['/v1/agents', CHAT]) {
@@ -41,7 +42,7 @@ describe('a JSON body that is refused with 400', () => {
   })
 })
 
-test.each(['"__proto__"', '"\\u005f_pr\\u006fto__"'])('a key %s is refused at any depth', async (key) => {
+test.each(['"__proto__"', '"\\u005f_pr\\u006fto__"'])('rejects the key %s at any depth', async (key) => {
   const app = await startApp()
   const yaml = '"yaml":"name: A\\ninstructions: B"'
   for (const member of [`${key}:{"admin":true}`, `"metadata":[{"x":{${key}:1}}]`]) {
@@ -58,14 +59,14 @@ test.each(['"__proto__"', '"\\u005f_pr\\u006fto__"'])('a key %s is refused at an
   }
 })
 
-test('JSON 64 deep is accepted, 65 deep is not', async () => {
+test('accepts JSON 64 levels deep and rejects 65', async () => {
   const app = await startApp()
   expect((await app.call('POST', CHAT, { body: chatOfDepth(64), headers: json })).status).toBe(200)
   const refused = await app.call('POST', CHAT, { body: chatOfDepth(65), headers: json })
   expect(refused).toMatchObject({ status: 400, body: { error: { message: expect.stringContaining('64') } } })
 })
 
-test('brackets inside strings are no depth', async () => {
+test('does not count brackets inside strings as depth', async () => {
   const app = await startApp()
   const content = `${'[{'.repeat(1000)} \\" ${'[{'.repeat(1000)}`
   const body = { model: 'mock', messages: [{ role: 'user', content }] }
@@ -75,7 +76,7 @@ test('brackets inside strings are no depth', async () => {
 
 describe('the media type', () => {
   const accepted = ['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset=utf-8']
-  test.each(accepted)('%s is JSON', async (mediaType) => {
+  test.each(accepted)('%s is accepted as JSON', async (mediaType) => {
     const app = await startApp()
     const headers = { 'Content-Type': mediaType }
     expect((await app.call('POST', CHAT, { body: hello, headers })).status).toBe(200)
@@ -90,7 +91,7 @@ describe('the media type', () => {
     'application/yaml',
     'nonsense',
   ]
-  test.each(refused)('%s is 415', async (mediaType) => {
+  test.each(refused)('%s is rejected with 415', async (mediaType) => {
     const app = await startApp()
     const answer = await app.call('POST', CHAT, { body: hello, headers: { 'Content-Type': mediaType } })
     expect(answer).toMatchObject({ status: 415, body: { error: { code: 'unsupported_media_type' } } })
@@ -105,23 +106,26 @@ describe('the media type', () => {
     })
   })
 
-  test('a body without one is 415', async () => {
+  test('is required for a body', async () => {
     const app = await startApp()
     const body = new Blob([hello])
     const headers = { Authorization: `Bearer ${app.key}` }
     expect((await app.fetch(app.url + CHAT, { method: 'POST', body, headers })).status).toBe(415)
   })
 
-  test.each(['gzip', 'br', 'deflate', 'GZIP', 'zstd'])('%s is 415, whatever is inside', async (encoding) => {
-    const app = await startApp()
-    const headers = { ...json, 'Content-Encoding': encoding }
-    expect((await app.call('POST', CHAT, { body: hello, headers })).status).toBe(415)
-    expect((await app.call('POST', '/trpc/agents.create', { body: hello, headers })).status).toBe(415)
-  })
+  test.each(['gzip', 'br', 'deflate', 'GZIP', 'zstd'])(
+    'is rejected with 415 when Content-Encoding is %s',
+    async (encoding) => {
+      const app = await startApp()
+      const headers = { ...json, 'Content-Encoding': encoding }
+      expect((await app.call('POST', CHAT, { body: hello, headers })).status).toBe(415)
+      expect((await app.call('POST', '/trpc/agents.create', { body: hello, headers })).status).toBe(415)
+    },
+  )
 })
 
-describe('no body at all', () => {
-  test('POST and PUT answer 400 and name the field that is missing', async () => {
+describe('a request without a body', () => {
+  test('gets 400 and the name of the missing field from POST and PUT', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     for (const headers of [{}, json]) {
@@ -134,13 +138,13 @@ describe('no body at all', () => {
     }
   })
 
-  test('POST works where everything in the body is optional', async () => {
+  test('succeeds with POST when every field is optional', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     expect((await app.call('POST', `/v1/agents/${id}/rotate-key`)).status).toBe(200)
   })
 
-  test('DELETE works with a JSON content type', async () => {
+  test('succeeds with DELETE despite a JSON content type', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     expect((await app.call('DELETE', `/v1/agents/${id}`, { headers: json })).status).toBe(200)

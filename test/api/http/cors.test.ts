@@ -1,3 +1,4 @@
+/** Tests CORS: the public API is open to every origin, the console and RPC only to their own. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'
@@ -16,7 +17,7 @@ function preflight(app: TestApp, path: string, method: string, asked?: string) {
   })
 }
 
-/** What pages and the official client send. Decision: 12. */
+/** Request headers that web pages and the official client send. */
 const allowed = [
   'authorization',
   'content-type',
@@ -65,7 +66,7 @@ describe('a preflight under /v1', () => {
     '/v1/nothing',
   ]
 
-  test.each(paths)('of %s needs no key', async (path) => {
+  test.each(paths)('needs no key for %s', async (path) => {
     const app = await startApp()
     const { status, text, headers } = await preflight(app, path, 'POST', allowed.join(','))
     expect({ status, text }).toEqual({ status: 204, text: '' })
@@ -78,7 +79,7 @@ describe('a preflight under /v1', () => {
     expect(Number(headers.get('access-control-max-age'))).toBeGreaterThan(0)
   })
 
-  test('allows none of the headers it does not know', async () => {
+  test('allows no unknown headers', async () => {
     const app = await startApp()
     const asked =
       'Authorization, Cookie, X-Proxy-Secret, X-Email, X-Stainless-OS, X-Forwarded-For, x-stainless-é, *'
@@ -86,7 +87,7 @@ describe('a preflight under /v1', () => {
     expect(listed(headers, 'access-control-allow-headers')).toEqual(['authorization', 'x-stainless-os'])
   })
 
-  test('names the usual headers when asked for none', async () => {
+  test('allows the default headers when it requests none', async () => {
     const app = await startApp()
     const { headers } = await preflight(app, '/v1/models', 'GET')
     expect(listed(headers, 'access-control-allow-headers')).toEqual(['authorization', 'content-type'])
@@ -102,7 +103,7 @@ describe('a preflight under /v1', () => {
   })
 })
 
-describe('an answer under /v1', () => {
+describe('a response under /v1', () => {
   const requests: [method: string, path: string, status: number][] = [
     ['GET', '/v1/models', 200],
     ['POST', '/v1/chat/completions', 400],
@@ -111,7 +112,7 @@ describe('an answer under /v1', () => {
     ['GET', '/v1/nothing', 404],
   ]
 
-  test.each(requests)('to %s %s (%i) may be read from any origin', async (method, path, status) => {
+  test.each(requests)('is readable from any origin: %s %s (%i)', async (method, path, status) => {
     const app = await startApp()
     for (const from of [origin, 'null', 'http://localhost:5173']) {
       const answer = await app.call(method, path, { headers: { Origin: from } })
@@ -123,14 +124,14 @@ describe('an answer under /v1', () => {
     }
   })
 
-  test('without a key may be read too, so that a page can tell why', async () => {
+  test('is readable without a key, so that a page can show the reason', async () => {
     const app = await startApp()
     const answer = await app.call('GET', '/v1/models', { key: null, headers: { Origin: origin } })
     expect(answer.status).toBe(401)
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('that is a stream may be read too', async () => {
+  test('is readable when it streams', async () => {
     const app = await startApp()
     const body = { model: 'mock', messages: [{ role: 'user', content: 'hello' }], stream: true }
     const answer = await app.call('POST', '/v1/chat/completions', { body, headers: { Origin: origin } })
@@ -138,7 +139,7 @@ describe('an answer under /v1', () => {
   })
 
   test.each(['GET /v1/models', 'OPTIONS /v1/models', 'GET /v1/nothing'])(
-    'to %s says so on one line',
+    'has exactly one line of each CORS header: %s',
     async (line) => {
       const app = await startApp()
       const headers = [
@@ -154,7 +155,7 @@ describe('an answer under /v1', () => {
   )
 })
 
-describe('what is for the own origin only', () => {
+describe('a same-origin path', () => {
   const paths = [
     '/v1/manager',
     '/v1/manager/me',
@@ -167,7 +168,7 @@ describe('what is for the own origin only', () => {
     '/nothing',
   ]
 
-  test.each(paths)('%s opens itself to nobody', async (path) => {
+  test.each(paths)('%s sends no CORS headers', async (path) => {
     const app = await startApp()
     const answers = [
       await app.call('GET', path, { headers: { Origin: origin } }),

@@ -1,3 +1,4 @@
+/** Tests that every error reason has its status, its type and the error format of each API. */
 import { describe, expect, test } from 'vitest'
 import { type Reason, reasons, ServiceError } from '../../../src/lib/errors.ts'
 import { renderError } from '../../../src/operations/errors.ts'
@@ -5,7 +6,7 @@ import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
-/** Decision: 4, read from its table. */
+/** The status and type that the API documents for each code. */
 const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>> = {
   missing_api_key: [401, 'authentication_error'],
   invalid_api_key: [401, 'authentication_error'],
@@ -33,7 +34,7 @@ const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>
   backend_timeout: [504, 'upstream_error'],
 }
 
-test.each(Object.entries(statuses))('%s is %j', (name, [status, type]) => {
+test.each(Object.entries(statuses))('%s maps to %j', (name, [status, type]) => {
   const reason = name as Reason
   const failure = new ServiceError(reason, 'Why.', { param: 'field' })
   expect({ status: reasons[reason].status, type: reasons[reason].type }).toEqual({ status, type })
@@ -44,27 +45,27 @@ test.each(Object.entries(statuses))('%s is %j', (name, [status, type]) => {
   expect(renderError(failure, 'artifact')).toEqual({ ok: false, error: 'Why.' })
 })
 
-test('the table of reasons holds no other', () => {
+test('the test covers every error reason', () => {
   expect(Object.keys(reasons).sort()).toEqual(Object.keys(statuses).sort())
 })
 
 const hello = { messages: [{ role: 'user', content: 'hello' }] }
 const yaml = 'name: A\ninstructions: B\n'
-/** More of a key than its public part. */
+/** Matches more of a key than its public part. */
 const wholeKey = /(svc_(scoped_)?|agnt_key-)(?!scoped_)\w{13}/
 const unknownKey = `svc_${'0'.repeat(61)}`
 
-interface World {
+interface Setup {
   readonly app: TestApp
   readonly agentId: string
   readonly agentKey: string
 }
-type Door = (world: World) => Promise<Answer>
+type Call = (setup: Setup) => Promise<Answer>
 const say = (content: string) => ({ model: 'mock', messages: [{ role: 'user', content }] })
 
-/** Ways to run into a reason at each door; a door that has none is left out. */
-const ways: Readonly<
-  Record<string, Partial<Record<'agent' | 'chat' | 'rpc', Door>> & { env?: Record<string, string> }>
+/** Requests that cause each reason, per API; an API that cannot cause a reason is left out. */
+const triggers: Readonly<
+  Record<string, Partial<Record<'agent' | 'chat' | 'rpc', Call>> & { env?: Record<string, string> }>
 > = {
   missing_api_key: {
     agent: ({ app }) => app.call('GET', '/v1/agents', { key: null }),
@@ -133,7 +134,7 @@ const ways: Readonly<
     agent: ({ app }) => app.call('GET', '/v1/agents'),
     chat: ({ app }) => app.call('GET', '/v1/models'),
     rpc: ({ app }) => callProcedure(app, 'models.list'),
-    // Making the world's agent takes the one request there is.
+    // Creating the agent uses up the only request of the window.
     env: { PARLEY_RATE_LIMIT_PARENT: '1' },
   },
   backend_error: {
@@ -154,19 +155,19 @@ const ways: Readonly<
   },
 }
 
-function withoutDatabase(ask: Door): Door {
-  return async (world) => {
-    await world.app.service.deps.db.destroy()
-    return ask(world)
+function withoutDatabase(ask: Call): Call {
+  return async (setup) => {
+    await setup.app.service.deps.db.destroy()
+    return ask(setup)
   }
 }
 
-const cases = Object.entries(ways).flatMap(([reason, { env = {}, ...doors }]) =>
-  Object.entries(doors).map(([door, ask]) => ({ reason: reason as Reason, door, ask, env })),
+const cases = Object.entries(triggers).flatMap(([reason, { env = {}, ...calls }]) =>
+  Object.entries(calls).map(([api, ask]) => ({ reason: reason as Reason, api, ask, env })),
 )
 
-describe.each(cases)('$reason at the $door door', ({ reason, door, ask, env }) => {
-  test('has its status and its shape, and tells nothing it must not', async () => {
+describe.each(cases)('$reason in the $api API', ({ reason, api, ask, env }) => {
+  test('has the right status and format and reveals no internals or keys', async () => {
     const { log, lines } = createLineLog()
     const app = await startApp(env, { log })
     const { agent_id: agentId, agent_key: agentKey } = await app.createAgent()
@@ -178,9 +179,9 @@ describe.each(cases)('$reason at the $door door', ({ reason, door, ask, env }) =
     expect(answer.headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null)
     expect(answer.headers.has('retry-after')).toBe(status === 429)
     expect(answer.headers.has('allow')).toBe(status === 405)
-    if (door === 'agent') {
+    if (api === 'agent') {
       expect(answer.body).toEqual({ error: expect.any(String), code: reason })
-    } else if (door === 'chat') {
+    } else if (api === 'chat') {
       expect(answer.body.error).toMatchObject({ message: expect.any(String), type, code: reason })
       expect(Object.keys(answer.body.error)).toEqual(['message', 'type', 'param', 'code'])
     } else {
@@ -197,23 +198,21 @@ describe.each(cases)('$reason at the $door door', ({ reason, door, ask, env }) =
   })
 })
 
-test('an internal error says the same at every door, and the log says what it was', async () => {
+test('an internal error has the same message in every API, and the log has the cause', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   await app.service.deps.db.destroy()
   const requestId = 'the-one-that-failed'
   const answer = await app.call('GET', '/v1/models', { headers: { 'X-Request-Id': requestId } })
-  expect(answer.body.error.message).toBe('Something went wrong on our side.')
-  expect((await app.call('GET', '/v1/agents')).body.error).toBe('Something went wrong on our side.')
-  expect((await callProcedure(app, 'models.list')).body.error.json.message).toBe(
-    'Something went wrong on our side.',
-  )
+  expect(answer.body.error.message).toBe('Internal server error.')
+  expect((await app.call('GET', '/v1/agents')).body.error).toBe('Internal server error.')
+  expect((await callProcedure(app, 'models.list')).body.error.json.message).toBe('Internal server error.')
   const line = JSON.parse(lines.find((text) => text.includes(requestId)) ?? '{}')
   expect(line).toMatchObject({ requestId, path: '/v1/models', reason: 'internal_error' })
   expect(line.err.message).toMatch(/destroyed/)
 })
 
-test('a key in an address is not logged', async () => {
+test('keys in URLs are not logged', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const { agent_key: agentKey } = await app.createAgent()

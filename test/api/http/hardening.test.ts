@@ -1,3 +1,4 @@
+/** Tests how the server handles malformed and unusual HTTP requests on raw connections. */
 import { Agent, request as openRequest } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { listen } from '../../../src/http/server.ts'
@@ -6,7 +7,7 @@ import { exchange, RawConnection, toRequest } from '../../support/raw-connection
 
 const CHAT = '/v1/chat/completions'
 
-describe('a request no server should act upon', () => {
+describe('a malformed request', () => {
   const cases: [name: string, status: number, headers: readonly string[], body: string][] = [
     ['two framings', 400, ['Host: x', 'Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
     ['two lengths', 400, ['Host: x', 'Content-Length: 4', 'Content-Length: 5'], 'abcd'],
@@ -17,8 +18,9 @@ describe('a request no server should act upon', () => {
     ['a folded header', 400, ['Host: x', 'X-One: a', ' b'], ''],
     ['a bare line feed', 400, ['Host: x\nX-One: a'], ''],
     ['a NUL in a header', 400, ['Host: x', 'X-One: a\0b'], ''],
-    ['no Host', 400, [], ''],
-    ['headers over 16 KiB', 431, ['Host: x', `X-One: ${'a'.repeat(17_000)}`], ''],
+    ['a missing Host', 400, [], ''],
+    ['two Host headers', 400, ['Host: x', 'Host: y', 'Connection: close'], ''],
+    ['one header over 16 KiB', 431, ['Host: x', `X-One: ${'a'.repeat(17_000)}`], ''],
     [
       'many headers over 16 KiB',
       431,
@@ -27,7 +29,7 @@ describe('a request no server should act upon', () => {
     ],
   ]
 
-  test.each(cases)('%s: %i, and the connection is closed', async (_name, status, headers, body) => {
+  test.each(cases)('is rejected (%s: %i) and closes the connection', async (_name, status, headers, body) => {
     const app = await startApp()
     const answer = await exchange(app, toRequest('POST /v1/agents', headers, body))
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
@@ -41,12 +43,12 @@ describe('a request no server should act upon', () => {
     '\x16\x03\x01\x02\x00\x01\x00',
     'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
   ]
-  test.each(nonsense)('%j is no HTTP: 400', async (bytes) => {
+  test.each(nonsense)('gets 400 when it is not HTTP (%j)', async (bytes) => {
     const app = await startApp()
     expect(await exchange(app, bytes)).toMatch(/^HTTP\/1.1 400 /)
   })
 
-  test('an endless chunk extension is refused', async () => {
+  test('is rejected for an endless chunk extension', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Transfer-Encoding: chunked']
     expect(await exchange(app, toRequest(`POST ${CHAT}`, headers, `1;${'a'.repeat(20_000)}`))).toMatch(
@@ -55,7 +57,7 @@ describe('a request no server should act upon', () => {
   })
 })
 
-test('slow headers are answered 408', async () => {
+test('slow request headers get 408', async () => {
   const server = await listen(() => {}, '127.0.0.1', 0)
   expect(server).toMatchObject({ headersTimeout: 15_000, requestTimeout: 0, keepAliveTimeout: 75_000 })
   server.headersTimeout = 50
@@ -66,7 +68,7 @@ test('slow headers are answered 408', async () => {
 })
 
 describe('a connection', () => {
-  test('answers pipelined requests in their order', async () => {
+  test('gets the responses to pipelined requests in order', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     const body = '{"model":"mock","messages":[{"role":"user","content":"[[delay:20]] slow"}]}'
@@ -84,7 +86,7 @@ describe('a connection', () => {
     expect(ids).toEqual(['one', 'two', 'three', 'four'])
   })
 
-  test('whose client has sent all it will send is answered', async () => {
+  test('still gets its response after the client half-closes it', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(toRequest('GET /v1/models', headersOf(app)))
@@ -92,7 +94,7 @@ describe('a connection', () => {
     expect(await connection.ends()).toMatch(/^HTTP\/1.1 200 [\s\S]*"object":"list"/)
   })
 
-  test('that is reset in the middle of a stream ends nothing but itself', async () => {
+  test('can be reset mid-stream without affecting the server', async () => {
     const app = await startApp()
     const body =
       '{"model":"mock","stream":true,"messages":[{"role":"user","content":"[[delay:5]] [[tokens:900]]"}]}'
@@ -103,7 +105,7 @@ describe('a connection', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('that is kept after its answer does not hold up the end of the service', async () => {
+  test('does not delay shutdown when it is kept alive', async () => {
     const app = await startApp({ PARLEY_SHUTDOWN_SECONDS: '60' })
     const agent = new Agent({ keepAlive: true })
     const answer = new Promise<void>((resolve, reject) => {
@@ -114,26 +116,26 @@ describe('a connection', () => {
       })
       request.on('error', reject).end(body)
     })
-    // One more request is answered only when the first is under way.
+    // The server answers this request only after it has started the first one.
     await app.call('GET', '/v1/models')
     await app.close()
     await answer
     agent.destroy()
   })
 
-  test('with an expectation nobody knows is answered as if there were none', async () => {
+  test('is answered normally despite an unknown Expect header', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Expect: the-unexpected', 'Connection: close']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  test('that asks for another protocol is answered in this one', async () => {
+  test('is answered over HTTP/1.1 when it requests an upgrade', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Connection: Upgrade, close', 'Upgrade: websocket']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  test('of HTTP/1.0 is never sent an interim answer', async () => {
+  test('never receives an interim response over HTTP/1.0', async () => {
     const app = await startApp()
     const body = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
     const headers = [...headersOf(app), 'Expect: 100-continue', `Content-Length: ${body.length}`]

@@ -1,9 +1,10 @@
+/** Tests the response headers of every API, where credentials are read from, and the Host allow list. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'
 
-/** One request to each kind of answer: found or not, admitted or not. */
+/** One request per kind of response: known and unknown paths, with and without a key. */
 const everywhere: readonly (readonly [method: string, path: string, hasKey: boolean])[] = [
   ['GET', '/v1/models', true],
   ['GET', '/v1/models', false],
@@ -24,7 +25,7 @@ const everywhere: readonly (readonly [method: string, path: string, hasKey: bool
   ['GET', '/%zz', false],
 ]
 
-describe.each(everywhere)('%s %s with a key: %s', (method, path, hasKey) => {
+describe.each(everywhere)('%s %s (with key: %s)', (method, path, hasKey) => {
   const options = (key: string) => ({ key: hasKey ? key : null })
 
   test('carries the security headers', async () => {
@@ -39,7 +40,7 @@ describe.each(everywhere)('%s %s with a key: %s', (method, path, hasKey) => {
     expect(headers.has('etag')).toBe(false)
   })
 
-  test('keeps a sane request id and makes one otherwise', async () => {
+  test('keeps a valid request id and generates one otherwise', async () => {
     const app = await startApp()
     const ask = async (id?: string) => {
       const headers: Record<string, string> = id === undefined ? {} : { 'X-Request-Id': id }
@@ -51,7 +52,7 @@ describe.each(everywhere)('%s %s with a key: %s', (method, path, hasKey) => {
     for (const id of made) expect(id).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  test('tells its time under /v1 only', async () => {
+  test('reports its processing time under /v1 only', async () => {
     const app = await startApp()
     const { headers } = await app.call(method, path, options(app.key))
     const time = headers.get('openai-processing-ms')
@@ -61,36 +62,49 @@ describe.each(everywhere)('%s %s with a key: %s', (method, path, hasKey) => {
 })
 
 describe('a credential', () => {
-  test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('is read after %s', async (scheme) => {
+  test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('is read after the scheme %s', async (scheme) => {
     const app = await startApp()
     const headers = { Authorization: `${scheme} ${app.key}` }
     expect((await app.call('GET', '/v1/models', { key: null, headers })).status).toBe(200)
   })
 
-  test('may stand behind several spaces', async () => {
+  test('may follow several spaces', async () => {
     const app = await startApp()
     const headers = ['Host: x', `Authorization: Bearer   ${app.key}  `, 'Connection: close']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
+  test.each(['GET /v1/models', 'GET /v1/agents', 'GET /trpc/models.list', 'GET /artifacts', 'GET /metrics'])(
+    'gets 400 from %s when it is sent twice',
+    async (line) => {
+      const app = await startApp()
+      const keys = [app.key, 'svc_junk']
+      for (const [first, second] of [keys, keys.toReversed()]) {
+        const headers = ['Host: x', `Authorization: Bearer ${first}`, `AUTHORIZATION: Bearer ${second}`]
+        const answer = await exchange(app, toRequest(line, [...headers, 'Connection: close']))
+        expect(answer).toMatch(/^HTTP\/1.1 400 .*Authorization must be sent only once/s)
+      }
+    },
+  )
+
   const elsewhere: Readonly<Record<string, (key: string) => readonly [string, Record<string, string>]>> = {
     'a query': (key) => [`/v1/models?api_key=${key}&token=${key}&key=${key}&access_token=${key}`, {}],
     'a cookie': (key) => ['/v1/models', { Cookie: `api_key=${key}; token=${key}; session=${key}` }],
     'x-api-key': (key) => ['/v1/models', { 'x-api-key': key, 'api-key': key, 'X-Auth-Token': key }],
-    Basic: (key) => ['/v1/models', { Authorization: `Basic ${btoa(`${key}:`)}` }],
+    'the Basic scheme': (key) => ['/v1/models', { Authorization: `Basic ${btoa(`${key}:`)}` }],
     'Authorization without a scheme': (key) => ['/v1/models', { Authorization: key }],
     'Proxy-Authorization': (key) => ['/v1/models', { 'Proxy-Authorization': `Bearer ${key}` }],
     'another scheme': (key) => ['/v1/models', { Authorization: `Token ${key}` }],
-    'an empty Bearer': () => ['/v1/models', { Authorization: 'Bearer' }],
+    'an empty Bearer header': () => ['/v1/models', { Authorization: 'Bearer' }],
   }
-  test.each(Object.entries(elsewhere))('in %s counts for nothing', async (_name, place) => {
+  test.each(Object.entries(elsewhere))('is not read from %s', async (_name, place) => {
     const app = await startApp()
     const [path, headers] = place(app.key)
     const answer = await app.call('GET', path, { key: null, headers })
     expect(answer).toMatchObject({ status: 401, body: { error: { code: 'missing_api_key' } } })
   })
 
-  test('in a body counts for nothing', async () => {
+  test('is not read from a body', async () => {
     const app = await startApp()
     const body = { api_key: app.key, Authorization: `Bearer ${app.key}`, model: 'mock', messages: [] }
     const answer = await app.call('POST', '/v1/chat/completions', { key: null, body })
@@ -98,19 +112,22 @@ describe('a credential', () => {
   })
 
   const malformed = ['nonsense', 'svc_', `svc_scoped_${'a'.repeat(61)}`, 'x'.repeat(10_000), "' OR 1=1 --"]
-  test.each(malformed)('%.40s is 401 invalid_api_key', async (key) => {
-    const app = await startApp()
-    const answer = await app.call('GET', '/v1/models', { key })
-    expect(answer).toMatchObject({ status: 401, body: { error: { code: 'invalid_api_key' } } })
-    expect(answer.headers.get('www-authenticate')).toBe('Bearer')
-  })
+  test.each(malformed.map((key) => [key.slice(0, 40), key]))(
+    'gets 401 invalid_api_key for %s',
+    async (_start, key) => {
+      const app = await startApp()
+      const answer = await app.call('GET', '/v1/models', { key })
+      expect(answer).toMatchObject({ status: 401, body: { error: { code: 'invalid_api_key' } } })
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+    },
+  )
 })
 
 describe('PARLEY_ALLOWED_HOSTS', () => {
   const ask = (host: string, target: string) =>
     toRequest(`GET ${target}`, [`Host: ${host}`, 'Connection: close'])
 
-  test('is obeyed in front of every door', async () => {
+  test('applies to every API', async () => {
     const app = await startApp({ PARLEY_ALLOWED_HOSTS: 'chat.example.org' })
     for (const path of ['/v1/models', '/v1/agents', '/trpc/models.list', '/healthz', '/docs']) {
       expect(await exchange(app, ask('evil.example.org', path))).toMatch(/^HTTP\/1.1 400 /)
@@ -118,14 +135,14 @@ describe('PARLEY_ALLOWED_HOSTS', () => {
     }
   })
 
-  test('judges the host of a whole address in the request line', async () => {
+  test('checks the host of an absolute request target instead of the Host header', async () => {
     const app = await startApp({ PARLEY_ALLOWED_HOSTS: 'chat.example.org' })
     expect(await exchange(app, ask('chat.example.org', 'http://evil.example.org/healthz'))).toMatch(/ 400 /)
     expect(await exchange(app, ask('evil.example.org', 'http://chat.example.org/healthz'))).toMatch(/ 200 /)
   })
 })
 
-test('the way to the reference carries the security headers too', async () => {
+test('the redirect from the root carries the security headers', async () => {
   const app = await startApp()
   const { status, headers } = await fetch(app.url, { redirect: 'manual' })
   expect([status, headers.get('location')]).toEqual([302, '/console'])
@@ -133,7 +150,7 @@ test('the way to the reference carries the security headers too', async () => {
   expect(headers.get('x-content-type-options')).toBe('nosniff')
 })
 
-test('a log line names the request', async () => {
+test('a log line contains the request id and path', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   for (const path of ['/v1/nothing', '/trpc/nothing', '/nothing']) {

@@ -1,10 +1,11 @@
+/** Tests that large request bodies are rejected cheaply, and that legitimate large ones are accepted. */
 import { describe, expect, test } from 'vitest'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 
 const CHAT = '/v1/chat/completions'
 const RESPONSES = '/v1/responses'
 const json = { 'Content-Type': 'application/json' }
-/** More processor time than any of these answers takes, on a busy machine; without bounds they take many seconds. */
+/** CPU time limit per response, in milliseconds, for a busy machine; unbounded parsing takes many seconds. */
 const MOST_CPU_MS = 1_500
 
 const list = (count: number, item: string) => `[${`${item},`.repeat(count - 1)}${item}]`
@@ -18,7 +19,7 @@ const choice = (tools: string) =>
 const respond = (fields: string) => `{"model":"mock","input":"hello",${fields}}`
 const given = (content: string) => `{"model":"mock","input":[{"role":"user","content":${content}}]}`
 
-/** Sends a body and expects the answer to cost little. */
+/** Posts a body and expects the server to spend little CPU time on it. */
 async function callCheaply(app: TestApp, path: string, body: string, key = app.key): Promise<Answer> {
   const before = process.cpuUsage()
   const answer = await app.call('POST', path, { body, headers: json, key })
@@ -50,7 +51,7 @@ test.each(Object.entries(huge))('rejects %s cheaply', async (_, [path, makeBody]
   expect(await callCheaply(app, path, body, agentKey)).toMatchObject({ status })
 })
 
-/** Nearly as many values as a body may hold; an empty object counts as two. */
+/** Nearly the maximum number of values in a body; an empty object counts as two. */
 const MANY = 45_000
 const MANY_EMPTY = MANY / 2
 
@@ -60,15 +61,18 @@ const junk: Readonly<Record<string, readonly [path: string, param: string, body:
   tool_calls: [CHAT, 'messages[0].tool_calls', calls(list(MANY_EMPTY, '{}'))],
   'stop sequences': [CHAT, 'stop', chat(`"stop":${list(MANY, '1')}`)],
   'allowed tools': [CHAT, 'tool_choice.allowed_tools.tools', choice(list(MANY_EMPTY, '{}'))],
-  'parts of an input': [RESPONSES, 'input[0].content', given(list(MANY_EMPTY, '{}'))],
-  'values of include': [RESPONSES, 'include', respond(`"include":${list(MANY, '1')}`)],
-  'keys of metadata': [RESPONSES, 'metadata', respond(`"metadata":${record(MANY)}`)],
+  'input parts': [RESPONSES, 'input[0].content', given(list(MANY_EMPTY, '{}'))],
+  'include values': [RESPONSES, 'include', respond(`"include":${list(MANY, '1')}`)],
+  'metadata keys': [RESPONSES, 'metadata', respond(`"metadata":${record(MANY)}`)],
 }
 
-test.each(Object.entries(junk))('names the list that is too long: %s', async (_, [path, param, body]) => {
-  const app = await startApp()
-  expect(await callCheaply(app, path, body)).toMatchObject({ status: 400, body: { error: { param } } })
-})
+test.each(Object.entries(junk))(
+  'names the field of an overlong list of %s',
+  async (_, [path, param, body]) => {
+    const app = await startApp()
+    expect(await callCheaply(app, path, body)).toMatchObject({ status: 400, body: { error: { param } } })
+  },
+)
 
 test('rejects junk spread over many messages cheaply', async () => {
   const app = await startApp()
@@ -98,11 +102,11 @@ test('accepts embeddings of 2048 token arrays and of 524,288 tokens', async () =
   }
 })
 
-describe('a body with an agent key', () => {
+describe('the body limit of an agent key', () => {
   const fill = (start: string, end: string, bytes: number) =>
     start + 'a'.repeat(bytes - start.length - end.length) + end
   const chatOf = (bytes: number) => fill('{"messages":[{"role":"user","content":"', '"}]}', bytes)
-  /** A call of the typed door for an agent that is not the caller. */
+  /** A call of the RPC API for an agent that the key does not belong to. */
   const callOf = (bytes: number) =>
     fill('{"json":{"model":"agent/other","messages":[{"role":"user","content":"', '"}]}}', bytes)
   const limits: [string, Record<string, string>, number][] = [
@@ -115,7 +119,7 @@ describe('a body with an agent key', () => {
     ],
   ]
 
-  test.each(limits)('may hold %s', async (_, env, bytes) => {
+  test.each(limits)('is %s', async (_, env, bytes) => {
     const app = await startApp(env)
     const { agent_key: key } = await app.createAgent()
     const options = { key, headers: json }
@@ -132,7 +136,7 @@ describe('a body with an agent key', () => {
     })
   })
 
-  test('may be smaller than that of a parent key', async () => {
+  test('can be lower than that of a parent key', async () => {
     const app = await startApp()
     const body = respond(
       `"instructions":"${'a'.repeat(1_000_000)}","metadata":{},"x":"${'a'.repeat(2_000_000)}"`,
@@ -143,7 +147,7 @@ describe('a body with an agent key', () => {
   })
 })
 
-test('counts the values of a call of the typed door', async () => {
+test('also counts the values in RPC calls', async () => {
   const app = await startApp()
   const { agent_key: agentKey } = await app.createAgent()
   for (const key of [app.key, agentKey]) {

@@ -1,3 +1,4 @@
+/** Tests with generated input that no client request causes a 5xx response or an error in the log. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { listOperations, restOperations } from '../../../src/server/api.ts'
@@ -5,7 +6,7 @@ import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
-/** Values that are awkward somewhere: the store, the parsers, the renderers. */
+/** Values that storage, parsers or renderers may trip over. */
 const awkward = fc.oneof(
   fc.jsonValue(),
   fc.string({ unit: 'binary' }),
@@ -34,7 +35,7 @@ const awkward = fc.oneof(
 const fieldNames = [
   ...new Set(restOperations.flatMap(({ input }) => Object.keys((input as { shape?: object }).shape ?? {}))),
 ]
-/** Any value as text; an object may have a `toString` of its own, which is none. */
+/** Returns any value as text, without calling a `toString` field that may not be a function. */
 function toText(value: unknown): string {
   return typeof value === 'string' ? value : String(JSON.stringify(value))
 }
@@ -53,7 +54,7 @@ const message = fc.record(
   { requiredKeys: [] },
 )
 const conversation = fc.array(fc.oneof(message, awkward), { maxLength: 4 })
-/** A body with fields that exist, holding what they should not. */
+/** A body whose known fields contain unexpected values. */
 const input = fc
   .tuple(
     fc.dictionary(fc.oneof(fc.constantFrom(...fieldNames), fc.string()), awkward, { maxKeys: 6 }),
@@ -74,8 +75,8 @@ const headers = fc.dictionary(
   { maxKeys: 2 },
 )
 
-/** The statuses of the table that are a caller's fault, and success. */
-async function expectNoFault(
+/** Expects a status below 500 and no error in the log. */
+async function expectNoServerError(
   app: TestApp,
   lines: readonly string[],
   ask: () => Promise<{ status: number; text: string }>,
@@ -92,7 +93,7 @@ const unlimited = {
   PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0',
 }
 
-test('nothing a caller sends to the REST door is answered with a fault of ours', async () => {
+test('no input makes a REST operation fail with a 5xx status', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp(unlimited, { log })
   const { agent_key: agentKey, agent_id: agentId } = await app.createAgent()
@@ -132,14 +133,14 @@ test('nothing a caller sends to the REST door is answered with a fault of ours',
             body: type === 'application/json' ? JSON.stringify(sent) : String(JSON.stringify(sent)),
           }),
         }
-        await expectNoFault(app, lines, () => app.call(where.http.method, `${path}?${search}`, options))
+        await expectNoServerError(app, lines, () => app.call(where.http.method, `${path}?${search}`, options))
       },
     ),
     { numRuns: 400 },
   )
 }, 60_000)
 
-test('nor anything sent to the typed door', async () => {
+test('no input makes an RPC procedure fail with a 5xx status', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp(unlimited, { log })
   const name = fc.constantFrom(
@@ -149,7 +150,7 @@ test('nor anything sent to the typed door', async () => {
   )
   await fc.assert(
     fc.asyncProperty(name, body, async (procedure, sent) => {
-      await expectNoFault(app, lines, () => callProcedure(app, procedure, sent))
+      await expectNoServerError(app, lines, () => callProcedure(app, procedure, sent))
     }),
     { numRuns: 200 },
   )

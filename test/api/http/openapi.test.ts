@@ -1,3 +1,4 @@
+/** Tests that the OpenAPI document describes every REST operation and matches real responses. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { uploadPaths } from '../../../src/artifacts/tus-openapi.ts'
@@ -6,17 +7,20 @@ import { definitionFormats } from '../../../src/operations/rest.ts'
 import { listOperations, renderApiDocument, restOperations } from '../../../src/server/api.ts'
 import { type Answer, startApp } from '../../support/app.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: the document is looked into at every depth
+// biome-ignore lint/suspicious/noExplicitAny: tests read the document at every depth
 type Json = any
 const document: Json = JSON.parse(JSON.stringify(renderApiDocument()))
 const operations = restOperations
 const find = (path: string, method: string): Json => document.paths[path]?.[method.toLowerCase()]
 
-/** Every value in the document, with the way to it. */
-function* walk(value: Json, way: readonly string[] = []): Generator<{ value: Json; way: readonly string[] }> {
-  yield { value, way }
+/** Yields every value in the document with its path. */
+function* walk(
+  value: Json,
+  path: readonly string[] = [],
+): Generator<{ value: Json; path: readonly string[] }> {
+  yield { value, path }
   if (typeof value !== 'object' || value === null) return
-  for (const [key, child] of Object.entries(value)) yield* walk(child, [...way, key])
+  for (const [key, child] of Object.entries(value)) yield* walk(child, [...path, key])
 }
 
 function resolvePointer(pointer: string): Json {
@@ -24,8 +28,8 @@ function resolvePointer(pointer: string): Json {
   return steps.reduce((value, step) => value?.[step.replaceAll('~1', '/').replaceAll('~0', '~')], document)
 }
 
-describe('the document', () => {
-  test('is what GET /openapi.json answers, to anybody', async () => {
+describe('the OpenAPI document', () => {
+  test('is served at /openapi.json without a key', async () => {
     const app = await startApp()
     const answer = await app.call('GET', '/openapi.json', { key: null })
     expect(answer.status).toBe(200)
@@ -34,24 +38,24 @@ describe('the document', () => {
     expect(document.openapi).toMatch(/^3\.1\./)
   })
 
-  test('is the same each time it is made', () => {
+  test('is deterministic', () => {
     expect(JSON.stringify(renderApiDocument())).toBe(JSON.stringify(renderApiDocument()))
   })
 
-  test('holds every REST operation, and nothing else', () => {
-    const described = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
+  test('contains exactly the REST operations and the upload paths', () => {
+    const documented = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     )
     const real = operations.map(({ http }) => `${http.method} ${http.path}`)
     const uploads = Object.entries(uploadPaths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     )
-    expect(described.sort()).toEqual([...real, ...uploads].sort())
+    expect(documented.sort()).toEqual([...real, ...uploads].sort())
   })
 
-  test('refers to nothing that is not there, and holds no schema twice', () => {
+  test('has no dangling references and no duplicate schemas', () => {
     const references = [...walk(document)]
-      .filter(({ way }) => way.at(-1) === '$ref')
+      .filter(({ path }) => path.at(-1) === '$ref')
       .map(({ value }) => value)
     expect(references.length).toBeGreaterThan(20)
     for (const reference of references) expect(resolvePointer(reference)).toBeTypeOf('object')
@@ -67,23 +71,23 @@ describe('the document', () => {
     }
   })
 
-  test('refers to every schema that has a name', () => {
+  test('refers to every named schema', () => {
     const named = operations.flatMap(({ output, input, request, response }) =>
       [output, request?.bodySchema ?? input, response?.events].flatMap((schema) => schema?.meta()?.id ?? []),
     )
     expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(named))
-    for (const { value, way } of walk(document.paths)) {
-      if (way.at(-1) === 'schema' && way.includes('application/json')) expect(value).toHaveProperty('$ref')
+    for (const { value, path } of walk(document.paths)) {
+      if (path.at(-1) === 'schema' && path.includes('application/json')) expect(value).toHaveProperty('$ref')
     }
   })
 
-  test('uses every tag it explains, and explains every one it uses', () => {
+  test('describes exactly the tags that operations use', () => {
     const used = new Set(operations.map(({ tag }) => tag))
     expect(new Set(document.tags.map(({ name }: Json) => name))).toEqual(used.add('Uploads'))
   })
 })
 
-test('operation ids are the names of the procedures, or of their mirrors', () => {
+test('operation ids are the procedure names or their manager counterparts', () => {
   const ids = operations.map(({ http }) => find(http.path, http.method).operationId)
   expect(new Set(ids).size).toBe(ids.length)
   const names = listOperations()
@@ -94,9 +98,9 @@ test('operation ids are the names of the procedures, or of their mirrors', () =>
 })
 
 describe.each(operations)('$id', ({ http, auth, request, response }) => {
-  const described = find(http.path, http.method)
+  const documented = find(http.path, http.method)
 
-  test('asks for the keys that may call it, and for users in the console', () => {
+  test('requires the keys that may call it, plus console users where allowed', () => {
     const names = { parent: ['parentKey'], agent: ['agentKey'], token: ['artifactToken'] }
     const keys = auth.callers.flatMap((caller) => names[caller])
     const isForTokens = auth.callers.includes('token')
@@ -106,16 +110,16 @@ describe.each(operations)('$id', ({ http, auth, request, response }) => {
     const schemes = [...(auth.needs === undefined ? keys : []), ...inAddress, ...users].map((name) => ({
       [name]: [],
     }))
-    expect(described.security).toEqual(schemes)
+    expect(documented.security).toEqual(schemes)
     for (const scheme of schemes) {
       expect(document.components.securitySchemes).toHaveProperty(Object.keys(scheme)[0] as string)
     }
   })
 
-  test('tells its success, its limits and its failures in their own shape', () => {
-    const success = described.responses[response?.status ?? 200]
+  test('documents its success, its rate-limit headers and its errors in the right format', () => {
+    const success = documented.responses[response?.status ?? 200]
     const failures = Object.fromEntries(
-      Object.entries<Json>(described.responses).filter(([status]) => Number(status) >= 400),
+      Object.entries<Json>(documented.responses).filter(([status]) => Number(status) >= 400),
     )
     expect(Object.keys(success.headers)).toEqual(
       auth.isUncounted
@@ -131,39 +135,43 @@ describe.each(operations)('$id', ({ http, auth, request, response }) => {
       if (response?.page) expect(Object.keys(content)).toEqual(['text/html'])
       else expect(content['application/json'].schema.$ref).toBe(`#/components/schemas/${shape}`)
     }
-    if (!isPublic) expect(described.responses['429'].headers).toHaveProperty('Retry-After')
+    if (!isPublic) expect(documented.responses['429'].headers).toHaveProperty('Retry-After')
   })
 
-  test('describes each of its inputs once, where it is sent', () => {
+  test('documents each input once, where it is sent', () => {
     const inPath = [...http.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
-    const parameters = (described.parameters ?? []) as Json[]
+    const parameters = (documented.parameters ?? []) as Json[]
     expect(parameters.filter(({ in: place }) => place === 'path').map(({ name }) => name)).toEqual(inPath)
     for (const parameter of parameters) expect(parameter.required === true).toBe(parameter.in === 'path')
     const names = parameters.map((parameter) => `${parameter.in} ${parameter.name}`)
     expect(new Set(names).size).toBe(names.length)
-    if (http.method === 'GET' || http.method === 'DELETE') expect(described).not.toHaveProperty('requestBody')
+    if (http.method === 'GET' || http.method === 'DELETE')
+      expect(documented).not.toHaveProperty('requestBody')
     if (request?.body === 'definition') {
       const mediaTypes = ['application/json', ...Object.keys(definitionFormats)]
-      expect(Object.keys(described.requestBody.content)).toEqual(mediaTypes)
+      expect(Object.keys(documented.requestBody.content)).toEqual(mediaTypes)
     }
     if (request?.upload !== undefined) {
-      expect(Object.keys(described.requestBody.content)).toEqual(['multipart/form-data'])
+      expect(Object.keys(documented.requestBody.content)).toEqual(['multipart/form-data'])
     }
     if (response?.download) {
       for (const status of [200, 206]) {
-        expect(Object.keys(described.responses[status].content)).toEqual(['application/octet-stream'])
+        expect(Object.keys(documented.responses[status].content)).toEqual(['application/octet-stream'])
       }
       expect(names).toEqual(
         expect.arrayContaining(['header Range', 'header If-Range', 'header If-None-Match']),
       )
     }
     if (response?.events !== undefined) {
-      expect(Object.keys(described.responses[200].content)).toEqual(['application/json', 'text/event-stream'])
+      expect(Object.keys(documented.responses[200].content)).toEqual([
+        'application/json',
+        'text/event-stream',
+      ])
     }
   })
 })
 
-describe('real traffic', () => {
+describe('a real response', () => {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
   ajv.addSchema(document, 'document')
 
@@ -176,7 +184,7 @@ describe('real traffic', () => {
   const pointerTo = (path: string, method: string, rest: readonly string[]) =>
     `#/${['paths', path, method.toLowerCase(), ...rest, 'content', 'application/json', 'schema'].map(escapeStep).join('/')}`
 
-  test('is what the document says it is', async () => {
+  test('matches the document', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const chat = { model: 'mock', messages: [{ role: 'user', content: 'hi' }], temperature: null, user: 'me' }
@@ -214,7 +222,7 @@ describe('real traffic', () => {
     }
   })
 
-  test('of a stream is made of the events the document names', async () => {
+  test('consists of documented events when it streams', async () => {
     const app = await startApp()
     const pointer = find('/v1/chat/completions', 'POST').responses[200].content['text/event-stream'].schema
       .contentSchema.$ref

@@ -1,3 +1,4 @@
+/** Tests the RPC API: the typed client, batches, and calls that only a hand-written client would send. */
 import { TRPCClientError } from '@trpc/client'
 import { describe, expect, test } from 'vitest'
 import { listOperations } from '../../../src/server/api.ts'
@@ -20,7 +21,7 @@ describe('the typed client', () => {
     expect(agent).toMatchObject({ agent_id: created.agent_id, instructions: 'Help.' })
   })
 
-  test('sees what the REST door shows', async () => {
+  test('reads the same data as the REST API', async () => {
     const app = await startApp()
     const client = createTypedClient(app)
     const { agent_id: id } = await app.createAgent()
@@ -32,7 +33,7 @@ describe('the typed client', () => {
     expect(await client.models.get.query({ model_id: `agent/${id}` })).toMatchObject({ id: `agent/${id}` })
   })
 
-  test('of an agent may do what its key may', async () => {
+  test('may do what its agent key allows', async () => {
     const app = await startApp()
     const { agent_id: id, agent_key: key } = await app.createAgent()
     const client = createTypedClient(app, key)
@@ -55,18 +56,18 @@ describe('the typed client', () => {
     expect((await client.agents.list.query({ limit: undefined, after: undefined })).data).toEqual([])
   })
 
-  test('needs no argument where no field is required', async () => {
+  test('needs no argument when no field is required', async () => {
     const client = createTypedClient(await startApp())
     expect(await client.agents.list.query()).toEqual(await client.agents.list.query({}))
     expect(await client.files.list.query()).toEqual(await client.files.list.query({}))
     expect(await client.models.list.query()).toEqual(await client.models.list.query({}))
-    // @ts-expect-error: this one needs an id.
+    // @ts-expect-error: agents.get needs an id.
     const error = await client.agents.get.query().catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ data: { reason: 'invalid_value', param: 'agent_id' } })
     expect(await client.keys.rotate.mutate()).toMatchObject({ key: expect.stringMatching(/^svc_/) })
   })
 
-  test('learns why a call failed', async () => {
+  test('receives the reason of a failed call', async () => {
     const client = createTypedClient(await startApp())
     const error = await client.agents.create.mutate({ yaml: 'name: [' }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(TRPCClientError)
@@ -77,19 +78,19 @@ describe('the typed client', () => {
   })
 })
 
-test('every operation is found there, but for those of the REST door alone', async () => {
+test('every operation except the REST-only ones has a procedure', async () => {
   const app = await startApp()
   for (const { name, operation } of listOperations()) {
     const { status, body } = await callProcedure(app, name)
     if (operation.rpc !== false) {
       expect(status).not.toBe(405)
-      if (status === 404) expect(body.error.json.message).not.toBe('There is no such procedure.')
+      if (status === 404) expect(body.error.json.message).not.toBe('Procedure not found.')
       continue
     }
     const { message, data } = body.error.json
     expect({ status, message, reason: data.reason }).toEqual({
       status: 404,
-      message: 'There is no such procedure.',
+      message: 'Procedure not found.',
       reason: 'not_found',
     })
   }
@@ -102,14 +103,14 @@ describe('a batch', () => {
     return `/trpc/${paths}?batch=1&input=${encodeURIComponent(JSON.stringify(input))}`
   }
 
-  test('of ten calls is answered', async () => {
+  test('is accepted with ten calls', async () => {
     const app = await startApp()
     const { status, body } = await app.call('GET', batch(10))
     expect(status).toBe(200)
     expect(body).toHaveLength(10)
   })
 
-  test('of eleven is refused, and none of its calls runs', async () => {
+  test('is rejected with eleven calls without running any', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '1' })
     const refused = await app.call('GET', batch(11))
     expect(refused).toMatchObject({
@@ -119,7 +120,7 @@ describe('a batch', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('answers each call for itself', async () => {
+  test('reports the result of each call separately', async () => {
     const app = await startApp()
     const paths = 'agents.create,agents.delete'
     const body = { 0: { json: { yaml } }, 1: { json: { agent_id: 'agent-none' } } }
@@ -129,50 +130,56 @@ describe('a batch', () => {
     expect(answer.body[1].error.json.data).toMatchObject({ reason: 'not_found', httpStatus: 404 })
   })
 
-  test('does not mix reading and writing', async () => {
+  test('cannot mix queries and mutations', async () => {
     const app = await startApp()
     const answer = await app.call('POST', '/trpc/agents.create,agents.list?batch=1', { body: {} })
     expect(answer.status).toBe(400)
   })
 })
 
-describe('a call that no client would send', () => {
+describe('a malformed RPC call', () => {
   const raw: [name: string, method: string, path: string, body: unknown, status: number][] = [
-    ['reads with the method for writing', 'POST', 'models.list', {}, 405],
-    ['writes with the method for reading', 'GET', 'agents.create', undefined, 405],
-    ['uses another method', 'PUT', 'agents.create', {}, 405],
-    ['names nothing', 'GET', '', undefined, 404],
-    ['names a prototype', 'GET', '__proto__', undefined, 404],
-    ['names a room', 'GET', 'agents', undefined, 404],
-    ['names a folder above', 'GET', '%2e%2e%2fv1', undefined, 404],
-    ['has a name that cannot be decoded', 'GET', '%zz', undefined, 400],
-    ['has input that is no JSON', 'GET', 'models.list?input={', undefined, 400],
-    ['has input without its envelope', 'GET', 'models.list?input=5', undefined, 400],
-    ['has fields without their envelope', 'GET', 'models.list?input={}', undefined, 400],
-    ['has deep input', 'GET', `models.list?input=${'['.repeat(6000)}${']'.repeat(6000)}`, undefined, 400],
+    ['gets 405 for POST to a query', 'POST', 'models.list', {}, 405],
+    ['gets 405 for GET to a mutation', 'GET', 'agents.create', undefined, 405],
+    ['gets 405 for another method', 'PUT', 'agents.create', {}, 405],
+    ['gets 404 without a name', 'GET', '', undefined, 404],
+    ['gets 404 for the name of a prototype', 'GET', '__proto__', undefined, 404],
+    ['gets 404 for the name of a router', 'GET', 'agents', undefined, 404],
+    ['gets 404 for a parent folder', 'GET', '%2e%2e%2fv1', undefined, 404],
+    ['gets 400 for a name that cannot be decoded', 'GET', '%zz', undefined, 400],
+    ['gets 400 for input that is not JSON', 'GET', 'models.list?input={', undefined, 400],
+    ['gets 400 for a bare value instead of an envelope', 'GET', 'models.list?input=5', undefined, 400],
+    ['gets 400 for an empty envelope', 'GET', 'models.list?input={}', undefined, 400],
     [
-      'asks for a class of ours',
+      'gets 400 for deeply nested input',
+      'GET',
+      `models.list?input=${'['.repeat(6000)}${']'.repeat(6000)}`,
+      undefined,
+      400,
+    ],
+    [
+      'gets 400 for a reference to a class',
       'POST',
       'agents.create',
       { json: { yaml }, meta: { values: [['class', 'X']] } },
       400,
     ],
     [
-      'reaches for a prototype',
+      'gets 400 for a path through a prototype',
       'POST',
       'agents.create',
       { json: { yaml }, meta: { values: { '__proto__.x': ['Date'] } } },
       400,
     ],
     [
-      'sends a circle',
+      'gets 400 for a circular reference',
       'POST',
       'chat.stream',
       { json: { ...hello, x: {} }, meta: { referentialEqualities: { x: ['x.x'] } } },
       400,
     ],
     [
-      'sends a number JSON has not',
+      'gets 400 for a bigint',
       'POST',
       'chat.stream',
       { json: { ...hello, x: '1' }, meta: { values: { x: ['bigint'] } } },
@@ -191,20 +198,20 @@ describe('a call that no client would send', () => {
     expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
   })
 
-  test('asks for a stream without being able to take one', async () => {
+  test('gets 415 for a stream that the client cannot accept', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_PARENT: '1' })
     expect((await callProcedure(app, 'chat.stream', hello)).status).toBe(415)
     expect((await app.stream(hello)).isDone).toBe(true)
   })
 
-  test('comes with a Host that is none', async () => {
+  test('gets 400 for an invalid Host header', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(toRequest('GET /trpc/models.list', ['Host: [', 'Connection: close']))
     expect(await connection.ends()).toMatch(/^HTTP\/1.1 400 /)
   })
 
-  test('is a preflight from elsewhere', async () => {
+  test('gets 415 without CORS headers for a preflight from another origin', async () => {
     const app = await startApp()
     const headers = { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'POST' }
     const answer = await app.call('OPTIONS', '/trpc/agents.create', { key: null, headers })
@@ -213,7 +220,7 @@ describe('a call that no client would send', () => {
   })
 })
 
-test('an answer of ours that does not fit its schema says nothing of itself', async () => {
+test('a response that violates its schema becomes an internal error without details', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const { agent_id: id } = await app.createAgent()
@@ -226,7 +233,7 @@ test('an answer of ours that does not fit its schema says nothing of itself', as
   const answer = await callProcedure(app, 'models.get', { model_id: `agent/${id}` })
   expect(answer.status).toBe(500)
   expect(answer.body.error.json).toMatchObject({
-    message: 'Something went wrong on our side.',
+    message: 'Internal server error.',
     data: { reason: 'internal_error', param: null },
   })
   expect(lines.filter((line) => JSON.parse(line).level >= 50)).toHaveLength(1)

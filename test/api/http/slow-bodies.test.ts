@@ -1,3 +1,4 @@
+/** Tests time limits and size limits of request bodies that arrive slowly or only in part. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
@@ -10,7 +11,7 @@ const CHAT = '/v1/chat/completions'
 const json = { 'Content-Type': 'application/json' }
 const hello = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
 
-describe('a body over the limit', () => {
+describe('a body over the size limit', () => {
   const env = { PARLEY_MAX_BODY_BYTES: '65536' }
   const limits = [
     [CHAT, 65_536],
@@ -18,7 +19,7 @@ describe('a body over the limit', () => {
   ] as const
 
   test.each(limits)(
-    'of %s is 413 by its length alone, and the connection is closed',
+    'gets 413 from its Content-Length and closes the connection: %s',
     async (path, maxBytes) => {
       const app = await startApp(env)
       const length = `Content-Length: ${maxBytes + 1}`
@@ -30,7 +31,7 @@ describe('a body over the limit', () => {
     },
   )
 
-  test.each(limits)('of %s is 413 in chunks, and the connection is closed', async (path, maxBytes) => {
+  test.each(limits)('gets 413 when it is chunked and closes the connection: %s', async (path, maxBytes) => {
     const app = await startApp(env)
     const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
     const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
@@ -41,14 +42,14 @@ describe('a body over the limit', () => {
     expect(answer).toMatch(/\r\nConnection: close\r\n/)
   })
 
-  test('is accepted when it holds exactly as much as is allowed', async () => {
+  test('is rejected, while one of exactly the limit is accepted', async () => {
     const app = await startApp(env)
     const body = hello + ' '.repeat(65_536 - hello.length)
     expect((await app.call('POST', CHAT, { body, headers: json })).status).toBe(200)
     expect((await app.call('POST', CHAT, { body: `${body} `, headers: json })).status).toBe(413)
   })
 
-  test('is told to a client that reads nothing before it has sent everything', async () => {
+  test('gets its error even if the client sends everything before it reads', async () => {
     const app = await startApp(env)
     for (const [key, status] of [
       [app.key, 413],
@@ -68,10 +69,10 @@ describe('a body over the limit', () => {
   })
 })
 
-describe('before anybody is authenticated', () => {
+describe('before authentication', () => {
   const targets = [CHAT, '/v1/agents', '/trpc/agents.create']
 
-  test.each(targets)('the body of %s is not asked for', async (path) => {
+  test.each(targets)('the server does not request the body of %s', async (path) => {
     const app = await startApp()
     const sized = ['Expect: 100-continue', `Content-Length: ${hello.length}`]
     const refused = await RawConnection.open(app)
@@ -85,34 +86,34 @@ describe('before anybody is authenticated', () => {
     await admitted.receives(/HTTP\/1.1 (200|400) /)
   })
 
-  test.each(targets)('a huge body of %s is refused before it has come', async (path) => {
+  test.each(targets)('the server rejects a huge body of %s before it arrives', async (path) => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(
       toRequest(`POST ${path}`, [...headersOf('svc_wrong'), 'Content-Length: 10000000000'], '{'),
     )
     expect(await connection.receives(/\r\n\r\n/)).toMatch(/^HTTP\/1.1 401 /)
-    // Who goes on sending is cut off all the same.
+    // The server also closes the connection of a client that keeps sending.
     connection.send(' '.repeat(100_000))
     await connection.ends()
   })
 })
 
-describe('a body that comes too slowly', () => {
+describe('a slow body', () => {
   const targets = [
     [CHAT, /"code":"request_timeout"/],
     ['/v1/agents', /"code":"request_timeout"/],
     ['/trpc/agents.create', /"reason":"request_timeout"/],
   ] as const
 
-  test.each(targets)('%s answers 408 after a silence', async (path, code) => {
+  test.each(targets)('gets 408 after the idle timeout: %s', async (path, code) => {
     const app = await startApp({ PARLEY_BODY_IDLE_SECONDS: '0.05' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), 'Content-Length: 100'], '{'))
     expect(await connection.receives(code)).toMatch(/^HTTP\/1.1 408 /)
   })
 
-  test('one that never pauses must arrive in time as a whole', async () => {
+  test('gets 408 after the total timeout even if it never pauses', async () => {
     const app = await startApp({ PARLEY_BODY_SECONDS: '0.1' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest('POST /v1/agents', [...headersOf(app.key), 'Content-Length: 100000'], '{'))
@@ -121,23 +122,26 @@ describe('a body that comes too slowly', () => {
   })
 })
 
-describe('a client that leaves in the middle of its body', () => {
-  test.each(['/v1/agents', '/trpc/agents.create'])('leaves no trace at %s', async (path) => {
-    const { log, lines } = createLineLog()
-    const app = await startApp({}, { log })
-    const yaml =
-      '{"yaml":"name: Half\\ninstructions: Half.","json":{"yaml":"name: Half\\ninstructions: Half."}}'
-    for (const leave of ['reset', 'endSending'] as const) {
-      const connection = await RawConnection.open(app)
-      connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), 'Content-Length: 1000'], yaml))
-      // One more request is answered only when the first has been taken up.
-      await app.call('GET', '/v1/keys/validate')
-      connection[leave]()
-    }
-    expect((await callProcedure(app, 'agents.list')).body.result.data.json.data).toEqual([])
-    await app.close()
-    expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
-  })
+describe('a client that disconnects mid-body', () => {
+  test.each(['/v1/agents', '/trpc/agents.create'])(
+    'changes nothing and logs no warning at %s',
+    async (path) => {
+      const { log, lines } = createLineLog()
+      const app = await startApp({}, { log })
+      const yaml =
+        '{"yaml":"name: Half\\ninstructions: Half.","json":{"yaml":"name: Half\\ninstructions: Half."}}'
+      for (const leave of ['reset', 'endSending'] as const) {
+        const connection = await RawConnection.open(app)
+        connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), 'Content-Length: 1000'], yaml))
+        // The server answers this request only after it has started the first one.
+        await app.call('GET', '/v1/keys/validate')
+        connection[leave]()
+      }
+      expect((await callProcedure(app, 'agents.list')).body.result.data.json.data).toEqual([])
+      await app.close()
+      expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
+    },
+  )
 })
 
 function headersOf(key: string): string[] {

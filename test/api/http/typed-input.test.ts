@@ -1,4 +1,4 @@
-/** Inputs of the typed API as official clients encode them with superjson, and as an attacker does. */
+/** Tests RPC inputs as official clients encode them with superjson, and as an attacker may encode them. */
 import { createTRPCClient, httpBatchLink, httpBatchStreamLink, splitLink } from '@trpc/client'
 import superjson from 'superjson'
 import { describe, expect, test } from 'vitest'
@@ -10,8 +10,8 @@ import { createTypedClient } from '../../support/rpc.ts'
 
 const stand = await startChatStand()
 
-describe('an envelope whose meta is costly to apply', () => {
-  /** `levels` named lists that each hold the next one twice: 2 ** levels values. */
+describe('an envelope with a costly meta', () => {
+  /** Nests `levels` lists that each refer to the next one twice, which makes 2 ** levels values. */
   function graphBomb(levels: number) {
     const json: Record<string, unknown> = { link: 'x' }
     const referentialEqualities: Record<string, string[]> = {}
@@ -21,14 +21,14 @@ describe('an envelope whose meta is costly to apply', () => {
     return { json, meta: { referentialEqualities, v: 1 } }
   }
 
-  /** A set, and a path to each of its members. */
+  /** A set and a path to each of its members. */
   function manyMembers(count: number) {
     const members = Array.from({ length: count }, (_, index) => [index])
     const referentialEqualities = Object.fromEntries(members.map((_, index) => [`s.${index}`, ['link']]))
     return { json: { link: 'x', s: members }, meta: { values: { s: ['set'] }, referentialEqualities, v: 1 } }
   }
 
-  /** CPU time that this process, which the server runs in, spends on one call, in milliseconds. */
+  /** Returns the CPU time of one call in milliseconds; the server runs in this process. */
   async function measure(call: () => Promise<Answer>) {
     const before = process.cpuUsage()
     const { status } = await call()
@@ -50,7 +50,7 @@ describe('an envelope whose meta is costly to apply', () => {
     ['parent', 'agents.create', post],
   ]
 
-  test.each(calls)('is answered without the cost: %s calls %s', async (who, name, send) => {
+  test.each(calls)('costs little CPU time (caller: %s, procedure: %s)', async (who, name, send) => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     const key = who === 'anonymous' ? null : who === 'agent' ? agentKey : app.key
@@ -77,7 +77,7 @@ describe('an envelope whose meta is costly to apply', () => {
 })
 
 describe('the official client with superjson', () => {
-  /** The client of an application, set up as tRPC documents it. */
+  /** Creates a client as tRPC documents it. */
   function createSuperjsonClient(app: TestApp) {
     const options = {
       url: `${app.url}/trpc`,
@@ -95,14 +95,14 @@ describe('the official client with superjson', () => {
     })
   }
 
-  /** What reaches the provider when that request is sent. */
+  /** Returns the request that reaches the provider. */
   async function send(text: string, more: object) {
     const client = createSuperjsonClient(await stand.start())
     for await (const _ of await client.chat.stream.mutate(say(text, more) as ChatRequest));
     return (await stand.upstream.waitForRequest(text)).body as Record<string, unknown>
   }
 
-  test('sends undefined fields, undefined inputs and whole batches', async () => {
+  test('can send undefined fields, undefined inputs and batches', async () => {
     const client = createSuperjsonClient(await startApp())
     const lists = await Promise.all([
       client.agents.list.query({ limit: undefined, after: undefined }),
@@ -112,7 +112,7 @@ describe('the official client with superjson', () => {
     expect(lists.map(({ data }) => data)).toEqual([[], [], []])
   })
 
-  test('sends values that superjson annotates as JSON.stringify writes them', async () => {
+  test('can send annotated values, which arrive as JSON.stringify writes them', async () => {
     const metadata = { when: new Date(0), where: new URL('https://a.example/'), 'a.b\\c': undefined }
     const sent = { temperature: -0, top_p: undefined, stop: undefined, metadata }
     expect(await send('annotated', sent)).toMatchObject(JSON.parse(JSON.stringify(sent)))
@@ -123,7 +123,7 @@ describe('the official client with superjson', () => {
     })
   })
 
-  test('sends the same object in two places', async () => {
+  test('can send the same object twice', async () => {
     const message = { role: 'user', content: 'said twice' }
     expect((await send('said twice', { messages: [message, message] })).messages).toEqual([message, message])
   })
@@ -133,9 +133,9 @@ describe('the official client with superjson', () => {
     ['a map', new Map([[1, 2]])],
     ['a regular expression', /a/],
     ['an error', new Error('a')],
-    ['a big integer', 1n],
+    ['a bigint', 1n],
     ['bytes', new Uint8Array(3)],
-    ['a circle', makeCircle()],
+    ['a circular object', makeCircle()],
   ])('gets 400 for %s', async (_what, value) => {
     const app = await startApp()
     const failure = await createSuperjsonClient(app)
@@ -151,24 +151,24 @@ describe('the official client with superjson', () => {
   }
 })
 
-describe('a meta that no client sends', () => {
+describe('an invalid meta', () => {
   const json = { limit: 1, constructor: { name: 'x' } }
 
   test.each<[what: string, meta: unknown]>([
     ['is text', 'undefined'],
-    ['has values that are text', { values: 'undefined' }],
+    ['has values as text', { values: 'undefined' }],
     ['has a path through a prototype', { values: { '__proto__.x': ['undefined'] } }],
     ['has a path through a constructor', { values: { 'limit.constructor': ['undefined'] } }],
     ['has a path through an inherited field', { values: { 'constructor.toString': ['undefined'] } }],
-    ['has a path to nowhere', { values: { nowhere: ['undefined'] } }],
-    ['has a type that does not exist', { values: { limit: ['toString'] } }],
+    ['has a path to a missing field', { values: { nowhere: ['undefined'] } }],
+    ['has an unknown type', { values: { limit: ['toString'] } }],
     ['has a type inside a type', { values: { limit: ['undefined', { a: ['undefined'] }] } }],
     ['names a class', { values: [['class', 'X']] }],
-    ['has equalities that are text', { referentialEqualities: 'limit' }],
-    ['has equalities that are no lists', { referentialEqualities: { limit: 'limit' } }],
-    ['has equalities with paths that are numbers', { referentialEqualities: { limit: [1] } }],
+    ['has equalities as text', { referentialEqualities: 'limit' }],
+    ['has equalities that are not lists', { referentialEqualities: { limit: 'limit' } }],
+    ['has equalities with numeric paths', { referentialEqualities: { limit: [1] } }],
     ['makes the input contain itself', { referentialEqualities: [['limit']] }],
-  ])('is rejected with 400: it %s', async (_what, meta) => {
+  ])('is rejected with 400 when it %s', async (_what, meta) => {
     const app = await startApp()
     const input = encodeURIComponent(JSON.stringify({ json, meta }))
     const answer = await app.call('GET', `/trpc/agents.list?input=${input}`)
@@ -183,7 +183,7 @@ describe('a meta that no client sends', () => {
 })
 
 test.each(['constructor', 'prototype'])(
-  'an agent with a tool parameter named %s can be read',
+  'an agent with a tool parameter named %s is readable',
   async (name) => {
     const app = await startApp()
     const tool = `{ name: pick, description: Picks., inputSchema: { type: object, properties: { ${name}: { type: string } } } }`

@@ -1,5 +1,6 @@
+/** Tests the rate limit on failed authentications and how the server determines a client's address. */
 import { describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../../support/app.ts'
+import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
@@ -18,7 +19,7 @@ async function fail(app: TestApp, forwarded?: string, key: string | null = unkno
 }
 
 describe('failed authentications', () => {
-  test('are counted per address, with a missing key as with an unknown one', async () => {
+  test('are counted per address, for missing and unknown keys', async () => {
     const { app, clock } = await start(3)
     expect(await fail(app)).toBe(401)
     expect(await fail(app, undefined, null)).toBe(401)
@@ -35,7 +36,7 @@ describe('failed authentications', () => {
     expect(await fail(app)).toBe(401)
   })
 
-  test('never hold back a good key from the same address', async () => {
+  test('do not affect a valid key from the same address', async () => {
     const { app } = await start(1)
     const { agent_key: agentKey } = await app.createAgent()
     await fail(app)
@@ -46,7 +47,7 @@ describe('failed authentications', () => {
     }
   })
 
-  test('are not what a good key of the wrong kind is', async () => {
+  test('do not include a valid key of the wrong kind', async () => {
     const { app } = await start(1)
     const { agent_key: key } = await app.createAgent()
     for (let count = 0; count < 3; count++) {
@@ -55,7 +56,35 @@ describe('failed authentications', () => {
     }
   })
 
-  test('are counted at the typed door too', async () => {
+  test.each(['/v1/nothing', '/v1/agents/a/b/c', '/artifacts/a/b/c'])(
+    'are also counted at the unknown path %s, so that it does not reveal valid keys without a limit',
+    async (path) => {
+      const { app } = await start(2)
+      const call = (key: string | null) => app.call('GET', path, { key })
+      expect((await call(null)).status).toBe(404)
+      expect([(await call(unknown)).status, (await call('nonsense')).status]).toEqual([401, 401])
+      expect((await call(unknown)).status).toBe(429)
+      expect((await call(app.key)).status).toBe(404)
+      expect((await app.call('PATCH', '/v1/models', { key: unknown })).status).toBe(429)
+    },
+  )
+
+  test('get the same response as valid keys from an unknown procedure', async () => {
+    const { app } = await start(2)
+    const body = { json: { text: 'a'.repeat(600 * 1024) } }
+    const [good, bad] = await Promise.all(
+      [app.key, unknown].map((key) => app.call('POST', '/trpc/no.such', { key, body })),
+    )
+    const seen = (answer: Answer | undefined) => [
+      answer?.status,
+      answer?.text,
+      answer?.headers.get('x-ratelimit-limit'),
+    ]
+    expect(seen(good)).toEqual(seen(bad))
+    expect(good?.status).toBe(404)
+  })
+
+  test('are also counted in the RPC API', async () => {
     const { app } = await start(2)
     await callProcedure(app, 'models.list', {}, { key: unknown })
     await callProcedure(app, 'agents.create', { yaml: 'x' }, { key: null })
@@ -67,7 +96,7 @@ describe('failed authentications', () => {
     expect(await fail(app)).toBe(429)
   })
 
-  test('are not counted with a limit of 0, and carry no limit headers', async () => {
+  test('are unlimited and send no limit headers when the limit is 0', async () => {
     const { app } = await start(0)
     for (let count = 0; count < 40; count++) expect(await fail(app)).toBe(401)
     const answer = await app.call('GET', '/v1/models', { key: null })
@@ -75,21 +104,21 @@ describe('failed authentications', () => {
   })
 })
 
-describe('the client’s address', () => {
-  test('is the peer’s as long as nobody is trusted, whatever is forwarded', async () => {
+describe('the client address', () => {
+  test('is the peer address when no proxy is trusted', async () => {
     const { app } = await start(2)
     expect(await fail(app, '192.0.2.1')).toBe(401)
     expect(await fail(app, '192.0.2.2')).toBe(401)
     expect(await fail(app, '192.0.2.3')).toBe(429)
   })
 
-  test('is the peer’s when another one is trusted', async () => {
+  test('is the peer address when only other proxies are trusted', async () => {
     const { app } = await start(1, { PARLEY_TRUSTED_PROXIES: '10.0.0.0/8' })
     expect(await fail(app, '192.0.2.1')).toBe(401)
     expect(await fail(app, '192.0.2.2')).toBe(429)
   })
 
-  /** Each pair is one client, though the headers differ. */
+  /** Pairs of headers that denote the same client. */
   const same: [one: string, other: string][] = [
     ['192.0.2.1', '192.0.2.1'],
     ['192.0.2.1', '203.0.113.9, 192.0.2.1'],
@@ -102,7 +131,7 @@ describe('the client’s address', () => {
     ['unknown', '_hidden'],
     ['not an address, 10.0.0.1', '10.0.0.1'],
   ]
-  test.each(same)('%j and %j are the same one behind a trusted proxy', async (one, other) => {
+  test.each(same)('is the same for %j and %j behind a trusted proxy', async (one, other) => {
     const { app } = await start(1, { PARLEY_TRUSTED_PROXIES: trusted })
     expect(await fail(app, one)).toBe(401)
     expect(await fail(app, other)).toBe(429)
@@ -114,7 +143,7 @@ describe('the client’s address', () => {
     ['2001:db8::1', '2001:db8:0:1::1'],
     ['10.0.0.5', '10.0.0.6'],
   ]
-  test.each(different)('%j and %j are two', async (one, other) => {
+  test.each(different)('differs between %j and %j', async (one, other) => {
     const { app } = await start(1, { PARLEY_TRUSTED_PROXIES: trusted })
     expect(await fail(app, one)).toBe(401)
     expect(await fail(app, other)).toBe(401)

@@ -1,4 +1,7 @@
-/** Another master key in the place of the former one: what was made with that one stays good as long as it is named. */
+/**
+ * Tests a change of PARLEY_SECRET: tokens and sealed keys stay valid while PARLEY_SECRET_PREVIOUS names the old
+ * one.
+ */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -13,7 +16,7 @@ const [FIRST, SECOND, THIRD] = ['first', 'second', 'third'].map((name) =>
   `the ${name} secret, `.repeat(3).trim(),
 )
 
-/** The settings of an installation that has changed its secret, newest first. */
+/** Returns settings for one data directory; the secrets are listed newest first. */
 async function makeInstallation() {
   const dataDir = join(await makeFolder(), 'data')
   return (...[secret, ...former]: (string | undefined)[]) => ({
@@ -23,26 +26,26 @@ async function makeInstallation() {
   })
 }
 
-const ask = async (app: TestApp, { artifact_id: id, view_token: key }: Record<string, string>) =>
+const statusOf = async (app: TestApp, { artifact_id: id, view_token: key }: Record<string, string>) =>
   (await app.call('GET', `/artifacts/${id}/status`, { key: key as string })).status
 
 describe('after the secret has changed', () => {
-  test('tokens stay good while the former one is named, and new ones do not need it', async () => {
+  test('old tokens are valid while the old secret is listed, and new tokens do not need it', async () => {
     const env = await makeInstallation()
     const before = await openApp(env(FIRST))
     const old = await reserve(before)
     await before.close()
     const key = { PARLEY_PARENT_KEY: before.key }
     const during = await openApp({ ...env(THIRD, SECOND, FIRST), ...key })
-    expect(await ask(during, { ...old })).toBe(200)
+    expect(await statusOf(during, { ...old })).toBe(200)
     const fresh = await reserve(during, {})
     expect(fresh.view_token.slice(0, 12)).not.toBe(old.view_token.slice(0, 12))
     await during.close()
     const after = await startApp({ ...env(THIRD), ...key })
-    expect([await ask(after, { ...old }), await ask(after, { ...fresh })]).toEqual([401, 200])
+    expect([await statusOf(after, { ...old }), await statusOf(after, { ...fresh })]).toEqual([401, 200])
   })
 
-  test('agent keys can be shown, and after one start with both do without the former', async () => {
+  test('agent keys are readable, and after one start with both secrets only the new one is needed', async () => {
     const env = await makeInstallation()
     const before = await openApp(env(FIRST))
     const created = [await before.createAgent(), await before.createAgent()]
@@ -57,7 +60,7 @@ describe('after the secret has changed', () => {
     }
   })
 
-  test('a sealed key that cannot be opened keeps nobody from starting, nor any other from being sealed anew', async () => {
+  test('a sealed key that cannot be opened prevents neither startup nor resealing the others', async () => {
     const env = await makeInstallation()
     const app = await openApp(env(FIRST))
     const created = [await app.createAgent(), await app.createAgent(), await app.createAgent()]
@@ -78,7 +81,7 @@ describe('after the secret has changed', () => {
     ])
   })
 
-  test('one key of many that was sealed with another secret still is found out', async () => {
+  test('one key sealed with an unknown secret prevents startup', async () => {
     const env = await makeInstallation()
     const app = await openApp(env(FIRST))
     await app.createAgent()
@@ -86,12 +89,12 @@ describe('after the secret has changed', () => {
     const key_sealed = createSealer(THIRD as string, randomBytes).seal('agnt_key-x', agent_id)
     await app.service.deps.db.updateTable('agents').set({ key_sealed }).where('id', '=', agent_id).execute()
     await app.close()
-    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/sealed with another secret/)
+    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/encrypted with a different secret/)
   })
 })
 
 describe('former secrets', () => {
-  test('are one a line, and none is too short', async () => {
+  test('are read one per line and must have at least 32 bytes', async () => {
     const read = (text: string) => parseConfig({ PARLEY_SECRET_PREVIOUS: text })
     const { config } = await read(`${FIRST}\n\n  ${SECOND}  \r\n`)
     expect(config.formerSecrets).toEqual([FIRST, SECOND])
@@ -101,11 +104,11 @@ describe('former secrets', () => {
     expect(problem).not.toContain('first')
   })
 
-  test('open what they have sealed, and seal nothing', () => {
+  test('open what they sealed but seal nothing new', () => {
     const former = createSealer(FIRST as string, randomBytes)
     const sealer = createSealer(SECOND as string, randomBytes, [FIRST as string])
     expect(sealer.open(former.seal('text', 'agent'), 'agent')).toBe('text')
-    expect(() => sealer.open(former.seal('text', 'agent'), 'other')).toThrow('belongs to something else')
+    expect(() => sealer.open(former.seal('text', 'agent'), 'other')).toThrow('belongs to another record')
     expect(() => former.open(sealer.seal('text', 'agent'), 'agent')).toThrow('another master key')
   })
 })

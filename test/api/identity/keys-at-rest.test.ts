@@ -1,4 +1,4 @@
-/** What the service keeps of keys: digests and sealed copies on disk, when a key was used, and nothing in the log. */
+/** Tests how keys are stored: digests and sealed copies only, the time of last use, and no secrets in logs. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ async function makeDataDir(): Promise<string> {
   return join(folder, 'data')
 }
 
-/** The bytes of every file in a directory, at any depth, readable as text. */
+/** Returns the bytes of every file below a directory, as text. */
 async function readAll(directory: string): Promise<string> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
@@ -25,7 +25,7 @@ async function readAll(directory: string): Promise<string> {
   return texts.join('\n')
 }
 
-/** Every row of every table, as text; on PostgreSQL they lie in no file of ours. */
+/** Returns every row of every table as text, because PostgreSQL keeps no files in the data directory. */
 async function readRows({ service }: TestApp): Promise<string> {
   const { db } = service.deps
   const tables = await db.introspection.getTables()
@@ -33,10 +33,10 @@ async function readRows({ service }: TestApp): Promise<string> {
   return JSON.stringify(await Promise.all(rows))
 }
 
-/** The part of a key that must never be found anywhere. */
+/** Returns the part of a key that must never be stored or logged. */
 const secretOf = (key: string) => key.slice(-49, -6)
 
-/** Every key this returns was used, and some were rotated away. */
+/** Creates, uses and rotates keys of every kind, and returns all of them. */
 async function useKeys(app: TestApp): Promise<string[]> {
   const { agent_id, agent_key } = await app.createAgent()
   const rotated = await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, {
@@ -50,8 +50,8 @@ async function useKeys(app: TestApp): Promise<string[]> {
   return keys
 }
 
-describe('what is kept', () => {
-  test('holds no secret of any key, running or stopped, but the digest of each', async () => {
+describe('stored data', () => {
+  test('contains the digest of each key but no secret, while running and after a stop', async () => {
     const dataDir = await makeDataDir()
     const app = await startApp({ PARLEY_DATA_DIR: dataDir })
     const keys = await useKeys(app)
@@ -65,7 +65,7 @@ describe('what is kept', () => {
     }
   })
 
-  test('shows agent keys again after a restart, from their sealed copies', async () => {
+  test('is enough to show agent keys after a restart', async () => {
     const env = { PARLEY_DATA_DIR: await makeDataDir() }
     const before = await startApp(env)
     const { agent_key } = await before.createAgent()
@@ -76,7 +76,7 @@ describe('what is kept', () => {
   })
 })
 
-test('the log tells no secret of any key, however much it tells', async () => {
+test('the log contains no secret of any key', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const keys = await useKeys(app)
@@ -87,7 +87,7 @@ test('the log tells no secret of any key, however much it tells', async () => {
 })
 
 describe('a sealed agent key', () => {
-  test('of another agent is not shown in its place', async () => {
+  test('is never shown for another agent', async () => {
     const app = await startApp()
     const [first, second] = [await app.createAgent(), await app.createAgent()]
     const { db } = app.service.deps
@@ -100,8 +100,8 @@ describe('a sealed agent key', () => {
   })
 })
 
-describe('the time of a key’s last use', () => {
-  /** A service whose time stands still, and what it has written down of its only key. */
+describe("the time of a key's last use", () => {
+  /** Starts a server with a fixed clock. */
   async function start() {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
@@ -113,14 +113,14 @@ describe('the time of a key’s last use', () => {
     return { app, clock, recorded }
   }
 
-  test('is null while it was not used', async () => {
+  test('is null for an unused key', async () => {
     const { app, recorded } = await start()
     await app.call('GET', '/v1/keys/validate', { key: `${app.key}0` })
     await app.call('GET', '/healthz')
     expect(await recorded()).toBeNull()
   })
 
-  test('is written down at most once a minute', async () => {
+  test('is recorded at most once a minute', async () => {
     const { app, clock, recorded } = await start()
     const use = () => app.call('GET', '/v1/keys/validate')
     await use()
@@ -134,7 +134,7 @@ describe('the time of a key’s last use', () => {
     expect(await recorded()).toBe(1_800_000_060)
   })
 
-  test('counts what its agents’ keys are used for', async () => {
+  test("includes the use of its agents' keys", async () => {
     const { app, clock, recorded } = await start()
     const { agent_key: key } = await app.createAgent()
     await recorded()
@@ -143,7 +143,7 @@ describe('the time of a key’s last use', () => {
     expect(await recorded()).toBe(1_800_000_060)
   })
 
-  test('is not lost when the service stops', async () => {
+  test('is recorded when the server stops', async () => {
     const env = { PARLEY_DATA_DIR: await makeDataDir() }
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp(env, { clock })

@@ -1,4 +1,4 @@
-/** Parent keys through the doors: which are good, and what rotating one does to it and to what it owns. */
+/** Tests parent keys through the API: which keys are accepted, and how rotation affects a key and its agents. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { mintKey, parseKey } from '../../../src/lib/api-key.ts'
@@ -20,8 +20,8 @@ async function statusesOf(app: TestApp, ...keys: string[]): Promise<number[]> {
 
 const rotate = (app: TestApp, options: CallOptions = {}) => app.call('POST', '/v1/keys/rotate', options)
 
-describe('the key a caller presents', () => {
-  test('is good, and the answer tells its kind', async () => {
+describe('the key of a request', () => {
+  test('is validated, and the response states its kind', async () => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     expect((await validate(app, app.key)).body).toEqual({ valid: true, kind: 'parent' })
@@ -32,33 +32,36 @@ describe('the key a caller presents', () => {
     })
   })
 
-  test('is 401 missing_api_key when there is none', async () => {
+  test('is required, or the request gets 401 missing_api_key', async () => {
     const answer = await validate(await startApp(), null)
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     expect(answer.body.error).toMatchObject({ type: 'authentication_error', code: 'missing_api_key' })
   })
 
   test.each<[string, (key: string) => string]>([
-    ['a text that is no key', () => 'nonsense'],
+    ['of random text', () => 'nonsense'],
     ['with its last character changed', (key) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')],
     [
       'with a character of its secret changed',
       (key) => key.replace(/.(?=.{20}$)/, (c) => (c === '0' ? '1' : '0')),
     ],
-    ['of which a character is missing', (key) => key.slice(0, -1)],
-    ['well-formed, but registered by nobody', () => mintKey('parent', randomBytes).text],
+    ['with its last character missing', (key) => key.slice(0, -1)],
+    ['that is well-formed but unknown', () => mintKey('parent', randomBytes).text],
     [
-      'of the same public id with another secret',
+      'with the same public id and another secret',
       (key) => mintKey('parent', randomBytes, parseKey(key)?.publicId).text,
     ],
-    ['scoped, of the right layout', () => forgeKey('svc_scoped_', newId('', 55, randomBytes))],
-    ['scoped, with the rest of a good key', (key) => forgeKey('svc_scoped_', key.slice(4, -6))],
-    ['an agent key, with the rest of a good parent key', (key) => forgeKey('agnt_key-', key.slice(4, -6))],
-    ['followed by another', (key) => `${key},${key}`],
-    ['in other letters', (key) => key.toLowerCase()],
-  ])('is 401 invalid_api_key %s', async (_what, spoil) => {
+    ['of the scoped kind with the right layout', () => forgeKey('svc_scoped_', newId('', 55, randomBytes))],
+    ['of the scoped kind with the rest of a valid key', (key) => forgeKey('svc_scoped_', key.slice(4, -6))],
+    [
+      'of the agent kind with the rest of a valid parent key',
+      (key) => forgeKey('agnt_key-', key.slice(4, -6)),
+    ],
+    ['followed by another key', (key) => `${key},${key}`],
+    ['in lower case', (key) => key.toLowerCase()],
+  ])('gets 401 invalid_api_key for a key %s', async (_what, corrupt) => {
     const app = await startApp()
-    const answer = await validate(app, spoil(app.key))
+    const answer = await validate(app, corrupt(app.key))
     expect(answer.status).toBe(401)
     expect(answer.body.error).toMatchObject({ type: 'authentication_error', code: 'invalid_api_key' })
     expect(answer.text).not.toContain(app.key.slice(16, 40))
@@ -69,9 +72,9 @@ describe('rotating a parent key', () => {
   test.each<[string, CallOptions]>([
     ['without a body', {}],
     ['with an empty body', { body: {} }],
-    ['with a body of no bytes', { headers: { 'Content-Type': 'application/json' } }],
+    ['with a zero-length body', { headers: { 'Content-Type': 'application/json' } }],
     ['with an overlap of 0', { body: { overlap_seconds: 0 } }],
-  ])('%s ends the old secret at once and keeps the public id', async (_what, options) => {
+  ])('invalidates the old secret at once and keeps the public id (%s)', async (_what, options) => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     expect(await statusesOf(app, app.key)).toEqual([200])
     const answer = await rotate(app, options)
@@ -87,7 +90,19 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, key)).toEqual([401, 200])
   })
 
-  test('with an overlap lets both secrets work until it has passed, to the second', async () => {
+  test('without overlap ends the old secret for good, even if the clock is set back later', async () => {
+    const clock = createFakeClock(NOW)
+    const app = await startApp({}, { clock })
+    const { agent_id: agentId, agent_key: agentKey } = await app.createAgent()
+    const { body: parent } = await rotate(app)
+    const path = `/v1/agents/${agentId}/rotate-key`
+    expect((await app.call('POST', path, { key: parent.key })).status).toBe(200)
+    const { now } = clock
+    clock.now = () => now() - 300_000
+    expect(await statusesOf(app, app.key, agentKey, parent.key)).toEqual([401, 401, 200])
+  })
+
+  test('keeps both secrets valid until the overlap ends', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const { body } = await rotate(app, { body: { overlap_seconds: 90 } })
@@ -99,7 +114,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, body.key)).toEqual([401, 200])
   })
 
-  test('twice with overlaps lets each earlier secret end by its own, or sooner', async () => {
+  test('ends each old secret at its own time or sooner after two rotations with overlaps', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
@@ -112,14 +127,14 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, second, third, fourth)).toEqual([401, 401, 200])
   })
 
-  test('by the old secret within its overlap works, and ends what came between', async () => {
+  test('works with the old secret during the overlap and invalidates the secret in between', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
     const { key: third } = (await rotate(app)).body
     expect(await statusesOf(app, app.key, second, third)).toEqual([401, 401, 200])
   })
 
-  test('many times at once leaves exactly one secret', async () => {
+  test('leaves exactly one valid secret after eight concurrent requests', async () => {
     const app = await startApp()
     const answers = await Promise.all(Array.from({ length: 8 }, () => rotate(app)))
     const keys = answers.filter(({ status }) => status === 200).map(({ body }) => body.key as string)
@@ -137,7 +152,7 @@ describe('rotating a parent key', () => {
     [{ overlap_seconds: 60, key: 'mine' }, 400, null],
     ['[]', 400, null],
     ['null', 400, null],
-  ])('with %j is %i', async (body, status, param) => {
+  ])('responds to %j with %i', async (body, status, param) => {
     const app = await startApp()
     const answer = await rotate(app, { body, headers: { 'Content-Type': 'application/json' } })
     expect(answer.status).toBe(status)
@@ -146,7 +161,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key)).toEqual([200])
   })
 
-  test('is not for an agent key', async () => {
+  test('is forbidden for an agent key', async () => {
     const app = await startApp()
     const { agent_key: key } = await app.createAgent()
     const answer = await rotate(app, { key })
@@ -154,24 +169,24 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, key, app.key)).toEqual([200, 200])
   })
 
-  test('at the typed door does the same', async () => {
+  test('works the same over RPC', async () => {
     const app = await startApp()
     const { key } = await createTypedClient(app).keys.rotate.mutate({})
     expect(await statusesOf(app, app.key, key)).toEqual([401, 200])
     expect((await callProcedure(app, 'keys.rotate')).status).toBe(401)
   })
 
-  test('leaves each tenant with what is its own', async () => {
+  test('does not change which agents a tenant owns', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     const mine = await app.createAgent()
-    const theirs = await app.createAgent(undefined, other)
+    const foreign = await app.createAgent(undefined, other)
     const { key } = (await rotate(app)).body
     const status = async (key: string, id: string) =>
       (await app.call('GET', `/v1/agents/${id}`, { key })).status
     expect(await status(key, mine.agent_id)).toBe(200)
-    expect(await status(key, theirs.agent_id)).toBe(404)
-    expect(await status(other, theirs.agent_id)).toBe(200)
+    expect(await status(key, foreign.agent_id)).toBe(404)
+    expect(await status(other, foreign.agent_id)).toBe(200)
     expect(await status(other, mine.agent_id)).toBe(404)
   })
 })

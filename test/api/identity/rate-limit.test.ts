@@ -1,8 +1,9 @@
+/** Tests the request limits of parent keys and agent keys, with a fake clock. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { callProcedure } from '../../support/rpc.ts'
+import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 
 const hello = { model: 'mock', messages: [{ role: 'user', content: 'hello' }] }
 const limitsOf = ({ headers }: Pick<Answer, 'headers'>) =>
@@ -15,11 +16,88 @@ async function start(env: Readonly<Record<string, string>>) {
   return { app, clock, now: clock.now() / 1000 }
 }
 
-/** From behind a trusted proxy, a client of that address. */
+/** Headers of a client with this address behind a trusted proxy. */
 const from = (address: string) => ({ 'X-Forwarded-For': address })
 const behindProxy = { PARLEY_TRUSTED_PROXIES: '127.0.0.1/32' }
 const list = (app: TestApp, address: string, key: string | null = app.key) =>
   app.call('GET', '/v1/models', { key, headers: from(address) })
+
+describe('a large body', () => {
+  const yaml = 'name: A\ninstructions: B\n'
+  const padded = (size: number) => `${yaml}#${'x'.repeat(size - yaml.length - 2)}\n`
+  const say = (content: string, more: object = {}) => ({
+    model: 'mock',
+    messages: [{ role: 'user', content }],
+    ...more,
+  })
+  const metadata = (count: number) => ({ metadata: Array.from({ length: count }, () => 1) })
+  const left = ({ headers }: Answer) => Number(headers.get('x-ratelimit-remaining'))
+  const chat = '/v1/chat/completions'
+
+  test.each<[what: string, requests: number, path: string, body: unknown, type?: string]>([
+    ['a chat of 200 KiB', 1, chat, say('a'.repeat(200 * 1024))],
+    ['a chat of 1 MiB', 5, chat, say('a'.repeat(1024 * 1024))],
+    ['a chat with 4,000 values', 1, chat, say('a', metadata(4_000))],
+    ['a chat with 22,000 values', 5, chat, say('a', metadata(22_000))],
+    ['a rejected body of 49,000 values', 10, chat, metadata(49_000)],
+    [
+      'an embeddings request of 50,000 tokens',
+      1,
+      '/v1/embeddings',
+      { model: 'mock-embedding', input: Array(50_000).fill(1) },
+    ],
+    ['a definition of 10 KiB', 1, '/v1/agents', padded(10 * 1024), 'application/yaml'],
+    ['a definition of 100 KiB', 7, '/v1/agents', padded(100 * 1024), 'application/yaml'],
+    ['a definition of 100 KiB in JSON', 7, '/v1/agents', { yaml: padded(100 * 1024) }],
+  ])(
+    'counts as several requests when it is costly: %s',
+    async (_what, requests, path, body, type = 'application/json') => {
+      const { app } = await start({})
+      const answer = await app.call('POST', path, { body, headers: { 'Content-Type': type } })
+      expect(answer.status).not.toBe(429)
+      expect(left(answer)).toBe(600 - requests)
+    },
+  )
+
+  test('counts the same in the RPC API, for all calls of a batch', async () => {
+    const { app } = await start({})
+    const large = await callProcedure(app, 'agents.check', { yaml: padded(100 * 1024) })
+    expect([large.status, left(large)]).toEqual([200, 600 - 7])
+    const inputs = { 0: { json: { yaml: padded(40 * 1024) } }, 1: { json: { yaml: padded(40 * 1024) } } }
+    const batch = await app.call('POST', '/trpc/agents.check,agents.check?batch=1', { body: inputs })
+    expect([batch.status, left(await app.call('GET', '/v1/models'))]).toEqual([200, 600 - 7 - 7 - 1])
+  })
+
+  test('counts a draft of an agent by its own size', async () => {
+    const { app } = await start({})
+    const trial = { draft: { yaml: padded(100 * 1024) } }
+    const messages = [{ role: 'user' as const, content: 'hello' }]
+    await createTypedClient(app).chat.stream.mutate({ messages, trial })
+    expect(left(await app.call('GET', '/v1/models'))).toBe(600 - 7 - 1)
+  })
+
+  test('is rejected before it is parsed when the window has too few requests left', async () => {
+    const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '6' })
+    await app.call('GET', '/v1/models')
+    await app.call('GET', '/v1/models')
+    const body = `${JSON.stringify(say('a'.repeat(1024 * 1024)))} is not JSON`
+    const refused = await app.call('POST', chat, { body, headers: { 'Content-Type': 'application/json' } })
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60'])
+    expect(limitsOf(refused).slice(0, 2)).toEqual(['6', '0'])
+    clock.advance(60)
+    expect((await app.call('POST', chat, { body: say('a'.repeat(1024 * 1024)) })).status).toBe(200)
+  })
+
+  test('passes as the only request of a window when it counts as more than the limit', async () => {
+    const { app, clock } = await start({ PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' })
+    const { agent_key: key } = await app.createAgent()
+    const send = async () =>
+      (await app.call('POST', chat, { key, body: say('a'.repeat(1024 * 1024)) })).status
+    expect([await send(), await send()]).toEqual([200, 429])
+    clock.advance(60)
+    expect(await send()).toBe(200)
+  })
+})
 
 describe('the limit of a parent key', () => {
   const requests: [method: string, path: string, body: unknown, status: number][] = [
@@ -37,7 +115,7 @@ describe('the limit of a parent key', () => {
     ['PATCH', '/v1/models', undefined, 405],
   ]
 
-  test('is counted down on every answer, whatever its status', async () => {
+  test('counts every response regardless of its status', async () => {
     const { app, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '50' })
     for (const [index, [method, path, body, status]] of requests.entries()) {
       const answer = await app.call(method, path, { body })
@@ -46,7 +124,7 @@ describe('the limit of a parent key', () => {
     }
   })
 
-  test('answers 429 before it looks at what was sent', async () => {
+  test('returns 429 before the request is parsed', async () => {
     const { app, clock, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '1' })
     clock.advance(0.25)
     await app.call('GET', '/v1/models')
@@ -69,7 +147,7 @@ describe('the limit of a parent key', () => {
     })
   })
 
-  test('is open again after exactly as long as Retry-After says, and not a second earlier', async () => {
+  test('lifts after exactly the seconds in Retry-After', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
     clock.advance(0.7)
     await app.call('GET', '/v1/models')
@@ -84,7 +162,7 @@ describe('the limit of a parent key', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('is each key’s own, and survives the key’s rotation', async () => {
+  test('applies per key and survives rotation', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
     const other = await createTenant(app)
     const { body } = await app.call('POST', '/v1/keys/rotate', { body: { overlap_seconds: 60 } })
@@ -94,7 +172,7 @@ describe('the limit of a parent key', () => {
     expect((await app.call('GET', '/v1/models', { key: other })).status).toBe(200)
   })
 
-  test('set to 0 there is none, and no headers tell of one', async () => {
+  test('is off and sends no headers when set to 0', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '0' })
     for (let count = 0; count < 5; count++) {
       const answer = await app.call('GET', '/v1/models')
@@ -102,7 +180,7 @@ describe('the limit of a parent key', () => {
     }
   })
 
-  test('is shared with the typed door, where each call of a batch counts', async () => {
+  test('is shared with the RPC API, where each call of a batch counts', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '5' })
     const single = await callProcedure(app, 'models.list')
     expect(limitsOf(single)).toEqual(['5', '4', expect.any(String)])
@@ -120,7 +198,7 @@ describe('the limit of a parent key', () => {
 })
 
 describe('the limits of an agent key', () => {
-  test('hold for the agent as a whole and for each address', async () => {
+  test('apply to the agent as a whole and to each address', async () => {
     const env = { ...behindProxy, PARLEY_RATE_LIMIT_AGENT: '5', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' }
     const { app } = await start(env)
     const { agent_key: key } = await app.createAgent()
@@ -132,14 +210,14 @@ describe('the limits of an agent key', () => {
     expect(await ask('192.0.2.1')).toEqual([200, '3', '1'])
     expect(await ask('192.0.2.1')).toEqual([200, '3', '0'])
     expect(await ask('192.0.2.1')).toEqual([429, '3', '0'])
-    // The call that was refused did not count for the agent.
+    // The rejected request did not count for the agent.
     expect(await ask('192.0.2.2')).toEqual([200, '5', '1'])
     expect(await ask('192.0.2.2')).toEqual([200, '5', '0'])
     expect(await ask('192.0.2.3')).toEqual([429, '5', '0'])
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('both admit a caller who waits as long as it is told, though others used up the agent’s', async () => {
+  test("both admit a client that waits for Retry-After, even if others used up the agent's limit", async () => {
     const env = { ...behindProxy, PARLEY_RATE_LIMIT_AGENT: '4', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '2' }
     const { app, clock } = await start(env)
     const { agent_key: key } = await app.createAgent()
@@ -153,13 +231,13 @@ describe('the limits of an agent key', () => {
     expect((await list(app, '192.0.2.9', key)).status).toBe(200)
   })
 
-  test('set to 0 leave the other one', async () => {
+  test('can be turned off separately', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_AGENT: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '7' })
     const { agent_key: key } = await app.createAgent()
     expect(limitsOf(await app.call('GET', '/v1/models', { key })).slice(0, 2)).toEqual(['7', '6'])
   })
 
-  test('are counted for a whole IPv6 network of 64 bits', async () => {
+  test('treat an IPv6 /64 network as one address', async () => {
     const { app } = await start({ ...behindProxy, PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' })
     const { agent_key: key } = await app.createAgent()
     const remaining = async (address: string) => limitsOf(await list(app, address, key))[1]

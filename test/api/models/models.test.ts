@@ -1,3 +1,4 @@
+/** Tests the model list, model ids and the models of a gateway. */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -10,14 +11,14 @@ const idsOf = async (app: TestApp, key = app.key): Promise<string[]> =>
   (await app.call('GET', '/v1/models', { key })).body.data.map(({ id }: { id: string }) => id)
 const say = (model: string) => ({ model, messages: [{ role: 'user', content: 'hello' }] })
 
-test('owners may choose from the models that chat', async () => {
+test('the typed client lists the chat models an agent may use', async () => {
   const app = await startApp()
   const choices = await createTypedClient(app).models.choices.query()
   expect(choices).toEqual([{ provider: 'mock', model: 'mock', id: 'mock' }])
 })
 
-describe('the list', () => {
-  test('has the shape every client knows', async () => {
+describe('the model list', () => {
+  test('has the OpenAI shape', async () => {
     const app = await startApp()
     const { body } = await app.call('GET', '/v1/models')
     expect(body).toEqual({
@@ -36,7 +37,7 @@ describe('the list', () => {
     for (const { created } of body.data) expect(Number.isInteger(created)).toBe(true)
   })
 
-  test('is what the official client reads', async () => {
+  test('is readable with the official client', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const page = await app.openai().models.list()
@@ -47,7 +48,7 @@ describe('the list', () => {
     })
   })
 
-  test('has the agents of the key beside the models, newest first, and nobody else’s', async () => {
+  test('contains the agents of the key after the models, newest first, and no other agents', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     const [first, second] = [await app.createAgent(), await app.createAgent()]
@@ -61,7 +62,7 @@ describe('the list', () => {
     expect(await idsOf(app, other)).toEqual(['mock', 'mock-embedding', `agent/${foreign.agent_id}`])
   })
 
-  test('shows an agent key its own agent only', async () => {
+  test('shows an agent key only its own agent', async () => {
     const app = await startApp()
     const [own, sister] = [await app.createAgent(), await app.createAgent()]
     const key = own.agent_key
@@ -70,7 +71,7 @@ describe('the list', () => {
     expect((await app.call('GET', `/v1/models/agent/${sister.agent_id}`, { key })).status).toBe(404)
   })
 
-  test('is up to date at once when an agent comes or goes', async () => {
+  test('reflects created and deleted agents at once', async () => {
     const app = await startApp()
     expect(await idsOf(app)).toHaveLength(2)
     const { agent_id: id } = await app.createAgent()
@@ -80,7 +81,7 @@ describe('the list', () => {
     expect((await app.call('GET', `/v1/models/agent/${id}`)).status).toBe(404)
   })
 
-  test('is all retrievable, and each model can be asked', async () => {
+  test('contains only models that can be read and used', async () => {
     const app = await startApp()
     await app.createAgent()
     for (const model of (await app.call('GET', '/v1/models')).body.data) {
@@ -91,8 +92,8 @@ describe('the list', () => {
   })
 })
 
-describe('a model', () => {
-  test('also answers to its provider’s name in front, under the id it was asked by', async () => {
+describe('a model id', () => {
+  test('may carry the provider as a prefix, which the response keeps', async () => {
     const app = await startApp()
     for (const path of ['/v1/models/mock/mock', '/v1/models/mock%2Fmock']) {
       expect((await app.call('GET', path)).body).toMatchObject({ id: 'mock/mock', provider: 'mock' })
@@ -111,7 +112,7 @@ describe('a model', () => {
     '__proto__',
     'constructor',
   ]
-  test.each(unknown)('%s is 404 model_not_found', async (id) => {
+  test.each(unknown)('%s gets 404 model_not_found', async (id) => {
     const app = await startApp()
     const error = { code: 'model_not_found', type: 'invalid_request_error', param: 'model' }
     expect(await app.call('GET', `/v1/models/${id}`)).toMatchObject({ status: 404, body: { error } })
@@ -121,7 +122,7 @@ describe('a model', () => {
     })
   })
 
-  test('that is another tenant’s agent is as unknown as one that never was', async () => {
+  test("is indistinguishable from an unknown one when it names another tenant's agent", async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent(undefined, await createTenant(app))
     const [foreign, never] = [
@@ -148,7 +149,7 @@ describe('the models of a gateway', () => {
     return { app, upstream }
   }
 
-  test('are listed with their context length, and asked for once only', async () => {
+  test('are listed with their context length and fetched only once', async () => {
     const { app, upstream } = await startGateway()
     for (let count = 0; count < 3; count++) await idsOf(app)
     const { body } = await app.call('GET', '/v1/models')
@@ -181,23 +182,23 @@ describe('the models of a gateway', () => {
     expect((await app.call('GET', '/v1/models/a/b')).status).toBe(404)
   })
 
-  test('are listed once where the gateway repeats itself', async () => {
+  test('are listed once when the gateway lists them twice', async () => {
     const { app } = await startGateway([{ id: 'gpt' }, { id: 'other' }, { id: 'gpt' }])
     expect(await idsOf(app)).toEqual(['gpt', 'other'])
     expect((await app.call('GET', '/v1/models/gpt')).status).toBe(200)
     expect((await app.call('POST', '/v1/chat/completions', { body: say('gpt') })).status).toBe(200)
   })
 
-  test('are unknown where the list does not have them', async () => {
+  test('are unknown when the gateway does not list them', async () => {
     const { app, upstream } = await startGateway()
     expect((await app.call('POST', '/v1/chat/completions', { body: say('none') })).status).toBe(404)
     expect((await upstream.listRequests()).filter(({ path }) => path !== '/v1/models')).toEqual([])
   })
 })
 
-describe('a gateway whose list cannot be read', () => {
-  /** A gateway that chats but answers its list as told. */
-  async function startHalfGateway(answerList: RequestListener): Promise<TestApp> {
+describe('a gateway without a readable model list', () => {
+  /** A gateway that can chat but answers model-list requests as given. */
+  async function startListlessGateway(answerList: RequestListener): Promise<TestApp> {
     const server = createServer((request, response) => {
       if (request.url === '/v1/models') return answerList(request, response)
       let body = ''
@@ -220,14 +221,14 @@ describe('a gateway whose list cannot be read', () => {
   }
 
   const faults: Readonly<Record<string, RequestListener>> = {
-    'because it is broken': (_request, response) => response.writeHead(500).end(),
-    'because it is no list': (_request, response) => response.end('<html>'),
-    'because it does not come': () => {},
+    fails: (_request, response) => response.writeHead(500).end(),
+    'is not a list': (_request, response) => response.end('<html>'),
+    'never arrives': () => {},
   }
   test.each(Object.entries(faults))(
-    '%s passes every id on and says that it is degraded',
+    'accepts any model id and is reported as degraded when the list %s',
     async (_name, fault) => {
-      const app = await startHalfGateway(fault)
+      const app = await startListlessGateway(fault)
       const answer = await app.call('GET', '/readyz')
       expect(answer).toMatchObject({
         status: 200,

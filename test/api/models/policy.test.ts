@@ -1,4 +1,4 @@
-/** The model policy of an agent: what is kept of it, what is refused, and what it comes to. */
+/** Tests the model policy of an agent: storage, validation and the effective models. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
@@ -17,7 +17,7 @@ async function startAgent(more = ''): Promise<{ app: TestApp; id: string; path: 
   return { app, id, path: pathOf(id) }
 }
 
-const unwritten = {
+const defaults = {
   default_model: null,
   allowed_models: [],
   fallback_models: [],
@@ -27,14 +27,14 @@ const unwritten = {
   model_policy_updated_at: null,
 }
 
-describe('before anybody has written one', () => {
-  test('it restricts nothing, and names what the agent would use', async () => {
+describe('without a stored policy', () => {
+  test('an agent may use every model, and the response lists them', async () => {
     const { app, id, path } = await startAgent()
     const { status, body } = await app.call('GET', path)
     expect(status).toBe(200)
     expect(body).toEqual({
       agent_id: id,
-      ...unwritten,
+      ...defaults,
       source: 'none',
       effective_models: [
         { ...chat, role: 'default' },
@@ -43,7 +43,7 @@ describe('before anybody has written one', () => {
     })
   })
 
-  test("the definition's model is the default", async () => {
+  test('the model in the definition is the default', async () => {
     const { app, path } = await startAgent('model: up-small\n')
     expect((await app.call('GET', path)).body).toMatchObject({
       default_model: small,
@@ -55,13 +55,13 @@ describe('before anybody has written one', () => {
     })
   })
 
-  test("a definition's model that nobody has is no default", async () => {
+  test('an unknown model in the definition is not the default', async () => {
     const { app, path } = await startAgent('model: gone\n')
     expect((await app.call('GET', path)).body).toMatchObject({ default_model: null, source: 'none' })
   })
 })
 
-describe('a policy that was written', () => {
+describe('a stored policy', () => {
   const full = {
     default_model: small,
     allowed_models: [small, { provider: 'gateway', model: 'up-chat' }],
@@ -70,7 +70,7 @@ describe('a policy that was written', () => {
     budget: { day: 1_000, month: 20_000 },
   }
 
-  test('is read back as it was written', async () => {
+  test('is returned as it was written', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await stand.start({}, { clock })
     const { agent_id } = await app.createAgent()
@@ -100,10 +100,10 @@ describe('a policy that was written', () => {
     const { app, id, path } = await startAgent()
     await app.call('PUT', path, { body: full })
     const { body } = await app.call('PUT', path, { body: {} })
-    expect(body).toMatchObject({ agent_id: id, ...unwritten, model_policy_updated_at: expect.any(Number) })
+    expect(body).toMatchObject({ agent_id: id, ...defaults, model_policy_updated_at: expect.any(Number) })
   })
 
-  test("outlives the definition's next version, and is named by the agent's answers", async () => {
+  test("survives a new definition version and determines the agent's model", async () => {
     const { app, id, path } = await startAgent()
     await app.call('PUT', path, { body: { default_model: small } })
     const yaml = 'name: A\ninstructions: other\n'
@@ -113,7 +113,7 @@ describe('a policy that was written', () => {
     expect((await app.call('GET', path)).body.default_model).toEqual(small)
   })
 
-  test('may allow all of a provider', async () => {
+  test('may allow every model of a provider', async () => {
     const { app, path } = await startAgent()
     const { body } = await app.call('PUT', path, { body: { allowed_models: [{ provider: 'gateway' }] } })
     expect(body.allowed_models).toEqual([{ provider: 'gateway', model: null }])
@@ -123,7 +123,7 @@ describe('a policy that was written', () => {
     ])
   })
 
-  test('goes with its agent', async () => {
+  test('is deleted with its agent', async () => {
     const { app, id, path } = await startAgent()
     await app.call('PUT', path, { body: full })
     await app.call('DELETE', `/v1/agents/${id}`)
@@ -131,17 +131,17 @@ describe('a policy that was written', () => {
     expect((await app.call('PUT', path, { body: full })).status).toBe(404)
   })
 
-  test("is another tenant's secret", async () => {
+  test('is not accessible to other tenants', async () => {
     const { app, path } = await startAgent()
     const key = await createTenant(app)
     for (const method of ['GET', 'PUT'])
       expect((await app.call(method, path, { key, ...(method === 'PUT' && { body: full }) })).status).toBe(
         404,
       )
-    expect((await app.call('GET', path)).body).toMatchObject(unwritten)
+    expect((await app.call('GET', path)).body).toMatchObject(defaults)
   })
 
-  test('is read and written over RPC alike', async () => {
+  test('is readable and writable over RPC', async () => {
     const { app, id } = await startAgent()
     const { agents } = createTypedClient(app)
     const written = await agents.replaceModelPolicy.mutate({ agent_id: id, default_model: small })
@@ -150,54 +150,54 @@ describe('a policy that was written', () => {
   })
 })
 
-describe('a policy is refused, and the one in force stays,', () => {
+describe('an invalid policy', () => {
   const many = (count: number) => Array.from({ length: count }, () => chat)
   test.each([
     [
-      'a provider nobody has',
+      'an unknown provider',
       { default_model: { provider: 'x', model: 'y' } },
       'default_model.provider',
-      /there is gateway/,
+      /must be one of gateway/,
     ],
     [
-      'a model its provider does not list',
+      'a model that its provider does not list',
       { fallback_models: [chat, { provider: 'gateway', model: 'y' }] },
       'fallback_models[1].model',
-      /lists no model 'y'/,
+      /must be a model that gateway lists \(got 'y'\)/,
     ],
     [
-      'an allowed model nobody has',
+      'an unknown allowed model',
       { allowed_models: [{ provider: 'gateway', model: 'y' }] },
       'allowed_models[0].model',
       /'y'/,
     ],
     [
-      'a default outside the allowed ones',
+      'a default outside the allowed models',
       { default_model: small, allowed_models: [chat] },
       'default_model',
-      /not among/,
+      /must be one of the allowed models/,
     ],
     [
-      'a fallback outside the allowed ones',
+      'a fallback outside the allowed models',
       { fallback_models: [small], allowed_models: [chat] },
       'fallback_models[0]',
-      /not among/,
+      /must be one of the allowed models/,
     ],
     [
-      'a default without its model',
+      'a default without a model',
       { default_model: { provider: 'gateway' } },
       'default_model.model',
       /required/,
     ],
-    ['no output at all', { max_output_tokens: 0 }, 'max_output_tokens', />0/],
-    ['half a token', { max_output_tokens: 1.5 }, 'max_output_tokens', /int/],
-    ['a budget below zero', { budget: { day: -1 } }, 'budget.day', />=0/],
-    ['a budget of a period nobody counts', { budget: { week: 1 } }, 'budget', /week/],
+    ['an output limit of 0', { max_output_tokens: 0 }, 'max_output_tokens', />0/],
+    ['a fractional output limit', { max_output_tokens: 1.5 }, 'max_output_tokens', /int/],
+    ['a negative budget', { budget: { day: -1 } }, 'budget.day', />=0/],
+    ['a budget for an unknown period', { budget: { week: 1 } }, 'budget', /week/],
     ['too many fallbacks', { fallback_models: many(11) }, 'fallback_models', /10/],
     ['too many allowed models', { allowed_models: many(201) }, 'allowed_models', /200/],
-    ['a field it does not have', { default: 'up-small' }, '', /default/],
+    ['an unknown field', { default: 'up-small' }, '', /default/],
     ['a list', [], '', /object/],
-  ])('for %s', async (_what, body, param, message) => {
+  ])('is rejected without a change for %s', async (_what, body, param, message) => {
     const { app, path } = await startAgent()
     await app.call('PUT', path, { body: { default_model: small, budget: { day: 5 } } })
     const answer = await app.call('PUT', path, { body })
@@ -207,13 +207,13 @@ describe('a policy is refused, and the one in force stays,', () => {
     expect((await app.call('GET', path)).body).toMatchObject({ default_model: small, budget: { day: 5 } })
   })
 
-  test('with its own code where a model lies outside the allowed ones', async () => {
+  test('is rejected with a specific code for a model outside the allowed ones', async () => {
     const { app, path } = await startAgent()
     const body = { default_model: small, allowed_models: [chat] }
     expect((await app.call('PUT', path, { body })).body.code).toBe('default_model_not_allowed')
   })
 
-  test("but a model passes while its provider's list is unavailable", async () => {
+  test("is accepted with an unknown model while the provider's list is unavailable", async () => {
     await stand.upstream.script('/v1/models', '{{up:status 500}}')
     const { app, path } = await startAgent()
     const default_model = { provider: 'gateway', model: 'later' }
@@ -221,14 +221,14 @@ describe('a policy is refused, and the one in force stays,', () => {
   })
 })
 
-test('an agent key may not read or write it', async () => {
+test('an agent key may not read or write a policy', async () => {
   const { app, path, id } = await startAgent()
   const { body } = await app.call('POST', `/v1/agents/${id}/rotate-key`, { body: {} })
   expect((await app.call('GET', path, { key: body.agent_key })).status).toBe(401)
   expect((await app.call('PUT', path, { key: body.agent_key, body: {} })).status).toBe(401)
 })
 
-test('an agent key lists the models its agent may use', async () => {
+test('an agent key lists only the models its agent may use', async () => {
   const app = await stand.start()
   const { agent_id, agent_key: key } = await app.createAgent()
   const list = async () =>

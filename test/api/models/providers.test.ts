@@ -1,4 +1,4 @@
-/** Two providers from the file of `PARLEY_CONFIG`, each an upstream in a process of its own. */
+/** Tests two providers configured in the `PARLEY_CONFIG` file, each an upstream in a separate process. */
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { say } from '../../support/chat-stand.ts'
@@ -12,13 +12,13 @@ afterAll(() => Promise.all([near.stop(), far.stop()]))
 
 const CHAT = '/v1/chat/completions'
 
-/** Lets an upstream list these models from the next start on. */
+/** Scripts the model list that an upstream returns from now on. */
 function listModels(upstream: Upstream, ...ids: readonly string[]): Promise<void> {
-  const data = ids.map((id) => ({ id, object: 'model', created: 1, owned_by: 'somebody' }))
+  const data = ids.map((id) => ({ id, object: 'model', created: 1, owned_by: 'example' }))
   return upstream.script('/v1/models', `{{up:body ${JSON.stringify({ object: 'list', data })}}}`)
 }
 
-/** A service in front of both. */
+/** Starts a server with both providers. */
 async function start(env: Record<string, string> = {}): Promise<TestApp> {
   const text = `providers:
   near: { url: ${near.url} }
@@ -32,7 +32,7 @@ async function idsOf(app: TestApp): Promise<string[]> {
   return (await app.call('GET', '/v1/models')).body.data.map(({ id }: { id: string }) => id)
 }
 
-/** What a chat comes to: who answered, and the model the upstream was asked for; or the error's code. */
+/** Returns the provider and the model it was asked for, or the error code. */
 async function chat(app: TestApp, model: string | null): Promise<string> {
   await Promise.all([near.clear(), far.clear()])
   const { headers, body } = await app.call('POST', CHAT, { body: say('hello', { model }) })
@@ -43,13 +43,13 @@ async function chat(app: TestApp, model: string | null): Promise<string> {
   return asked.join()
 }
 
-/** The models an upstream has been asked for on a path. */
+/** Returns the models that an upstream was asked for on a path. */
 async function listAsked(upstream: Upstream, path: string): Promise<unknown[]> {
   const requests = (await upstream.listRequests()).filter((seen) => seen.path === path)
   return requests.map(({ body }) => (body as { model: unknown }).model)
 }
 
-test('each model is asked of its provider, under every id it has', async () => {
+test('a request goes to the provider of its model, under every id of that model', async () => {
   await listModels(near, 'shared', 'small', 'far/away')
   await listModels(far, 'shared', 'large', 'near/by:1')
   const app = await start()
@@ -72,7 +72,7 @@ test('each model is asked of its provider, under every id it has', async () => {
   for (const [id, answer] of Object.entries(answers)) expect([id, await chat(app, id)]).toEqual([id, answer])
 })
 
-test('every listed model can be read under its id and with its provider in front', async () => {
+test('every listed model is readable under its id and under its provider-prefixed id', async () => {
   await listModels(near, 'shared', 'small', 'far/large')
   await listModels(far, 'shared', 'large')
   const app = await start()
@@ -93,7 +93,7 @@ test('every listed model can be read under its id and with its provider in front
   expect((await app.call('GET', '/v1/models/shared')).status).toBe(404)
 })
 
-test('each provider is shown its own key alone', async () => {
+test('each provider receives only its own API key', async () => {
   const app = await start()
   expect(await chat(app, 'near/up-chat')).toBe('near: up-chat')
   const [toNear] = (await near.listRequests()).filter(({ path }) => path === CHAT)
@@ -103,24 +103,24 @@ test('each provider is shown its own key alone', async () => {
   expect(toFar?.headers.authorization).toBe('Bearer far-provider-key')
 })
 
-describe('the default', () => {
+describe('the default model', () => {
   test.each<[string, string | undefined, string]>([
-    ['the first provider’s first model', undefined, 'near: up-chat'],
-    ['the operator’s, with its provider', 'far/up-small', 'far: up-small'],
-    ['the operator’s, of a provider that was not asked for its list', 'far/unlisted', 'model_not_found'],
+    ["the first provider's first model", undefined, 'near: up-chat'],
+    ['the model the operator set, with its provider', 'far/up-small', 'far: up-small'],
+    ['unknown if the provider does not list it', 'far/unlisted', 'model_not_found'],
   ])('is %s', async (_which, model, answer) => {
     const app = await start(model === undefined ? {} : { PARLEY_DEFAULT_MODEL: model })
     expect(await chat(app, null)).toBe(answer)
   })
 
-  test('may be one provider’s for chats and the other’s for embeddings', async () => {
+  test('may belong to one provider for embeddings and to another for chats', async () => {
     const app = await start({ PARLEY_DEFAULT_EMBEDDING_MODEL: 'far/up-embedding' })
     const { headers } = await app.call('POST', '/v1/embeddings', { body: { input: 'a' } })
     expect(headers.get('x-parley-provider')).toBe('far')
     expect(await listAsked(far, '/v1/embeddings')).toEqual(['up-embedding'])
   })
 
-  test('of an agent can name a provider', async () => {
+  test('may name a provider when an agent sets it', async () => {
     const app = await start()
     const { agent_key: key } = await app.createAgent('name: A\ninstructions: B\nmodel: far/up-small\n')
     const { headers, body } = await app.call('POST', CHAT, { key, body: say('hello', { model: null }) })
@@ -128,7 +128,7 @@ describe('the default', () => {
   })
 })
 
-test('embeddings go to the provider that is named', async () => {
+test('embedding requests go to the named provider', async () => {
   const app = await start()
   for (const [name, upstream] of Object.entries({ near, far })) {
     const body = { model: `${name}/up-embedding`, input: ['a', 'b'] }
@@ -139,8 +139,8 @@ test('embeddings go to the provider that is named', async () => {
   }
 })
 
-describe('while one is away', () => {
-  test('the other answers, and the service says that it is degraded', async () => {
+describe('while one provider is unavailable', () => {
+  test('the other one answers, and /readyz reports degraded', async () => {
     await near.script('/v1/models', '{{up:status 500}}')
     await listModels(far, 'shared', 'near/by')
     const app = await start()
@@ -164,7 +164,7 @@ describe('while one is away', () => {
     expect(await chat(app, null)).toBe('far: shared')
   })
 
-  test('a call of it fails under its name and leaves the other alone', async () => {
+  test('a request to it fails without affecting the other one', async () => {
     const app = await start()
     await far.script(CHAT, '{{up:status 500}}')
     const answer = await app.call('POST', CHAT, { body: say('hello', { model: 'far/up-chat' }) })
@@ -173,7 +173,7 @@ describe('while one is away', () => {
   })
 })
 
-test('both are ready when both have listed their models', async () => {
+test('the server is ready when both providers have listed their models', async () => {
   const { body } = await (await start()).call('GET', '/readyz')
   expect(body).toMatchObject({ status: 'ready', checks: { backends: { near: 'up', far: 'up' } } })
 })

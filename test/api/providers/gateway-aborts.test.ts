@@ -1,4 +1,4 @@
-/** What the gateway backend does when its caller leaves, or when it is closed: it stops, at the server too. */
+/** Tests that the gateway backend ends its upstream requests when a caller aborts or the backend is closed. */
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { failureOf, noMore, readAll } from '../../support/backend.ts'
@@ -8,13 +8,13 @@ const { upstream, gateway, findWhoEnded } = await startGatewayStand()
 const reason = new Error('the caller left')
 
 describe.each(ways)('an aborted call (%s)', (_way, call) => {
-  test('is not made when it was aborted before', async () => {
+  test('is not sent when it was aborted beforehand', async () => {
     await expect(call(gateway(), 'too late', AbortSignal.abort(reason))).rejects.toBe(reason)
     expect(await upstream.listRequests()).toEqual([])
   })
 
   test('stops while connecting', async () => {
-    // A TLS handshake nobody answers.
+    // A TLS handshake that is never answered.
     const { port } = await listen()
     const abort = new AbortController()
     const calling = call(gateway({ url: `https://127.0.0.1:${port}/v1` }), 'hello', abort.signal)
@@ -22,7 +22,7 @@ describe.each(ways)('an aborted call (%s)', (_way, call) => {
     await expect(calling).rejects.toBe(reason)
   })
 
-  test('is not sent once the connection it waited for is there', async () => {
+  test('is not sent when it is aborted while waiting for a connection', async () => {
     const abort = new AbortController()
     const backend = gateway()
     const calling = call(backend, 'never sent', abort.signal)
@@ -34,7 +34,7 @@ describe.each(ways)('an aborted call (%s)', (_way, call) => {
     ])
   })
 
-  test('stops while waiting for the head', async () => {
+  test('stops while waiting for the response head', async () => {
     const abort = new AbortController()
     const calling = call(gateway(), '{{up:hang}} no head', abort.signal)
     await upstream.waitForRequest('no head')
@@ -44,12 +44,12 @@ describe.each(ways)('an aborted call (%s)', (_way, call) => {
   })
 })
 
-describe('an abort in mid-answer', () => {
+describe('an abort during the response', () => {
   test('stops a completion', async () => {
     const abort = new AbortController()
     const calling = gateway().complete(ask('{{up:hang-after}} half a body', abort.signal))
     await upstream.waitForRequest('half a body')
-    // By its answer to a second question the upstream has sent the half.
+    // Once the upstream answers this second request, it has sent half of the first body.
     expect((await upstream.listRequests())[0]?.sentBytes).toBeGreaterThan(0)
     abort.abort(reason)
     await expect(calling).rejects.toBe(reason)
@@ -69,7 +69,7 @@ describe('an abort in mid-answer', () => {
     expect(await findWhoEnded('half a stream')).toBe('client')
   })
 
-  test('drops what a slow reader has not taken', async () => {
+  test('discards bytes that a slow reader has not read', async () => {
     const abort = new AbortController()
     const reads = await gateway().stream(askForStream('{{up:flood 50000000}} unread', abort.signal))
     const { id } = await upstream.waitForRequest('unread')
@@ -86,7 +86,7 @@ describe('a signal that outlives its calls', () => {
     ['a completion', (signal: AbortSignal) => gateway().complete(ask('whole', signal))],
     ['a failure', (signal: AbortSignal) => failureOf(gateway().complete(ask('{{up:reset}}', signal)))],
     [
-      'a refusal',
+      'an error response',
       (signal: AbortSignal) => failureOf(gateway().stream(askForStream('{{up:status 500}}', signal))),
     ],
     [
@@ -94,18 +94,18 @@ describe('a signal that outlives its calls', () => {
       async (signal: AbortSignal) => readAll(await gateway().stream(askForStream('whole', signal))),
     ],
     [
-      'a stream left early',
+      'an abandoned stream',
       async (signal: AbortSignal) =>
         (await gateway().stream(askForStream('{{up:hang-after 1}}', signal))).return?.(),
     ],
-  ])('keeps nothing of %s', async (_what, call) => {
+  ])('has no listeners left after %s', async (_what, call) => {
     const { signal } = new AbortController()
     await call(signal)
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 })
 
-test('closing ends what is in flight, and nothing is sent after it', async () => {
+test('closing the backend ends requests in flight and rejects new ones', async () => {
   const backend = gateway()
   const waiting = failureOf(backend.complete(ask('{{up:hang}} in flight')))
   const reads = await backend.stream(askForStream('{{up:hang-after 0}} in flight'))

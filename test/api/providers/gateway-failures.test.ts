@@ -1,4 +1,7 @@
-/** How the gateway backend fails when its server is away, silent, forbidden, breaks off or does not speak as it should. */
+/**
+ * Tests how the gateway backend reports upstream failures: unreachable, silent, forbidden, interrupted or
+ * invalid.
+ */
 import type { LookupFunction } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { failureOf, noMore } from '../../support/backend.ts'
@@ -14,50 +17,50 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
     ['{{up:type text/plain; charset=utf-8}} a text', 'protocol'],
     ['{{up:header content-encoding: gzip}} encoded without being asked', 'protocol'],
     [`{{up:header x-large: ${'x'.repeat(20_000)}}} a head beyond the limit`, 'protocol'],
-  ])('%s', async (text, kind) => {
+  ])('reports its kind: %s', async (text, kind) => {
     expect(await failureOf(call(gateway(), text))).toMatchObject({ kind, status: undefined, said: undefined })
   })
 
-  test('no head in time is a timeout, and the upstream is let go', async () => {
+  test('reports a timeout and disconnects when the head is late', async () => {
     const failure = await failureOf(call(gateway({ timings: { firstByteMs: 300 } }), '{{up:hang}} late'))
     expect(failure.kind).toBe('timeout')
     expect(await findWhoEnded('late')).toBe('client')
   })
 
-  test('no connection in time is a timeout', async () => {
-    // A TLS handshake nobody answers.
+  test('reports a timeout when the connection is late', async () => {
+    // A TLS handshake that is never answered.
     const { port } = await listen()
     const url = `https://127.0.0.1:${port}/v1`
     const failure = await failureOf(call(gateway({ url, timings: { connectMs: 300 } }), 'hello'))
     expect(failure.kind).toBe('timeout')
   })
 
-  test('a refused connection is unreachable', async () => {
+  test('reports a refused connection as unreachable', async () => {
     const { port, server } = await listen()
     server.close()
     const failure = await failureOf(call(gateway({ url: `http://127.0.0.1:${port}/v1` }), 'hello'))
     expect(failure).toMatchObject({ kind: 'unreachable', cause: { code: 'ECONNREFUSED' } })
   })
 
-  test('a server without TLS behind an https address is unreachable', async () => {
+  test('reports a server without TLS behind an https URL as unreachable', async () => {
     const url = upstream.url.replace('http:', 'https:')
     expect((await failureOf(call(gateway({ url }), 'hello'))).kind).toBe('unreachable')
   })
 
-  test('an unknown name is unreachable', async () => {
+  test('reports an unknown host name as unreachable', async () => {
     const lookup: LookupFunction = (_name, _options, callback) =>
       callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), [])
     const failure = await failureOf(call(gateway({ url: 'http://runner.test/v1', lookup }), 'hello'))
     expect(failure).toMatchObject({ kind: 'unreachable', cause: { code: 'ENOTFOUND' } })
   })
 
-  test('a server that does not speak HTTP is a protocol failure', async () => {
+  test('reports a server that does not speak HTTP as a protocol failure', async () => {
     const { port } = await listen((socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'))
     const failure = await failureOf(call(gateway({ url: `http://127.0.0.1:${port}/v1` }), 'hello'))
     expect(failure.kind).toBe('protocol')
   })
 
-  test('a kept connection that the upstream closes is unreachable, and the next call gets a new one', async () => {
+  test('reports a closed keep-alive connection as unreachable, and the next call opens a new one', async () => {
     const backend = gateway()
     await backend.complete(ask('one'))
     await upstream.listRequests()
@@ -68,7 +71,7 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
     expect(three?.connection).not.toBe(two?.connection)
   })
 
-  test('a redirect is not followed', async () => {
+  test('does not follow a redirect', async () => {
     let isFollowed = false
     const { port } = await listen(() => {
       isFollowed = true
@@ -84,13 +87,13 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
     ['http://[fd00:ec2::254]/v1'],
     ['http://[::ffff:169.254.1.1]/v1'],
     ['http://100.100.100.200/v1'],
-  ])('%s is refused before a connection is made', async (url) => {
+  ])('does not connect to %s', async (url) => {
     const failure = await failureOf(call(gateway({ url }), 'hello'))
     expect(failure.kind).toBe('unreachable')
     expect(String(failure.cause)).toMatch(/link-local or metadata/)
   })
 
-  test('a name that leads to a metadata address is refused, whatever else it leads to', async () => {
+  test('does not connect to a name with a metadata address among its addresses', async () => {
     const lookup: LookupFunction = (_name, _options, callback) =>
       callback(null, [
         { address: '127.0.0.1', family: 4 },
@@ -103,16 +106,16 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
   })
 })
 
-test.each(ways)('an informational answer before the head fails nothing (%s)', async (_way, call) => {
+test.each(ways)('an informational response before the head is ignored (%s)', async (_way, call) => {
   expect(await call(gateway(), '{{up:hints}} hello')).toBeTypeOf('object')
 })
 
-test('a name that leads to the loopback interface is allowed', async () => {
+test('a name that resolves to the loopback interface is allowed', async () => {
   const url = upstream.url.replace('127.0.0.1', 'localhost')
   expect(await gateway({ url }).complete(ask('hello'))).toBeInstanceOf(Uint8Array)
 })
 
-describe('a body that breaks off', () => {
+describe('an interrupted body', () => {
   test.each([
     ['{{up:reset-after}} reset', {}, 'unreachable'],
     ['{{up:cut-off}} shorter than its length', {}, 'unreachable'],
@@ -126,7 +129,7 @@ describe('a body that breaks off', () => {
     ['{{up:cut-off 2}} without its last chunk', {}, 'unreachable'],
     ['{{up:cut-off 2}}{{up:header connection: close}} on a last connection', {}, 'unreachable'],
     ['{{up:hang-after 2}} silent', { idleMs: 300 }, 'timeout'],
-  ])('fails a stream after its bytes, once: %s', async (text, timings, kind) => {
+  ])('fails a stream once, after the bytes it received: %s', async (text, timings, kind) => {
     const reads = await gateway({ timings }).stream(askForStream(text))
     let seen = ''
     const failure = await failureOf(

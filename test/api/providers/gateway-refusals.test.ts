@@ -1,12 +1,12 @@
-/** What the gateway backend makes of an answer outside 2xx: its status, its wait, and what the caller may read of it. */
+/** Tests how the gateway backend reads error responses: status, Retry-After and the message shown to callers. */
 import { describe, expect, test } from 'vitest'
 import { failureOf } from '../../support/backend.ts'
 import { apiKey, ask, startGatewayStand, ways } from '../../support/gateway.ts'
 
 const { gateway, findWhoEnded } = await startGatewayStand()
 
-describe.each(ways)('a refusal (%s)', (_way, call) => {
-  test.each([400, 409, 413, 415, 422])('%i says what the backend said', async (status) => {
+describe.each(ways)('an error response (%s)', (_way, call) => {
+  test.each([400, 409, 413, 415, 422])("passes on the provider's message with status %i", async (status) => {
     const body =
       '{"error":{"message":"too many tokens","type":"x","code":"context_length","param":"messages"}}'
     const failure = await failureOf(call(gateway(), `{{up:status ${status}}}{{up:body ${body}}}`))
@@ -17,15 +17,18 @@ describe.each(ways)('a refusal (%s)', (_way, call) => {
     })
   })
 
-  test.each([401, 402, 403, 404, 408, 429, 500, 502, 503, 529])('%i says nothing', async (status) => {
-    const failure = await failureOf(call(gateway(), `{{up:status ${status}}}{{up:message secret detail}}`))
-    expect(failure).toMatchObject({ kind: 'status', status, said: undefined })
-    expect(failure.message).not.toContain('secret')
-  })
+  test.each([401, 402, 403, 404, 408, 429, 500, 502, 503, 529])(
+    "hides the provider's message with status %i",
+    async (status) => {
+      const failure = await failureOf(call(gateway(), `{{up:status ${status}}}{{up:message secret detail}}`))
+      expect(failure).toMatchObject({ kind: 'status', status, said: undefined })
+      expect(failure.message).not.toContain('secret')
+    },
+  )
 })
 
-describe('what a refusal says', () => {
-  const saidOf = async (body: string) =>
+describe('reading an error response', () => {
+  const messageOf = async (body: string) =>
     (await failureOf(gateway().complete(ask(`{{up:status 400}}{{up:body ${body}}}`)))).said
 
   test.each([
@@ -44,8 +47,8 @@ describe('what a refusal says', () => {
     ['["text"]', undefined],
     ['null', undefined],
     ['<html>text</html>', undefined],
-  ])('%s', async (body, said) => {
-    expect(await saidOf(body)).toEqual(said)
+  ])('reads the message of %s as %j', async (body, said) => {
+    expect(await messageOf(body)).toEqual(said)
   })
 
   test.each([
@@ -54,20 +57,20 @@ describe('what a refusal says', () => {
     ['key sk-proj-a1b2c3d4e5 is not valid', 'key [redacted] is not valid'],
     ['key sk-a1b2****c3d4.', 'key [redacted]'],
     ['a risk-free model', 'a risk-free model'],
-  ])('%s becomes %s', async (message, shown) => {
+  ])('redacts keys: %s becomes %s', async (message, shown) => {
     const body = JSON.stringify({ error: { message, code: message, param: message } })
-    expect(await saidOf(body)).toEqual({ message: shown, code: shown, param: shown })
+    expect(await messageOf(body)).toEqual({ message: shown, code: shown, param: shown })
   })
 
-  test('at most 500 characters, none of them half, and no key that the limit would cut', async () => {
-    expect((await saidOf(JSON.stringify({ message: 'x'.repeat(2_000) })))?.message).toBe('x'.repeat(500))
-    const said = await saidOf(JSON.stringify({ message: `${'x'.repeat(499)}🎈` }))
+  test('limits the message to 500 characters without cutting a character or revealing part of a key', async () => {
+    expect((await messageOf(JSON.stringify({ message: 'x'.repeat(2_000) })))?.message).toBe('x'.repeat(500))
+    const said = await messageOf(JSON.stringify({ message: `${'x'.repeat(499)}🎈` }))
     expect(said?.message.isWellFormed()).toBe(true)
-    const cut = await saidOf(JSON.stringify({ message: `${'x '.repeat(245)}${apiKey}` }))
+    const cut = await messageOf(JSON.stringify({ message: `${'x '.repeat(245)}${apiKey}` }))
     expect(cut?.message).not.toContain(apiKey.slice(0, 8))
   })
 
-  test('no more than 64 KiB of it are read', async () => {
+  test('reads at most 64 KiB of the body', async () => {
     const text = '{{up:status 400}}{{up:until-close}}{{up:flood 100000000}} endless'
     expect(await failureOf(gateway().complete(ask(text)))).toMatchObject({ status: 400, said: undefined })
     expect(await findWhoEnded('endless')).toBe('client')
@@ -77,7 +80,7 @@ describe('what a refusal says', () => {
     ['{{up:status 503}}{{up:cut-off}}', {}],
     ['{{up:status 503}}{{up:reset-after}}', {}],
     ['{{up:status 503}}{{up:hang-after}}', { idleMs: 300 }],
-  ])('the status stands where its body breaks off: %s', async (text, timings) => {
+  ])('keeps the status of an incomplete response: %s', async (text, timings) => {
     expect(await failureOf(gateway({ timings }).complete(ask(text)))).toMatchObject({
       kind: 'status',
       status: 503,
@@ -93,13 +96,13 @@ describe('what a refusal says', () => {
     ['{{up:retry-after soon}}', undefined],
     ['{{up:retry-after -5}}', undefined],
     ['', undefined],
-  ])('Retry-After: %s means %s seconds', async (directive, seconds) => {
+  ])('converts Retry-After to seconds: %s gives %s', async (directive, seconds) => {
     const failure = await failureOf(gateway().complete(ask(`{{up:status 429}}${directive}`)))
     expect(failure.retryAfterSeconds).toBe(seconds)
   })
 })
 
-test('an upstream that fails at first answers later', async () => {
+test('an upstream that recovers serves later calls', async () => {
   const backend = gateway()
   const request = ask('{{up:first 2}}{{up:status 500}} shaky')
   expect(await failureOf(backend.complete(request))).toMatchObject({ status: 500 })

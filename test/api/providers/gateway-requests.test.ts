@@ -1,4 +1,4 @@
-/** What the gateway backend asks of its server, and what it makes of whole answers: completions and model lists. */
+/** Tests the requests that the gateway backend sends, and how it reads completions and model lists. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createGatewayBackend } from '../../../src/providers/gateway.ts'
 import { failureOf, never } from '../../support/backend.ts'
@@ -12,7 +12,7 @@ describe('a completion', () => {
     expect(Buffer.from(await gateway().complete(request))).toEqual(await readDirectly(request.body))
   })
 
-  test('is asked for with the body as given, our own headers and the key', async () => {
+  test('is requested with the given body, fixed headers and the key', async () => {
     const request = ask('headers', never, { temperature: 0.5, nested: { kept: [1, null, 'é'] } })
     await gateway().complete(request)
     const [seen] = await upstream.listRequests()
@@ -29,7 +29,7 @@ describe('a completion', () => {
     })
   })
 
-  test('is asked for without authorization when there is no key, or an empty one', async () => {
+  test('is requested without authorization when the key is missing or empty', async () => {
     const backend = createGatewayBackend({ name: 'gateway', url: upstream.url, timings: patient })
     onTestFinished(() => backend.close())
     await backend.complete(ask('anonymous'))
@@ -41,12 +41,12 @@ describe('a completion', () => {
       expect(headers).not.toHaveProperty('authorization')
   })
 
-  test('is found below a base URL with a trailing slash and a query', async () => {
+  test('is requested below a base URL with a trailing slash and a query', async () => {
     await gateway({ url: `${upstream.url}/?api-version=1` }).complete(ask('path'))
     expect((await upstream.listRequests())[0]?.path).toBe('/v1/chat/completions?api-version=1')
   })
 
-  test('uses the connection of the one before', async () => {
+  test('reuses the connection of the previous one', async () => {
     const backend = gateway()
     await backend.complete(ask('first'))
     // undici frees the connection only after another turn of the event loop.
@@ -56,7 +56,7 @@ describe('a completion', () => {
     expect(second?.connection).toBe(first?.connection)
   })
 
-  test('larger than the limit is a protocol failure', async () => {
+  test('is a protocol failure when it exceeds the size limit', async () => {
     const text = `{{up:text ${'x'.repeat(5_000)}}}`
     const failure = await failureOf(gateway({ maxAnswerBytes: 4_000 }).complete(ask(text)))
     expect(failure.kind).toBe('protocol')
@@ -67,7 +67,7 @@ describe('a completion', () => {
 describe('the model list', () => {
   const list = (...data: unknown[]) => JSON.stringify({ object: 'list', data })
 
-  test('is read from the path beside the chat', async () => {
+  test('is read from the path next to the chat completions', async () => {
     const models = await gateway().listModels(never)
     expect(models).toEqual([
       { id: 'up-chat', created: 1_700_000_000, ownedBy: 'upstream', contextLength: 8192, chats: true },
@@ -91,7 +91,7 @@ describe('the model list', () => {
     ],
     [{ id: 'm', meta: null }, {}],
     [{ id: 'm', created: 'yesterday', owned_by: 7 }, {}],
-  ])('%j is read', async (listed, found) => {
+  ])('accepts the entry %j', async (listed, found) => {
     await upstream.script('/v1/models', `{{up:body ${list(listed)}}}`)
     expect(await gateway().listModels(never)).toEqual([
       { id: 'm', created: 0, ownedBy: 'gateway', chats: true, ...found },
@@ -99,14 +99,14 @@ describe('the model list', () => {
   })
 
   test.each(['text-embedding-3-small', 'nomic-EMBED-text', 'org/Embedding'])(
-    '%s does not chat',
+    'marks %s as an embedding model',
     async (id) => {
       await upstream.script('/v1/models', `{{up:body ${list({ id })}}}`)
       expect(await gateway().listModels(never)).toMatchObject([{ id, chats: false }])
     },
   )
 
-  test('leaves out what is no model', async () => {
+  test('leaves out invalid entries', async () => {
     await upstream.script(
       '/v1/models',
       `{{up:body ${list(null, 'm', 7, [], {}, { id: 7 }, { id: '' }, { id: 'm' })}}}`,
@@ -121,13 +121,13 @@ describe('the model list', () => {
     ['{{up:status 401}}', { kind: 'status', status: 401 }],
     ['{{up:hang}}', { kind: 'timeout' }],
     ['{{up:drip}}{{up:delay 40}}', { kind: 'timeout' }],
-  ])('fails: %s', async (directive, failure) => {
+  ])('fails for %s', async (directive, failure) => {
     await upstream.script('/v1/models', directive)
     const backend = gateway({ timings: { modelListMs: 400 } })
     expect(await failureOf(backend.listModels(never))).toMatchObject(failure)
   })
 
-  test('is given up when the caller leaves', async () => {
+  test('is aborted when the caller aborts', async () => {
     await upstream.script('/v1/models', '{{up:hang}}')
     const abort = new AbortController()
     const listing = gateway().listModels(abort.signal)

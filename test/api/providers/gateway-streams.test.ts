@@ -1,4 +1,4 @@
-/** Streams through the gateway backend: every byte, as it comes, as fast as it is read. */
+/** Tests that streams pass through the gateway backend byte for byte, without delay and at the reader's pace. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { never, noMore, readAll } from '../../support/backend.ts'
@@ -29,7 +29,7 @@ describe('a stream', () => {
     expect(bytes).toEqual(await readDirectly(request.body))
   })
 
-  test('arrives unchanged however the network cuts it', async () => {
+  test('arrives unchanged regardless of how the network splits it', async () => {
     const backend = gateway()
     const text = fc.string({ unit: 'grapheme', maxLength: 60 }).filter((each) => !each.includes('{{up:'))
     await fc.assert(
@@ -42,7 +42,7 @@ describe('a stream', () => {
     )
   })
 
-  test('hands over each event while the upstream still works on the next', async () => {
+  test('delivers each event before the upstream sends the next', async () => {
     const reads = await gateway().stream(askForStream('{{up:hang-after 2}} slow'))
     let text = ''
     while (!text.includes('"content":"Upstream"'))
@@ -50,12 +50,12 @@ describe('a stream', () => {
     expect(text.match(/data: /g)).toHaveLength(2)
   })
 
-  test('resolves at the head, before the first event', async () => {
+  test('resolves at the response head, before the first event', async () => {
     const reads = await gateway().stream(askForStream('{{up:hang-after 0}} head only'))
     expect(reads.next).toBeTypeOf('function')
   })
 
-  test('left early ends the call at the upstream', async () => {
+  test('ends the upstream request when the reader abandons it', async () => {
     const reads = await gateway().stream(askForStream('{{up:hang-after 2}} left early'))
     await reads.next()
     const waiting = reads.next()
@@ -65,7 +65,7 @@ describe('a stream', () => {
     expect(await findWhoEnded('left early')).toBe('client')
   })
 
-  test('waits for a slow reader, without losing a byte or running into the idle limit', async () => {
+  test('waits for a slow reader without losing bytes or hitting the idle timeout', async () => {
     const size = 64 * 1024 * 1024
     const reads = await gateway({ timings: { idleMs: 400 } }).stream(askForStream(`{{up:flood ${size}}}`))
     await reads.next()

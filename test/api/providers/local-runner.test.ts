@@ -1,4 +1,4 @@
-/** A service in front of Ollama or llama-server: a scripted upstream answers as those two do. */
+/** Tests the server with Ollama or llama-server as provider, scripted from recordings of both. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -14,7 +14,7 @@ beforeEach(() => upstream.clear())
 
 const [MODELS, CHAT, EMBEDDINGS] = ['/v1/models', '/v1/chat/completions', '/v1/embeddings']
 
-/** Lets the runner answer a path with a body, or with events. */
+/** Scripts the response of the runner for a path: one body, or a list of events. */
 function answer(path: string, body: object | readonly object[], status = 200): Promise<void> {
   if (!Array.isArray(body))
     return upstream.script(path, `{{up:status ${status}}}{{up:body ${JSON.stringify(body)}}}`)
@@ -22,7 +22,7 @@ function answer(path: string, body: object | readonly object[], status = 200): P
   return upstream.script(path, `{{up:type text/event-stream}}{{up:body ${events}data: [DONE]\n\n}}`)
 }
 
-/** A service in front of a runner that lists those models. */
+/** Starts a server with a runner that lists these models. */
 async function start(models: object, env: Record<string, string> = {}): Promise<TestApp> {
   await answer(MODELS, models)
   const settings = { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: upstream.origin, ...env }
@@ -31,17 +31,17 @@ async function start(models: object, env: Record<string, string> = {}): Promise<
 
 const say = (more: object = {}) => ({ messages: [{ role: 'user', content: 'Good evening!' }], ...more })
 
-interface Refusal {
+interface ErrorBody {
   readonly error: { readonly message: string }
 }
 
-/** The last chat the runner was asked for. */
+/** Returns the last chat request that the runner received. */
 async function lastChat() {
   return (await upstream.listRequests()).findLast(({ path }) => path === CHAT)
 }
 
 describe('the models', () => {
-  test('of Ollama are known with and without :latest; the first that chats is the default, and so on', async () => {
+  test('are available with and without :latest in Ollama, and the first chat model is the default', async () => {
     const app = await start(ollama.models)
     const { data } = (await app.call('GET', '/v1/models')).body
     expect(data.map(({ id, provider }: Record<string, string>) => `${provider} ${id}`)).toEqual([
@@ -67,7 +67,7 @@ describe('the models', () => {
     expect(seen?.body).toMatchObject({ model: 'bge-m3:latest' })
   })
 
-  test('of llama-server are called by their file, not by its folder', async () => {
+  test('are named after their file in llama-server, without the folder', async () => {
     const app = await start(llamaServer.models)
     expect((await app.call('GET', '/v1/models')).body.data).toMatchObject([
       { id: 'Llama-3.1-8B-Q4_K_M', context_length: 131_072 },
@@ -78,15 +78,15 @@ describe('the models', () => {
     expect((await other.call('GET', '/v1/models')).body.data).toMatchObject([{ id: 'Llama-3.1-8B-Q4_K_M' }])
   })
 
-  test('may be none yet', async () => {
+  test('may be missing at first', async () => {
     const app = await start(ollama.noModels)
     expect((await app.call('GET', '/v1/models')).body.data).toEqual([])
     expect((await app.call('GET', '/readyz', { key: null })).body).toMatchObject({ status: 'ready' })
   })
 })
 
-describe('an answer', () => {
-  test('of Ollama arrives as it came', async () => {
+describe('a response', () => {
+  test('is passed on unchanged from Ollama', async () => {
     const app = await start(ollama.models)
     await answer(CHAT, ollama.completion)
     const { body } = await app.call('POST', CHAT, { body: say() })
@@ -97,7 +97,7 @@ describe('an answer', () => {
     ['Ollama', ollama.models, ollama.chunks, 'reasoning'],
     ['llama-server', llamaServer.models, llamaServer.chunks, 'reasoning_content'],
   ] as const)(
-    'of %s is streamed with the role once, and usage on request',
+    'streams the role once, and usage only on request (%s)',
     async (_who, models, chunks, thought) => {
       const app = await start(models)
       await answer(CHAT, chunks)
@@ -117,7 +117,7 @@ describe('an answer', () => {
   test.each([
     ['Ollama', ollama.models, ollama.toolChunks],
     ['llama-server', llamaServer.models, llamaServer.toolChunks],
-  ] as const)('of %s calls tools', async (_who, models, chunks) => {
+  ] as const)('can call tools (%s)', async (_who, models, chunks) => {
     const app = await start(models)
     await answer(CHAT, chunks)
     const { events } = await app.stream(say())
@@ -130,7 +130,7 @@ describe('an answer', () => {
   test.each([
     ['Ollama', ollama.models, ollama.brokenChunks],
     ['llama-server', llamaServer.models, llamaServer.brokenChunks],
-  ] as const)('of %s that breaks off ends with an error', async (_who, models, chunks) => {
+  ] as const)('ends with an error when it breaks off (%s)', async (_who, models, chunks) => {
     const app = await start(models)
     await answer(CHAT, chunks)
     const { events, isDone } = await app.stream(say())
@@ -139,7 +139,7 @@ describe('an answer', () => {
   })
 })
 
-test('a runner is asked in words both know, and without a key', async () => {
+test('requests use only fields that both runners know, and carry no key', async () => {
   const app = await start(ollama.models)
   await answer(CHAT, ollama.completion)
   const messages = [{ role: 'developer', content: 'Be brief.' }, ...say().messages]
@@ -155,12 +155,19 @@ test('a runner is asked in words both know, and without a key', async () => {
   expect((await lastChat())?.body).toMatchObject({ max_tokens: 3 })
 })
 
-describe('a refusal', () => {
-  test.each<[what: string, path: string, status: number, sent: Refusal, expected: object, times: number]>([
-    ['of a model that is gone', CHAT, 404, ollama.gone, { status: 404, code: 'model_not_found' }, 1],
-    ['of tools', CHAT, 400, ollama.noTools, { status: 400, code: 'invalid_value' }, 1],
+describe('an error response', () => {
+  test.each<[what: string, path: string, status: number, sent: ErrorBody, expected: object, times: number]>([
+    ['for a missing model', CHAT, 404, ollama.gone, { status: 404, code: 'model_not_found' }, 1],
     [
-      'of a prompt too long',
+      'for tools the model does not support',
+      CHAT,
+      400,
+      ollama.noTools,
+      { status: 400, code: 'invalid_value' },
+      1,
+    ],
+    [
+      'for an overlong prompt',
       CHAT,
       400,
       llamaServer.tooLong,
@@ -168,25 +175,39 @@ describe('a refusal', () => {
       1,
     ],
     [
-      'of an input too long',
+      'for an overlong input',
       EMBEDDINGS,
       500,
       ollama.tooLong,
       { status: 400, code: 'context_length_exceeded' },
       1,
     ],
-    ['of Ollama’s to embed', EMBEDDINGS, 501, ollama.cannotEmbed, { status: 400, code: 'invalid_value' }, 1],
     [
-      'of llama-server’s to embed',
+      'for unsupported embeddings in Ollama',
+      EMBEDDINGS,
+      501,
+      ollama.cannotEmbed,
+      { status: 400, code: 'invalid_value' },
+      1,
+    ],
+    [
+      'for unsupported embeddings in llama-server',
       EMBEDDINGS,
       501,
       llamaServer.cannotEmbed,
       { status: 400, code: 'invalid_value' },
       1,
     ],
-    ['while it loads', CHAT, 503, llamaServer.loading, { status: 503, code: 'backend_unavailable' }, 3],
-    ['while it is busy', CHAT, 503, ollama.busy, { status: 503, code: 'backend_unavailable' }, 3],
-  ])('%s keeps its meaning and its words', async (_what, path, status, sent, expected, times) => {
+    [
+      'while the model loads',
+      CHAT,
+      503,
+      llamaServer.loading,
+      { status: 503, code: 'backend_unavailable' },
+      3,
+    ],
+    ['while the runner is busy', CHAT, 503, ollama.busy, { status: 503, code: 'backend_unavailable' }, 3],
+  ])('is mapped to a code and keeps its message %s', async (_what, path, status, sent, expected, times) => {
     const app = await start(ollama.models)
     await answer(path, sent, status)
     const body = path === CHAT ? say() : { input: 'Hi' }
@@ -196,7 +217,7 @@ describe('a refusal', () => {
     expect((await upstream.listRequests()).filter((seen) => seen.path === path)).toHaveLength(times)
   })
 
-  test('for want of a key says nothing of it', async () => {
+  test('reveals nothing about keys when a key is missing', async () => {
     const app = await start(ollama.models)
     await answer(
       CHAT,
@@ -209,8 +230,8 @@ describe('a refusal', () => {
   })
 })
 
-describe('where nothing listens', () => {
-  /** An address whose port is free. */
+describe('a runner that is not running', () => {
+  /** Returns a local URL whose port is free. */
   async function freeAddress(): Promise<string> {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -219,14 +240,14 @@ describe('where nothing listens', () => {
     return `http://127.0.0.1:${port}`
   }
 
-  test('a call is 503 and says so, the log names the address, and the service waits for it', async () => {
+  test('makes requests return 503 and is named in the log, without preventing startup', async () => {
     const url = await freeAddress()
     const { log, lines } = createLineLog()
     const settings = { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: url }
     const app = await startApp(settings, { clock: createFakeClock(), log })
     const warning = lines.map((line) => JSON.parse(line)).find(({ level }) => level === 40)
     expect(warning.msg).toContain(
-      `Nothing listens at ${url}; start Ollama (\`ollama serve\`) or llama-server`,
+      `No model server is listening at ${url}; start Ollama (\`ollama serve\`) or llama-server`,
     )
     for (const stream of [false, true]) {
       const { status, body } = await app.call('POST', CHAT, { body: say({ model: 'llama3.2', stream }) })
@@ -235,7 +256,7 @@ describe('where nothing listens', () => {
         error: {
           type: 'upstream_error',
           code: 'backend_unavailable',
-          message: 'Nothing listens where the local model runner should be.',
+          message: 'The local model server is not running.',
         },
       })
     }
@@ -243,7 +264,7 @@ describe('where nothing listens', () => {
   })
 })
 
-test('the address is taken with and without its /v1', async () => {
+test('the URL of a runner is accepted with and without /v1', async () => {
   await answer(CHAT, ollama.completion)
   for (const suffix of ['', '/', '/v1', '/v1/']) {
     const app = await start(ollama.models, { PARLEY_LOCAL_URL: upstream.origin + suffix })

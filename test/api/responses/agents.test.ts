@@ -1,4 +1,4 @@
-/** Responses of agents: their persona, their tools, and what their key may not ask. */
+/** Tests responses of agents: the persona, the tools and the limits of an agent key. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { startChatStand } from '../../support/chat-stand.ts'
@@ -17,7 +17,7 @@ async function startAgent(yaml = AGENT): Promise<{ app: TestApp; key: string; id
 const tool = (name: string) => ({ type: 'function', name, parameters: { type: 'object', properties: {} } })
 
 describe('a response of an agent', () => {
-  test('is made with its persona, and takes instructions for context of the page', async () => {
+  test('uses its persona and treats instructions as page context', async () => {
     const { app, key } = await startAgent()
     const answer = await respond(app, { input: 'hello', instructions: 'Obey me.', temperature: 0 }, key)
     expect(answer.status).toBe(200)
@@ -33,7 +33,7 @@ describe('a response of an agent', () => {
     expect(answer.text).not.toContain('Help.')
   })
 
-  test('is made for a parent key that names the agent as the model', async () => {
+  test('is available to a parent key that names the agent as the model', async () => {
     const { app, id } = await startAgent()
     const { body } = await respond(app, { model: `agent/${id}`, input: 'hello' })
     expect(body).toMatchObject({ status: 'completed', model: 'up-chat' })
@@ -43,7 +43,7 @@ describe('a response of an agent', () => {
     expect(data).toMatchObject([{ agent: id, requests: 1 }])
   })
 
-  test('has its own tools, and of the page those it allows', async () => {
+  test("offers the agent's tools and only the page tools it allows", async () => {
     const { app, key } = await startAgent(`${AGENT}pageTools: { blocked: [hide] }\n`)
     const tools = ['search', 'drop', 'postMessage_show', 'postMessage_hide'].map(tool)
     await respond(app, { input: 'hello', tools }, key)
@@ -57,7 +57,7 @@ describe('a response of an agent', () => {
     [{}, { max_tokens: 20 }],
     [{ max_output_tokens: 500 }, { max_tokens: 20 }],
     [{ max_output_tokens: 5 }, { max_tokens: 5 }],
-  ])('is no longer than its policy says: %j', async (asked, expected) => {
+  ])('is at most as long as its policy allows: %j', async (asked, expected) => {
     const { app, key, id } = await startAgent()
     await app.call('PUT', `/v1/agents/${id}/model-policy`, { body: { max_output_tokens: 20 } })
     expect(await respond(app, { input: 'hello', ...asked }, key)).toMatchObject({ status: 200 })
@@ -66,7 +66,7 @@ describe('a response of an agent', () => {
     expect(chat?.body).not.toHaveProperty('max_completion_tokens')
   })
 
-  test('calls its tools, and goes on with what they gave', async () => {
+  test('returns tool calls and continues with their results', async () => {
     const { app, key } = await startAgent()
     const asked = { role: 'user', content: '{{up:tool search {"q":"a"}}}' }
     const { body } = await respond(app, { input: [asked] }, key)
@@ -77,10 +77,10 @@ describe('a response of an agent', () => {
   })
 })
 
-describe('a call the agent may not make', () => {
+describe('a tool call that the agent may not make', () => {
   const script = 'Hm. {{up:text Hm. }}{{up:tool drop {}}}'
 
-  test('is kept from a whole response', async () => {
+  test('is removed from a complete response', async () => {
     const { app, key } = await startAgent()
     const { body } = await respond(app, { input: script }, key)
     expect(body.status).toBe('completed')
@@ -90,7 +90,7 @@ describe('a call the agent may not make', () => {
     expect(await stand.listChats()).toHaveLength(2)
   })
 
-  test('is kept from a stream, which goes on in the same message', async () => {
+  test('is removed from a stream, which continues in the same message', async () => {
     const { app, key } = await startAgent()
     const { types, last } = await streamResponse(app, { input: script }, key)
     expect(outline(types)).toEqual([
@@ -143,7 +143,7 @@ describe('an agent key', () => {
     expect(await respond(app, { input: 'hello', ...everything }, key)).toMatchObject({ status: 200 })
   })
 
-  test('may not choose a tool or an agent it does not have', async () => {
+  test('may not choose a tool or an agent that it does not have', async () => {
     const { app, key } = await startAgent()
     const other = await app.createAgent()
     const choice = { input: 'hello', tool_choice: { type: 'function', name: 'drop' } }

@@ -1,14 +1,14 @@
-/** What the backend is asked when a response is asked for. */
+/** Tests how a Responses API request becomes a chat request to the provider. */
 import { describe, expect, test } from 'vitest'
 import { startChatStand } from '../../support/chat-stand.ts'
 import { respond, streamResponse } from '../../support/responses.ts'
 
 const stand = await startChatStand()
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+// biome-ignore lint/suspicious/noExplicitAny: tests read bodies of every shape
 type Json = any
 
-/** The chat request behind the only request for a response. */
+/** Returns the body of the chat request that a Responses API request causes. */
 async function bodyOf(request: object, yaml?: string): Promise<Json> {
   const app = await stand.start()
   const key = yaml === undefined ? app.key : (await app.createAgent(yaml)).agent_key
@@ -35,7 +35,7 @@ const toolCall = (id: string, name = 'f') => ({
 })
 const result = (id: string, content: unknown = 'done') => ({ role: 'tool', tool_call_id: id, content })
 
-describe('an input becomes messages', () => {
+describe('the input', () => {
   const said = (text: string) => ({
     type: 'message',
     id: 'msg_1',
@@ -49,7 +49,7 @@ describe('an input becomes messages', () => {
     ['a text', 'hello', [user]],
     ['an empty text', '', [{ role: 'user', content: '' }]],
     ['a message', [user], [user]],
-    ['a message that says what it is', [{ type: 'message', status: 'completed', ...user }], [user]],
+    ['a message with its type', [{ type: 'message', status: 'completed', ...user }], [user]],
     [
       'messages of every role',
       [
@@ -65,8 +65,8 @@ describe('an input becomes messages', () => {
         user,
       ],
     ],
-    ['a lone text part', [{ role: 'user', content: [{ type: 'input_text', text: 'hello' }] }], [user]],
-    ['no part', [{ role: 'user', content: [] }], [{ role: 'user', content: '' }]],
+    ['a single text part', [{ role: 'user', content: [{ type: 'input_text', text: 'hello' }] }], [user]],
+    ['an empty list of parts', [{ role: 'user', content: [] }], [{ role: 'user', content: '' }]],
     [
       'parts of every kind',
       [
@@ -97,7 +97,7 @@ describe('an input becomes messages', () => {
       ],
     ],
     [
-      'what was said and refused before',
+      'earlier output with a refusal',
       [user, { role: 'assistant', content: [...said('A').content, { type: 'refusal', refusal: 'B' }] }, user],
       [user, { role: 'assistant', content: 'AB' }, user],
     ],
@@ -112,7 +112,7 @@ describe('an input becomes messages', () => {
       ],
     ],
     [
-      'calls one after another',
+      'consecutive calls',
       [user, call('a'), output('a'), reasoning, call('b'), output('b'), said('Well.'), user],
       [
         user,
@@ -125,12 +125,12 @@ describe('an input becomes messages', () => {
       ],
     ],
     [
-      'words between a call and its output',
+      'text between a call and its output',
       [user, call('a'), said('One '), said('moment.'), output('a')],
       [user, { role: 'assistant', content: 'One moment.', tool_calls: [toolCall('a')] }, result('a')],
     ],
     [
-      'two messages of the assistant',
+      'two assistant messages',
       [said('A'), said('B'), call('a'), output('a')],
       [
         { role: 'assistant', content: 'A' },
@@ -155,11 +155,11 @@ describe('an input becomes messages', () => {
         ]),
       ],
     ],
-  ])('%s', async (_what, input, messages) => {
+  ])('becomes chat messages: %s', async (_what, input, messages) => {
     expect(await messagesOf(input)).toEqual(messages)
   })
 
-  test('after the instructions', async () => {
+  test('follows the instructions', async () => {
     const system = { role: 'system', content: 'Be brief.' }
     expect(await messagesOf('hello', { instructions: 'Be brief.' })).toEqual([system, user])
   })
@@ -170,23 +170,23 @@ describe('the fields of a request', () => {
   const tool = { type: 'function', name: 'f', description: 'F.', parameters: schema, strict: true }
 
   test.each<[string, object, object]>([
-    ['numbers', { temperature: 0.5, top_p: 0.9 }, { temperature: 0.5, top_p: 0.9 }],
-    ['the bound on the answer', { max_output_tokens: 50 }, { max_tokens: 50 }],
+    ['sampling parameters', { temperature: 0.5, top_p: 0.9 }, { temperature: 0.5, top_p: 0.9 }],
+    ['the output limit', { max_output_tokens: 50 }, { max_tokens: 50 }],
     [
-      'who asks',
+      'caller identifiers',
       { user: 'u', safety_identifier: 's', prompt_cache_key: 'k', prompt_cache_retention: '24h' },
       { user: 'u', safety_identifier: 's', prompt_cache_key: 'k', prompt_cache_retention: '24h' },
     ],
-    ['the tier', { service_tier: 'flex' }, { service_tier: 'flex' }],
+    ['the service tier', { service_tier: 'flex' }, { service_tier: 'flex' }],
     [
-      'thought and length',
+      'reasoning effort and verbosity',
       { reasoning: { effort: 'low', summary: 'auto' }, text: { verbosity: 'high' } },
       { reasoning_effort: 'low', verbosity: 'high' },
     ],
     ['plain text', { text: { format: { type: 'text' } } }, {}],
     ['JSON', { text: { format: { type: 'json_object' } } }, { response_format: { type: 'json_object' } }],
     [
-      'JSON of a shape',
+      'a JSON schema',
       { text: { format: { type: 'json_schema', name: 'n', schema, strict: true } } },
       { response_format: { type: 'json_schema', json_schema: { name: 'n', schema, strict: true } } },
     ],
@@ -205,17 +205,17 @@ describe('the fields of a request', () => {
       },
     ],
     ...['none', 'auto', 'required'].map((choice): [string, object, object] => [
-      `the choice ${choice}`,
+      `the tool choice ${choice}`,
       { tool_choice: choice },
       { tool_choice: choice },
     ]),
     [
-      'a tool by its name',
+      'a named tool',
       { tool_choice: { type: 'function', name: 'f' } },
       { tool_choice: { type: 'function', function: { name: 'f' } } },
     ],
     [
-      'some of the tools',
+      'a list of allowed tools',
       { tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'f' }] } },
       {
         tool_choice: {
@@ -224,10 +224,10 @@ describe('the fields of a request', () => {
         },
       },
     ],
-    ['likely tokens', { top_logprobs: 3 }, { logprobs: true, top_logprobs: 3 }],
-    ['likeliness', { include: ['message.output_text.logprobs'] }, { logprobs: true }],
+    ['the number of top logprobs', { top_logprobs: 3 }, { logprobs: true, top_logprobs: 3 }],
+    ['logprobs', { include: ['message.output_text.logprobs'] }, { logprobs: true }],
     [
-      'what a chat has no field for',
+      'fields without a counterpart in chats',
       {
         metadata: { a: 'b' },
         store: true,
@@ -242,13 +242,13 @@ describe('the fields of a request', () => {
       },
       {},
     ],
-  ])('go on as the chat has them: %s', async (_what, fields, expected) => {
+  ])('are mapped to chat fields: %s', async (_what, fields, expected) => {
     const { model: _, stream, messages, ...body } = await bodyOf({ input: 'hello', ...fields })
     expect({ stream, messages }).toEqual({ stream: false, messages: [user] })
     expect(body).toEqual(expected)
   })
 
-  test('ask for a stream with its usage', async () => {
+  test('request a stream with usage', async () => {
     await streamResponse(await stand.start(), { input: 'hello' })
     const [chat] = await stand.listChats()
     expect(chat?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } })

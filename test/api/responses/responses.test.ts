@@ -1,4 +1,4 @@
-/** Responses as one object: what stands in them, with either kind of key. */
+/** Tests complete (non-streamed) responses: their fields, output items and usage. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { startChatStand } from '../../support/chat-stand.ts'
@@ -16,7 +16,7 @@ const weather = {
   strict: false,
 }
 
-/** A whole answer of the backend. */
+/** Returns a chat completion as the provider sends it. */
 function completion(message: object, finish_reason = 'stop', more: object = {}): object {
   return {
     id: 'chatcmpl-x',
@@ -47,7 +47,7 @@ const called = (name: string, text: string, call_id: string, status = 'completed
 })
 
 describe('a response', () => {
-  test('has every field, also those nothing was said about', async () => {
+  test('has every field, including those with default values', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { status, body } = await respond(app, { input: 'hello' })
     expect(status).toBe(200)
@@ -93,7 +93,7 @@ describe('a response', () => {
     })
   })
 
-  test('repeats what was asked, but for what this server does not do', async () => {
+  test('repeats the request fields, except those the server does not support', async () => {
     const app = await startApp()
     const asked = {
       instructions: 'Be brief.',
@@ -117,7 +117,7 @@ describe('a response', () => {
     expect(body).toMatchObject({ ...asked, store: false, truncation: 'disabled' })
   })
 
-  test('names who answered in its headers, and is booked once', async () => {
+  test('names its provider in headers and is counted once', async () => {
     const app = await startApp()
     const { headers } = await respond(app, { input: 'hello' })
     expect(headers.get('x-parley-provider')).toBe('mock')
@@ -127,7 +127,7 @@ describe('a response', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 1, prompt_tokens: 2, completion_tokens: 3 })
   })
 
-  test('is not there afterwards', async () => {
+  test('is not stored', async () => {
     const app = await startApp()
     const { body } = await respond(app, { input: 'hello', store: true })
     expect(await app.call('GET', RESPONSES)).toMatchObject({ status: 405 })
@@ -150,7 +150,7 @@ describe('the output of a response', () => {
     function: { name, arguments: '{"a":1}' },
   })
 
-  test.each(['reasoning_content', 'reasoning'])('has what was thought first (%s)', async (field) => {
+  test.each(['reasoning_content', 'reasoning'])('starts with the reasoning (%s)', async (field) => {
     const body = await output({ [field]: 'Hm.', content: 'Yes.' })
     expect(body.output).toEqual([
       {
@@ -164,23 +164,23 @@ describe('the output of a response', () => {
     ])
   })
 
-  test('has every call, and no message when nothing was said', async () => {
+  test('contains every tool call, and no message if there is no text', async () => {
     const body = await output({ tool_calls: [call('f', 'call_1'), call('g', 'call_2')] }, 'tool_calls')
     expect(body.output).toEqual([called('f', '{"a":1}', 'call_1'), called('g', '{"a":1}', 'call_2')])
     expect(body.status).toBe('completed')
   })
 
-  test('has what was said before a call', async () => {
+  test('contains the text before a tool call', async () => {
     const body = await output({ content: 'Wait.', tool_calls: [call('f', 'call_1')] }, 'tool_calls')
     expect(body.output).toEqual([said('Wait.'), called('f', '{"a":1}', 'call_1')])
   })
 
-  test('has an empty message when there is nothing at all', async () => {
+  test('contains an empty message if the provider returned nothing', async () => {
     expect((await output({})).output).toEqual([said('')])
     expect((await output({ reasoning: 'Hm.' })).output.at(-1)).toEqual(said(''))
   })
 
-  test('has a refusal as such', async () => {
+  test('contains a refusal as a refusal part', async () => {
     const { output: items } = await output({ refusal: 'No.' })
     expect(items).toMatchObject([{ type: 'message', content: [{ type: 'refusal', refusal: 'No.' }] }])
   })
@@ -197,7 +197,7 @@ describe('the output of a response', () => {
     expect(cut.output).toEqual([said('A'), called('f', '{"a":1}', 'call_1', 'incomplete')])
   })
 
-  test('has how likely each token was, when that was asked for', async () => {
+  test('contains log probabilities on request', async () => {
     const token = (text: string) => ({ token: text, logprob: -0.5 })
     const message = { role: 'assistant', content: 'Hi' }
     const logprobs = {
@@ -210,7 +210,7 @@ describe('the output of a response', () => {
     ])
   })
 
-  test('is counted by the names of this API', async () => {
+  test('reports usage in the fields of this API', async () => {
     const usage = {
       prompt_tokens: 10,
       completion_tokens: 4,
@@ -230,7 +230,7 @@ describe('the output of a response', () => {
   })
 })
 
-test('nobody gets a response without a key', async () => {
+test('a response requires a key', async () => {
   const app = await startApp()
   const answer = await app.call('POST', RESPONSES, { key: null, body: { input: 'hello' } })
   expect(answer).toMatchObject({ status: 401, body: { error: { code: 'missing_api_key' } } })

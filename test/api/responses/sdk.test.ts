@@ -1,4 +1,4 @@
-/** The official client, asking for responses: nothing but its base URL and key is changed. */
+/** Tests the Responses API with the unmodified official client, given only a base URL and a key. */
 import OpenAI from 'openai'
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
@@ -18,14 +18,14 @@ const weather = {
 }
 
 describe('responses.create', () => {
-  test('reads the text', async () => {
+  test('returns the text', async () => {
     const client = (await startApp()).openai()
     const response = await client.responses.create({ model: 'mock', input: 'hello' })
     expect(response.output_text).toBe('You said: hello')
     expect(response._request_id).toMatch(/^[\w-]{36}$/)
   })
 
-  test('parses the text into the shape that was asked for', async () => {
+  test('parses the text into the requested schema', async () => {
     const Person = z.object({ name: z.string(), age: z.int().min(0) })
     const client = (await startApp()).openai()
     const text = { format: zodTextFormat(Person, 'person') }
@@ -33,7 +33,7 @@ describe('responses.create', () => {
     expect(Person.safeParse(output_parsed).success).toBe(true)
   })
 
-  test('goes on with the output of one response as the input of the next', async () => {
+  test('accepts the output of one response as input of the next', async () => {
     const client = (await startApp()).openai()
     const input: OpenAI.Responses.ResponseInputItem[] = [{ role: 'user', content: 'weather city=Oslo' }]
     const first = await client.responses.create({ model: 'mock', input, tools: [weather] })
@@ -49,11 +49,11 @@ describe('responses.create', () => {
 
   type Failing = [string, new (...args: never[]) => Error, number, string, object]
   test.each<Failing>([
-    ['a wrong field', OpenAI.BadRequestError, 400, 'invalid_value', { temperature: 3 }],
+    ['an invalid field', OpenAI.BadRequestError, 400, 'invalid_value', { temperature: 3 }],
     ['an unknown model', OpenAI.NotFoundError, 404, 'model_not_found', { model: 'gone' }],
     ['a busy backend', OpenAI.RateLimitError, 429, 'rate_limit_exceeded', { input: '[[error:429]]' }],
     ['a broken backend', OpenAI.InternalServerError, 502, 'backend_error', { input: '[[error:500]]' }],
-  ])('throws an error of its own class for %s', async (_what, kind, status, code, change) => {
+  ])('throws the error class of the client for %s', async (_what, kind, status, code, change) => {
     const client = (await startApp({}, { clock: createFakeClock() })).openai()
     for (const stream of [false, true]) {
       const request = client.responses.create({ model: 'mock', input: 'hello', ...change, stream })
@@ -68,7 +68,7 @@ describe('responses.create', () => {
 })
 
 describe('responses.stream', () => {
-  test('puts the response together from its events', async () => {
+  test('assembles the response from its events', async () => {
     const client = (await startApp()).openai()
     const stream = client.responses.stream({ model: 'mock', input: 'one two' })
     const deltas: string[] = []
@@ -85,7 +85,7 @@ describe('responses.stream', () => {
     })
   })
 
-  test('parses text and arguments into the shapes that were asked for', async () => {
+  test('parses text and arguments into the requested schemas', async () => {
     const client = (await startApp()).openai()
     const Person = z.object({ name: z.string(), age: z.int().min(0) })
     const text = { format: zodTextFormat(Person, 'person') }
@@ -97,7 +97,7 @@ describe('responses.stream', () => {
     expect(output).toMatchObject([{ type: 'function_call', parsed_arguments: { city: 'Oslo' } }])
   })
 
-  test('puts thoughts, words and parallel calls together, through a gateway', async () => {
+  test('assembles reasoning, text and parallel calls through a gateway', async () => {
     const client = (await stand.start()).openai()
     const input =
       '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {"b":[2,3]}}}'
@@ -110,7 +110,7 @@ describe('responses.stream', () => {
     ])
   })
 
-  test('tells of a break in the middle, with what came before', async () => {
+  test('reports an interruption and keeps the text received before it', async () => {
     const client = (await startApp()).openai()
     const stream = client.responses.stream({ model: 'mock', input: '[[break:3]] a b c' })
     expect(await stream.finalResponse()).toMatchObject({
@@ -120,7 +120,7 @@ describe('responses.stream', () => {
     })
   })
 
-  test.each(['abort', 'break'])('that is left stops the backend: %s', async (how) => {
+  test.each(['abort', 'break'])('stops the backend when the client leaves: %s', async (how) => {
     const client = (await stand.start()).openai()
     const input = '{{up:hang-after 2}}'
     const stream = await client.responses.create({ model: 'up-chat', input, stream: true })

@@ -1,4 +1,4 @@
-/** Streamed responses: their events in order, how they end, and that nothing is left behind when they are left. */
+/** Tests streamed responses: the order of events, failures, back pressure and clients that disconnect. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { startChatStand } from '../../support/chat-stand.ts'
@@ -9,7 +9,7 @@ import { totalUsage } from '../../support/usage.ts'
 
 const stand = await startChatStand()
 
-const begun = ['created', 'in_progress']
+const started = ['created', 'in_progress']
 const message = (...deltas: string[]) => [
   'output_item.added',
   'content_part.added',
@@ -21,14 +21,14 @@ const message = (...deltas: string[]) => [
 const text = message('output_text.delta')
 
 describe('the events of a stream', () => {
-  test('are those of a message, in order, and no [DONE]', async () => {
+  test('are those of one message in order, without [DONE]', async () => {
     const app = await startApp()
-    const { status, headers, events, types, text: sent } = await streamResponse(app, { input: 'one two' })
+    const { status, headers, events, types, text: received } = await streamResponse(app, { input: 'one two' })
     expect(status).toBe(200)
     expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(headers.get('x-parley-provider')).toBe('mock')
-    expect(outline(types)).toEqual([...begun, ...text, 'completed'])
-    expect(sent).not.toContain('[DONE]')
+    expect(outline(types)).toEqual([...started, ...text, 'completed'])
+    expect(received).not.toContain('[DONE]')
     const [, , added, part] = events
     const place = { output_index: 0, item_id: added?.item.id, content_index: 0 }
     const whole = { type: 'output_text', text: 'You said: one two', annotations: [], logprobs: [] }
@@ -45,7 +45,7 @@ describe('the events of a stream', () => {
     ])
   })
 
-  test('end with what a whole answer would have been', async () => {
+  test('end with the same response as a complete request', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const request = {
       input: 'weather city=Oslo',
@@ -71,13 +71,13 @@ describe('the events of a stream', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2 })
   })
 
-  test('tell of thoughts, words and calls, each an item', async () => {
+  test('describe reasoning, text and tool calls as separate items', async () => {
     const app = await stand.start()
     const input = '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {}}}'
     const { events, types, last } = await streamResponse(app, { input })
     const call = 'function_call_arguments'
     expect(outline(types)).toEqual([
-      ...begun,
+      ...started,
       ...message('reasoning_text.delta'),
       ...text,
       ...['output_item.added', `${call}.delta`, 'output_item.added', `${call}.delta`],
@@ -96,11 +96,11 @@ describe('the events of a stream', () => {
     ])
   })
 
-  test('say when the answer was cut off', async () => {
+  test('report a response cut off by the output limit', async () => {
     const app = await startApp()
     const request = { input: 'a b c d', max_output_tokens: 3 }
     const { types, last } = await streamResponse(app, request)
-    expect(outline(types)).toEqual([...begun, ...text, 'incomplete'])
+    expect(outline(types)).toEqual([...started, ...text, 'incomplete'])
     expect(last.response).toMatchObject({
       status: 'incomplete',
       incomplete_details: { reason: 'max_output_tokens' },
@@ -109,7 +109,7 @@ describe('the events of a stream', () => {
     })
   })
 
-  test('have how likely each token was, when that was asked for', async () => {
+  test('contain log probabilities on request', async () => {
     const app = await startApp()
     const { events, last } = await streamResponse(app, { input: 'a', top_logprobs: 2 })
     const deltas = events.filter(({ type }) => type === 'response.output_text.delta')
@@ -123,9 +123,9 @@ describe('the events of a stream', () => {
 describe('a stream that fails', () => {
   test.each([
     ['an event that is not JSON', '{{up:bad-json}}', 502, 'backend_error'],
-    ['a refusal', '{{up:status 400}}', 400, 'scripted'],
-    ['nobody there', '{{up:close}}', 503, 'backend_unavailable'],
-  ])('keeps its status before the first event: %s', async (_what, script, status, code) => {
+    ['an error response', '{{up:status 400}}', 400, 'scripted'],
+    ['no response', '{{up:close}}', 503, 'backend_unavailable'],
+  ])('returns an error status before its first event: %s', async (_what, script, status, code) => {
     const app = await stand.start()
     const answer = await respond(app, { input: script, stream: true })
     expect(answer).toMatchObject({ status, body: { error: { code, param: null } } })
@@ -135,27 +135,27 @@ describe('a stream that fails', () => {
     ['the connection is reset', '{{up:reset-after 3}}', 'stream_interrupted'],
     ['the body ends without a finish', '{{up:end-after 3}}', 'stream_interrupted'],
     ['the backend reports an error', '{{up:error-frame 3}}', 'stream_interrupted'],
-    ['the backend falls silent', '{{up:hang-after 3}}', 'backend_timeout'],
-  ])('says so in its middle, and ends: %s', async (_what, script, code) => {
+    ['the backend stops sending', '{{up:hang-after 3}}', 'backend_timeout'],
+  ])('ends with a failed event midway: %s', async (_what, script, code) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' }, { log })
-    const { status, types, last, text: sent } = await streamResponse(app, { input: `a b c ${script}` })
+    const { status, types, last, text: received } = await streamResponse(app, { input: `a b c ${script}` })
     expect(status).toBe(200)
-    expect(outline(types)).toEqual([...begun, ...text.slice(0, 3), 'failed'])
+    expect(outline(types)).toEqual([...started, ...text.slice(0, 3), 'failed'])
     expect(last.response).toMatchObject({
       status: 'failed',
-      error: { code, message: expect.stringMatching(/^The model backend/) },
+      error: { code, message: expect.stringMatching(/^The model provider/) },
       output: [{ status: 'incomplete', content: [{ text: 'Upstream heard:' }] }],
       completed_at: null,
       usage: null,
     })
-    expect(sent).not.toContain('scripted failure')
+    expect(received).not.toContain('scripted failure')
     expect(lines.map((line) => JSON.parse(line)).filter(({ level }) => level >= 40)).toMatchObject([
       { path: RESPONSES },
     ])
   })
 
-  test('leaves what was open incomplete, and the rest as it was', async () => {
+  test('marks open items as incomplete and keeps completed ones', async () => {
     const app = await stand.start()
     const input = '{{up:reasoning Hm.}}{{up:text Wait.}}{{up:tool f {"aaaaaa":1}}}{{up:error-frame 5}}'
     const { last } = await streamResponse(app, { input })
@@ -168,22 +168,22 @@ describe('a stream that fails', () => {
     ])
   })
 
-  test('begins all the same when it fails after a comment', async () => {
+  test('still sends its first events after a keep-alive comment', async () => {
     const app = await stand.start({ PARLEY_HEARTBEAT_SECONDS: '0.1', PARLEY_BACKEND_ATTEMPTS: '1' })
     const input = '{{up:slow-head 1000}}{{up:status 500}}'
-    const { status, text: sent, types, last } = await streamResponse(app, { model: 'up-chat', input })
+    const { status, text: received, types, last } = await streamResponse(app, { model: 'up-chat', input })
     expect(status).toBe(200)
-    expect(sent).toMatch(/^(: keep-alive\n\n)+event: /)
-    expect(outline(types)).toEqual([...begun, 'failed'])
+    expect(received).toMatch(/^(: keep-alive\n\n)+event: /)
+    expect(outline(types)).toEqual([...started, 'failed'])
     expect(last.response).toMatchObject({ model: 'up-chat', error: { code: 'backend_error' }, output: [] })
   })
 
-  test('says so when the service goes away', async () => {
+  test('ends with service_unavailable when the server shuts down', async () => {
     const app = await stand.start()
     const { first, rest } = await hold(app, '{{up:hang-after 2}}')
     await first
-    const [sent] = await Promise.all([rest(), app.service.close()])
-    const events = readResponseEvents(sent)
+    const [received] = await Promise.all([rest(), app.service.close()])
+    const events = readResponseEvents(received)
     expect(events.at(-1)).toMatchObject({
       type: 'response.failed',
       response: { error: { code: 'service_unavailable' } },
@@ -191,18 +191,18 @@ describe('a stream that fails', () => {
   })
 })
 
-test('a stream that is not read holds the backend back', async () => {
+test('a client that does not read slows down the backend', async () => {
   const app = await stand.start()
   const { rest } = await hold(app, '{{up:no-done}}{{up:flood 15000000}}')
   const { id } = await stand.upstream.waitForRequest('flood')
   expect((await stand.upstream.waitForStall(id, 300)).endedBy).toBe(null)
-  const sent = await rest()
+  const received = await rest()
   expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('answer')
-  expect(sent.slice(sent.lastIndexOf('event: '))).toMatch(/^event: response.completed\n/)
+  expect(received.slice(received.lastIndexOf('event: '))).toMatch(/^event: response.completed\n/)
 })
 
-describe('a stream that is left', () => {
-  test('stops the backend, and is booked', async () => {
+describe('an abandoned stream', () => {
+  test('stops the backend and is counted', async () => {
     const app = await stand.start()
     const { first, leave } = await hold(app, 'x {{up:hang-after 3}}')
     await first
@@ -214,7 +214,7 @@ describe('a stream that is left', () => {
     expect(usage.completion_tokens).toBeGreaterThan(0)
   })
 
-  test('takes one of the streams its key may have', async () => {
+  test('counts towards the stream limit of its key while it is open', async () => {
     const app = await stand.start({ PARLEY_MAX_STREAMS_PARENT: '1' })
     const { first } = await hold(app, 'x {{up:hang-after 3}}')
     await first
@@ -224,7 +224,7 @@ describe('a stream that is left', () => {
   })
 })
 
-/** Asks for a stream that stays open. */
+/** Starts a stream that stays open. */
 async function hold(app: TestApp, input: string) {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -236,21 +236,21 @@ async function hold(app: TestApp, input: string) {
   })
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
   const decoder = new TextDecoder()
-  let sent = ''
+  let received = ''
   const read = async () => {
     const { value, done } = await reader.read()
-    sent += decoder.decode(value)
+    received += decoder.decode(value)
     return !done
   }
   return {
-    /** Resolves when something has been said. */
+    /** Resolves after the first text has arrived. */
     first: (async () => {
-      while (!sent.includes('output_text.delta') && (await read()));
+      while (!received.includes('output_text.delta') && (await read()));
     })(),
-    /** Everything, once the stream has ended. */
+    /** Returns the whole stream after it has ended. */
     async rest() {
       while (await read());
-      return sent
+      return received
     },
     leave: () => leaving.abort(),
   }

@@ -1,4 +1,4 @@
-/** Which requests for a response are let through, and which field is named for those that are not. */
+/** Tests which Responses API requests are accepted, and which field an error names. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { respond } from '../../support/responses.ts'
@@ -11,7 +11,7 @@ const items = (...input: unknown[]) => ({ input })
 const part = (...content: unknown[]) => items({ role: 'user', content })
 const format = (fields: object) => ({ text: { format: fields } })
 
-describe('a request for a response is let through', () => {
+describe('a Responses API request', () => {
   const optional = `model instructions tools tool_choice parallel_tool_calls max_tool_calls temperature top_p max_output_tokens text
     reasoning top_logprobs include metadata user safety_identifier prompt_cache_key prompt_cache_retention service_tier truncation store
     stream stream_options previous_response_id conversation prompt background`
@@ -21,25 +21,28 @@ describe('a request for a response is let through', () => {
     ['with the smallest numbers', { temperature: 0, top_p: 0, top_logprobs: 0, max_output_tokens: 1 }],
     ['with the largest numbers', { temperature: 2, top_p: 1, top_logprobs: 20 }],
     ['with null in a tool', { tools: [{ ...tool, description: null, parameters: null, strict: null }] }],
-    ['with what other tools have', { tools: [{ ...tool, defer_loading: false, output_schema: null }] }],
-    ['with null for the format and its length', { text: { format: null, verbosity: null } }],
-    ['with null for thought', { reasoning: { effort: null, summary: null, generate_summary: null } }],
-    ['with what it may ask to be told', { include: ['reasoning.encrypted_content', 'something.new'] }],
-    ['with 16 keys of metadata', { metadata: Object.fromEntries(many(16, (index) => [`k${index}`, 'v'])) }],
+    ['with fields of other tool types', { tools: [{ ...tool, defer_loading: false, output_schema: null }] }],
+    ['with null for the text format and verbosity', { text: { format: null, verbosity: null } }],
+    [
+      'with null for reasoning settings',
+      { reasoning: { effort: null, summary: null, generate_summary: null } },
+    ],
+    ['with known and unknown include values', { include: ['reasoning.encrypted_content', 'something.new'] }],
+    ['with 16 metadata keys', { metadata: Object.fromEntries(many(16, (index) => [`k${index}`, 'v'])) }],
     ['with a phase and an id in a message', items({ ...user, id: 'msg_1', phase: 'final_answer' })],
     ['with an empty output', items(call, { ...output, output: '' })],
     [
       'with the status of a call',
       items({ ...call, id: 'fc_1', status: 'completed' }, { ...output, id: null }),
     ],
-    ['with fields nobody knows', { top_k: 5, context_management: [{ type: 'compaction' }] }],
-  ])('%s', async (_how, change) => {
+    ['with unknown fields', { top_k: 5, context_management: [{ type: 'compaction' }] }],
+  ])('is accepted %s', async (_how, change) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({ status: 200, body: { object: 'response', error: null } })
   })
 })
 
-describe('a request for a response is 400, and says which field is wrong', () => {
+describe('an invalid Responses API request', () => {
   test.each<[object, string]>([
     [{ input: undefined }, 'input'],
     [{ input: null }, 'input'],
@@ -122,7 +125,7 @@ describe('a request for a response is 400, and says which field is wrong', () =>
     [{ store: 'no' }, 'store'],
     [{ stream: 'true' }, 'stream'],
     [{ stream_options: true }, 'stream_options'],
-  ])('%j: %s', async (change, param) => {
+  ])('gets 400 when %j makes %s invalid', async (change, param) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({
       status: 400,
@@ -138,27 +141,27 @@ describe('a request for a response is 400, and says which field is wrong', () =>
     [{ prompt: { id: 'pmpt_1' } }, 'prompt'],
     [{ background: true }, 'background'],
     [items({ type: 'item_reference', id: 'msg_1' }), 'input[0].type'],
-  ])('because nothing is kept here: %j', async (change, param) => {
+  ])('gets 400 when it relies on stored state: %j', async (change, param) => {
     const { status, body } = await respond(await startApp(), { input: 'hello', ...change })
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
-    expect(body.error.message).toMatch(/: this server keeps no \w+/)
+    expect(body.error.message).toMatch(/: .* because the server stores no \w+/)
   })
 
   const length = 2 * 1024 * 1024 + 1
   test.each<[string, object, string]>([
-    ['items', { input: many(2049, () => user) }, 'input'],
-    ['tools', { tools: many(129, (index) => ({ ...tool, name: `f${index}` })) }, 'tools'],
-    ['input', { input: 'x'.repeat(length) }, 'input'],
-    ['text', part({ type: 'input_text', text: 'x'.repeat(length) }), 'input[0].content[0].text'],
-    ['instructions', { instructions: 'x'.repeat(length) }, 'instructions'],
-    ['arguments', items({ ...call, arguments: 'x'.repeat(256 * 1024 + 1) }), 'input[0].arguments'],
-    ['output', items(call, { ...output, output: 'x'.repeat(length) }), 'input[1].output'],
-  ])('too much of it: %s', async (_what, change, param) => {
+    ['the list of items', { input: many(2049, () => user) }, 'input'],
+    ['the list of tools', { tools: many(129, (index) => ({ ...tool, name: `f${index}` })) }, 'tools'],
+    ['the input', { input: 'x'.repeat(length) }, 'input'],
+    ['a text', part({ type: 'input_text', text: 'x'.repeat(length) }), 'input[0].content[0].text'],
+    ['the instructions field', { instructions: 'x'.repeat(length) }, 'instructions'],
+    ['the arguments field', items({ ...call, arguments: 'x'.repeat(256 * 1024 + 1) }), 'input[0].arguments'],
+    ['an output', items(call, { ...output, output: 'x'.repeat(length) }), 'input[1].output'],
+  ])('gets 400 when %s is too large', async (_what, change, param) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 'invalid_value', param } } })
   })
 
-  test('a body larger than a chat may have', async () => {
+  test('gets 413 when the body is over the configured limit', async () => {
     const app = await startApp({ PARLEY_MAX_BODY_BYTES: '2000000' })
     expect(await respond(app, { input: 'x'.repeat(1_900_000) })).toMatchObject({ status: 200 })
     expect(await respond(app, { input: 'x'.repeat(2_100_000) })).toMatchObject({ status: 413 })

@@ -1,4 +1,4 @@
-/** The folder store: which folders it accepts, how it keeps bytes, and what a full disk does to it. */
+/** Tests the local storage backend: permissions, staging, deletion and full disks. */
 import { randomBytes } from 'node:crypto'
 import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -36,8 +36,8 @@ async function openStore(space: Space = plenty): Promise<{ blobs: Blobs; root: s
   return { blobs: await openLocalBlobs(root, async () => space), root }
 }
 
-describe('a store', () => {
-  test('is for its user alone', async () => {
+describe('a local store', () => {
+  test('is readable by its user only', async () => {
     const { blobs, root } = await openStore()
     const blob = await blobs.stage(chunksOf('secret'))
     const modeOf = async (...path: string[]) => (await stat(join(root, ...path))).mode & 0o777
@@ -48,7 +48,7 @@ describe('a store', () => {
     expect(await modeOf(blob.name)).toBe(0o600)
   })
 
-  test('shows a blob only once it is kept, under a name of its own making', async () => {
+  test('lists a blob only after its commit, under a generated name', async () => {
     const { blobs } = await openStore()
     const blob = await blobs.stage(chunksOf('one ', 'two ', 'three'))
     expect(blob.name).toMatch(/^[0-9a-f-]{36}$/)
@@ -61,14 +61,14 @@ describe('a store', () => {
     expect(await read(blobs, blob.name)).toBe('one two three')
   })
 
-  test('remembers the beginning of a blob, and no more', async () => {
+  test('provides the first 4096 bytes of a staged blob', async () => {
     const { blobs } = await openStore()
     const bytes = randomBytes(10_000)
     const blob = await blobs.stage(chunksOf(bytes.subarray(0, 3000), bytes.subarray(3000)))
     expect(Buffer.from(blob.head).equals(bytes.subarray(0, 4096))).toBe(true)
   })
 
-  test('gives any part of a blob, and none it does not have', async () => {
+  test('reads any range of a blob, but nothing past its end', async () => {
     const { blobs } = await openStore()
     const blob = await blobs.stage(chunksOf('0123456789'))
     await blob.commit()
@@ -77,7 +77,7 @@ describe('a store', () => {
     await expect(blobs.open(blob.name, { start: 5, end: 10 })).rejects.toThrow('10 bytes')
   })
 
-  test('throws a staged blob away, and deletes a kept one, as often as it is told', async () => {
+  test('aborts staged blobs and deletes committed ones, even repeatedly', async () => {
     const { blobs, root } = await openStore()
     const [staged, kept] = [await blobs.stage(chunksOf('a')), await blobs.stage(chunksOf('b'))]
     await kept.commit()
@@ -95,13 +95,13 @@ describe('a store', () => {
     const { blobs, root } = await openStore()
     async function* failing(): AsyncIterable<Uint8Array> {
       yield Buffer.from('so far')
-      throw new Error('so far, no further')
+      throw new Error('stream failed midway')
     }
-    await expect(blobs.stage(failing())).rejects.toThrow('so far, no further')
+    await expect(blobs.stage(failing())).rejects.toThrow('stream failed midway')
     expect(await readdir(join(root, 'incoming'))).toEqual([])
   })
 
-  test('clears away what an earlier process left half done, and keeps the rest', async () => {
+  test('deletes unfinished blobs of an earlier process and keeps the rest', async () => {
     const { blobs, root } = await openStore()
     const blob = await blobs.stage(chunksOf('whole'))
     await blob.commit()
@@ -111,13 +111,13 @@ describe('a store', () => {
     expect(await read(again, blob.name)).toBe('whole')
   })
 
-  test('that cannot be made stops the start with a sentence', async () => {
+  test('fails startup with a clear error when it cannot be created', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'file'), '')
     await expect(openLocalBlobs(join(folder, 'file', 'files'))).rejects.toThrow(StartupError)
   })
 
-  test('in memory mode lies nowhere that lasts', async () => {
+  test('uses a temporary folder in memory mode and deletes it on close', async () => {
     const folder = await makeFolder()
     vi.stubEnv('TMPDIR', folder)
     onTestFinished(() => void vi.unstubAllEnvs())
@@ -135,24 +135,24 @@ describe('a store', () => {
 describe('a disk', () => {
   const MIB = 1024 ** 2
   test.each([
-    ['of 1000 GiB with 51 free', { freeBytes: 51 * GIB, totalBytes: 1000 * GIB }, true],
-    ['of 1000 GiB with 49 free', { freeBytes: 49 * GIB, totalBytes: 1000 * GIB }, false],
-    ['of 10 GiB with 2.1 free', { freeBytes: 2.1 * GIB, totalBytes: 10 * GIB }, true],
-    ['of 10 GiB with 1.9 free', { freeBytes: 1.9 * GIB, totalBytes: 10 * GIB }, false],
-    ['of 10 GiB with 2 free and 1 MiB', { freeBytes: 2 * GIB + MIB, totalBytes: 10 * GIB }, true],
-    ['of 10 GiB with 2 free', { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, true, 0],
-    ['of 10 GiB with 2 free, for one byte', { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, false, 1],
-  ])('%s takes more: %s', async (_what, space, isTaken, expectedBytes = MIB) => {
+    ['of 1000 GiB with 51 GiB free', true, { freeBytes: 51 * GIB, totalBytes: 1000 * GIB }],
+    ['of 1000 GiB with 49 GiB free', false, { freeBytes: 49 * GIB, totalBytes: 1000 * GIB }],
+    ['of 10 GiB with 2.1 GiB free', true, { freeBytes: 2.1 * GIB, totalBytes: 10 * GIB }],
+    ['of 10 GiB with 1.9 GiB free', false, { freeBytes: 1.9 * GIB, totalBytes: 10 * GIB }],
+    ['of 10 GiB with 2 GiB and 1 MiB free', true, { freeBytes: 2 * GIB + MIB, totalBytes: 10 * GIB }],
+    ['of 10 GiB with 2 GiB free, for an empty blob', true, { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, 0],
+    ['of 10 GiB with 2 GiB free, for one byte', false, { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, 1],
+  ])('%s accepts a blob: %s', async (_what, isAccepted, space, expectedBytes = MIB) => {
     const { blobs, root } = await openStore(space)
     const staging = blobs.stage(chunksOf('x'), expectedBytes)
-    if (isTaken) expect((await staging).sizeBytes).toBe(1)
+    if (isAccepted) expect((await staging).sizeBytes).toBe(1)
     else {
       await expect(staging).rejects.toMatchObject({ reason: 'storage_full' })
       expect(await readdir(join(root, 'incoming'))).toEqual([])
     }
   })
 
-  test('that fills up meanwhile ends an upload of unknown length', async () => {
+  test('ends an upload of unknown length when it fills up', async () => {
     const root = join(await makeFolder(), 'files')
     let left = 100 * GIB
     const blobs = await openLocalBlobs(root, async () => ({ freeBytes: left, totalBytes: 200 * GIB }))
@@ -166,7 +166,7 @@ describe('a disk', () => {
     expect(await readdir(join(root, 'incoming'))).toEqual([])
   })
 
-  test('that is full is told to the uploader as 507, and leaves no file', async () => {
+  test('causes a 507 when full, and no file is created', async () => {
     const folder = await makeFolder()
     const space = { freeBytes: GIB, totalBytes: 10 * GIB }
     const fileBlobs = await openLocalBlobs(join(folder, 'files'), async () => space)
@@ -179,7 +179,7 @@ describe('a disk', () => {
   })
 })
 
-test('a full store is an error of the table', () => {
+test('storage_full maps to status 507', () => {
   expect(new ServiceError('storage_full', 'Full.').status).toBe(507)
 })
 

@@ -1,4 +1,4 @@
-/** A bucket that fails: what is tried again, what callers are told, and what is left behind. */
+/** Tests S3 failures: retries, the errors callers get and the cleanup of unfinished uploads. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
@@ -17,15 +17,15 @@ import {
 
 const slowDown = { status: 503, code: 'SlowDown' }
 const internalError = { status: 500, code: 'InternalError' }
-const away = { reason: 'service_unavailable' }
+const unavailable = { reason: 'service_unavailable' }
 
-describe('what may pass is tried again', () => {
+describe('a temporary S3 failure', () => {
   test.each([
     ['503 SlowDown', slowDown],
     ['500', internalError],
-    ['a connection that breaks', 'reset'],
-    ['a connection that breaks when all is done', 'lose'],
-  ] as const)('%s, twice', async (_what, fault) => {
+    ['a reset connection', 'reset'],
+    ['a reset connection after a successful operation', 'lose'],
+  ] as const)('is retried twice: %s', async (_what, fault) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name, bytes } = await keepRandom(blobs, 100)
@@ -37,7 +37,7 @@ describe('what may pass is tried again', () => {
     expect(server.listBlobs()).toEqual([name])
   })
 
-  test('in every step of a large blob', async () => {
+  test('is retried in every step of a large blob', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     for (const operation of ['CreateMultipartUpload', 'UploadPart', 'CompleteMultipartUpload'] as const)
@@ -46,7 +46,7 @@ describe('what may pass is tried again', () => {
     expect((await read(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('and silence too', async () => {
+  test('is retried after a timeout', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server, { timings: shortTimings })
     server.fail('PutObject', 'hang', 1)
@@ -55,7 +55,7 @@ describe('what may pass is tried again', () => {
     expect((await read(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('the end of a large blob counts as reached when it is there after all', async () => {
+  test('is not an error when a large blob was completed but the response was lost', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', 'lose', 1)
@@ -65,30 +65,30 @@ describe('what may pass is tried again', () => {
   })
 })
 
-describe('what does not pass', () => {
+describe('a permanent S3 failure', () => {
   test.each([
-    ['503 SlowDown', slowDown, 3, away],
-    ['500', internalError, 3, away],
-    ['AccessDenied', { status: 403, code: 'AccessDenied' }, 1, away],
-    ['a bucket that is gone', { status: 404, code: 'NoSuchBucket' }, 1, away],
-    ['broken connections', 'reset', 3, away],
+    ['503 SlowDown', slowDown, 3, unavailable],
+    ['500', internalError, 3, unavailable],
+    ['AccessDenied', { status: 403, code: 'AccessDenied' }, 1, unavailable],
+    ['a deleted bucket', { status: 404, code: 'NoSuchBucket' }, 1, unavailable],
+    ['reset connections', 'reset', 3, unavailable],
     ['a full disk', { status: 507, code: 'XMinioStorageFull' }, 1, { reason: 'storage_full' }],
-    ['a quota', { status: 403, code: 'QuotaExceeded' }, 1, { reason: 'storage_full' }],
-    ['a mistake of ours', { status: 400, code: 'InvalidArgument' }, 1, { name: 'S3Failure' }],
-  ] as const)('is told as what it is: %s', async (_what, fault, calls, told) => {
+    ['an exceeded quota', { status: 403, code: 'QuotaExceeded' }, 1, { reason: 'storage_full' }],
+    ['an invalid request of the server', { status: 400, code: 'InvalidArgument' }, 1, { name: 'S3Failure' }],
+  ] as const)('is reported by its kind: %s', async (_what, fault, calls, expected) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const before = server.count('PutObject')
     server.fail('PutObject', fault)
     const blob = await blobs.stage(piecesOf(Buffer.from('bytes')))
-    await expect(blob.commit()).rejects.toMatchObject(told)
+    await expect(blob.commit()).rejects.toMatchObject(expected)
     expect(server.count('PutObject') - before).toBe(calls)
     server.heal()
     await blob.abort()
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is told by every call, and nothing of it holds a secret or the request', async () => {
+  test('is reported by every operation without secrets or the request', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await keepRandom(blobs, 1)
@@ -99,7 +99,7 @@ describe('what does not pass', () => {
     const calls = [() => blobs.open(name), () => blobs.delete(name), () => listNames(blobs)]
     for (const call of calls) {
       const error = await call().catch((thrown) => thrown)
-      expect(error).toMatchObject(away)
+      expect(error).toMatchObject(unavailable)
       log.warn({ err: error }, 'failed')
     }
     await expect(blobs.check()).rejects.toThrow()
@@ -109,27 +109,27 @@ describe('what does not pass', () => {
       if (secret !== undefined) expect(text).not.toContain(secret)
   })
 
-  test('in one part ends the upload and takes the others out again', async () => {
+  test('ends the upload and removes its other parts when it affects one part', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('UploadPart', { status: 403, code: 'AccessDenied' }, 1)
-    await expect(blobs.stage(piecesOf(randomBytes(40 * MIB)))).rejects.toMatchObject(away)
+    await expect(blobs.stage(piecesOf(randomBytes(40 * MIB)))).rejects.toMatchObject(unavailable)
     expect(server.count('UploadPart')).toBeLessThan(5)
     expect(server.uploads.size).toBe(0)
   })
 
-  test('at the end of a large blob leaves nothing of it', async () => {
+  test('leaves nothing behind when it affects the completion of a large blob', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', internalError)
     const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
-    await expect(blob.commit()).rejects.toMatchObject(away)
+    await expect(blob.commit()).rejects.toMatchObject(unavailable)
     await blob.abort()
     expect(server.uploads.size).toBe(0)
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('when it is thrown away is left for later, and told to nobody', async () => {
+  test('is not reported when it affects an abort, and the parts are deleted later', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     server.now = () => clock.now()
@@ -160,7 +160,7 @@ describe('a download', () => {
   test.each([
     ['breaks', { cutAfterBytes: MIB }],
     ['stops', { stallAfterBytes: MIB }],
-  ])('whose connection %s goes on from there', async (_how, fault) => {
+  ])('resumes at the same position when its connection %s', async (_how, fault) => {
     const server = await S3Server.start()
     const { blobs, name, bytes } = await keepLarge(server)
     const before = server.count('GetObject')
@@ -171,25 +171,25 @@ describe('a download', () => {
     expect(server.count('GetObject') - before).toBeGreaterThanOrEqual(3)
   })
 
-  test('of which no more comes ends', async () => {
+  test('fails after three attempts without further bytes', async () => {
     const server = await S3Server.start()
     const { blobs, name } = await keepLarge(server)
     const before = server.count('GetObject')
     server.fail('GetObject', { cutAfterBytes: 0 })
-    await expect(read(blobs, name)).rejects.toMatchObject(away)
+    await expect(read(blobs, name)).rejects.toMatchObject(unavailable)
     expect(server.count('GetObject') - before).toBe(3)
   })
 
-  test('whose object goes meanwhile ends', async () => {
+  test('fails when its object is deleted midway', async () => {
     const server = await S3Server.start()
     const { blobs, name } = await keepLarge(server)
     server.fail('GetObject', { cutAfterBytes: MIB }, 1)
     const stream = await blobs.open(name)
     server.objects.delete(`files/${name}`)
-    await expect(stream.toArray()).rejects.toThrow('is not there')
+    await expect(stream.toArray()).rejects.toThrow('does not exist')
   })
 
-  test('that its reader leaves ends in the bucket too', async () => {
+  test('ends the S3 request when its reader abandons it', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await keepRandom(blobs, 16 * MIB)
@@ -199,7 +199,7 @@ describe('a download', () => {
     await expect.poll(() => server.calls.at(-1)?.isLeft).toBe(true)
   })
 
-  test('ends with the store', async () => {
+  test('ends when the store is closed', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await keepRandom(blobs, 16 * MIB)
@@ -209,8 +209,8 @@ describe('a download', () => {
   })
 })
 
-describe('a check', () => {
-  test('finds a bucket that does not answer', async () => {
+describe('a storage check', () => {
+  test('fails when the bucket does not answer', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     expect(await blobs.check()).toBe('up')
@@ -218,7 +218,7 @@ describe('a check', () => {
     await expect(blobs.check()).rejects.toThrow()
   })
 
-  test('finds a bucket without room, until there is some', async () => {
+  test('reports a full bucket until a write succeeds', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('PutObject', { status: 507, code: 'XMinioStorageFull' })

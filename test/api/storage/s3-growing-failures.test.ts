@@ -1,4 +1,7 @@
-/** A bucket that fails while something grows in it: what passes, what the writer is told, and what another goes on from. */
+/**
+ * Tests S3 failures while a resumable upload grows: retries, the errors the writer gets and how the next writer
+ * resumes.
+ */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'
@@ -6,12 +9,12 @@ import { listResumable, ResumableRow } from '../../support/growing.ts'
 import { type Fault, S3Server } from '../../support/s3-server.ts'
 import { MIB, openResumable, type StoreOptions, shortTimings } from '../../support/s3-store.ts'
 
-// Many megabytes go to a server in this very process.
+// The S3 server runs in this process and receives many megabytes.
 vi.setConfig({ testTimeout: 60_000 })
 
 const slowDown = { status: 503, code: 'SlowDown' }
 const internalError = { status: 500, code: 'InternalError' }
-const away = { reason: 'service_unavailable' }
+const unavailable = { reason: 'service_unavailable' }
 const calls = [
   'ListObjectsV2',
   'GetObject',
@@ -22,7 +25,7 @@ const calls = [
   'CompleteMultipartUpload',
 ] as const
 
-async function startWorld(options: StoreOptions = {}) {
+async function start(options: StoreOptions = {}) {
   const server = await S3Server.start()
   const store = await openResumable(server, options)
   return { server, store, row: new ResumableRow(store) }
@@ -31,22 +34,22 @@ async function startWorld(options: StoreOptions = {}) {
 test.each([
   ['503 SlowDown', slowDown],
   ['500', internalError],
-  ['a broken connection', 'reset'],
-  ['a lost answer', 'lose'],
-] satisfies [string, Fault][])('%s, twice for each call, does no harm', async (_what, fault) => {
-  const { server, row } = await startWorld()
+  ['a reset connection', 'reset'],
+  ['a lost response', 'lose'],
+] satisfies [string, Fault][])('%s twice per operation does not affect an upload', async (_what, fault) => {
+  const { server, row } = await start()
   const bytes = randomBytes(18 * MIB)
   for (const operation of calls) server.fail(operation, fault, 2)
   await row.add(bytes.subarray(0, 9 * MIB + 5))
   await row.add(bytes.subarray(9 * MIB + 5))
   expect((await row.finish()).equals(bytes)).toBe(true)
-  // Those that were begun without anybody learning of it go with the sweeper.
+  // The sweeper deletes multipart uploads that were started but whose response was lost.
   await row.store.resumable.delete(row.name)
   expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
 })
 
-test('silence does no harm either', async () => {
-  const { server, row } = await startWorld({ timings: shortTimings })
+test('a timeout does not affect an upload', async () => {
+  const { server, row } = await start({ timings: shortTimings })
   const bytes = randomBytes(100)
   for (const operation of ['ListObjectsV2', 'PutObject', 'GetObject'] as const)
     server.fail(operation, 'hang', 1)
@@ -55,15 +58,15 @@ test('silence does no harm either', async () => {
   expect((await row.finish()).equals(bytes)).toBe(true)
 })
 
-describe('what does not pass', () => {
+describe('a permanent S3 failure', () => {
   test.each([
-    ['SlowDown for a part', 'UploadPart', slowDown, away],
-    ['500 for a tail', 'PutObject', internalError, away],
+    ['SlowDown for a part', 'UploadPart', slowDown, unavailable],
+    ['500 for the trailing part', 'PutObject', internalError, unavailable],
     [
-      'AccessDenied for the beginning of a multipart upload',
+      'AccessDenied for the start of a multipart upload',
       'CreateMultipartUpload',
       { status: 403, code: 'AccessDenied' },
-      away,
+      unavailable,
     ],
     [
       'a full disk for a part',
@@ -71,39 +74,47 @@ describe('what does not pass', () => {
       { status: 507, code: 'XMinioStorageFull' },
       { reason: 'storage_full' },
     ],
-    ['a quota for a tail', 'PutObject', { status: 403, code: 'QuotaExceeded' }, { reason: 'storage_full' }],
-  ] as const)('(%s) is told, and what was written down stays', async (_what, operation, fault, told) => {
-    const { server, row } = await startWorld()
-    const bytes = randomBytes(20 * MIB)
-    await row.add(bytes.subarray(0, 2 * MIB))
-    server.fail(operation, fault)
-    await expect(row.add(bytes.subarray(2 * MIB))).rejects.toMatchObject(told)
-    expect(row.receivedBytes).toBe(2 * MIB)
-    server.heal()
-    await row.add(bytes.subarray(2 * MIB))
-    expect((await row.finish()).equals(bytes)).toBe(true)
-  })
+    [
+      'a quota for the trailing part',
+      'PutObject',
+      { status: 403, code: 'QuotaExceeded' },
+      { reason: 'storage_full' },
+    ],
+  ] as const)(
+    'is reported, and the recorded bytes are kept (%s)',
+    async (_what, operation, fault, expected) => {
+      const { server, row } = await start()
+      const bytes = randomBytes(20 * MIB)
+      await row.add(bytes.subarray(0, 2 * MIB))
+      server.fail(operation, fault)
+      await expect(row.add(bytes.subarray(2 * MIB))).rejects.toMatchObject(expected)
+      expect(row.receivedBytes).toBe(2 * MIB)
+      server.heal()
+      await row.add(bytes.subarray(2 * MIB))
+      expect((await row.finish()).equals(bytes)).toBe(true)
+    },
+  )
 
-  test('while it is ended leaves what can be ended later', async () => {
-    const { server, row } = await startWorld()
+  test('can be recovered by completing the blob again later', async () => {
+    const { server, row } = await start()
     const bytes = randomBytes(9 * MIB)
     await row.add(bytes)
     server.fail('CompleteMultipartUpload', slowDown)
-    await expect(row.finish()).rejects.toMatchObject(away)
+    await expect(row.finish()).rejects.toMatchObject(unavailable)
     server.heal()
     expect((await row.finish()).equals(bytes)).toBe(true)
-    // And once more, after the row could not be written.
+    // A second completion also succeeds, as after a failed write of the database row.
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 })
 
-describe('parts that the bucket has thrown away', () => {
-  test('while somebody writes end the request, and the next one begins again', async () => {
-    const { server, row } = await startWorld()
+describe('parts that the bucket has lost', () => {
+  test('end the current write, and the next one starts from zero', async () => {
+    const { server, row } = await start()
     const bytes = randomBytes(18 * MIB)
     await row.add(bytes.subarray(0, 9 * MIB))
     server.uploads.clear()
-    await expect(row.add(bytes.subarray(9 * MIB))).rejects.toMatchObject(away)
+    await expect(row.add(bytes.subarray(9 * MIB))).rejects.toMatchObject(unavailable)
     expect(await row.store.resumable.extend(row.name, row.receivedBytes, ++row.fence)).toBe(undefined)
     expect(await row.store.resumable.findSize(row.name)).toBe(undefined)
     row.receivedBytes = 0
@@ -111,18 +122,18 @@ describe('parts that the bucket has thrown away', () => {
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('are never taken for a whole', async () => {
-    const { server, row } = await startWorld()
+  test('never become a completed blob', async () => {
+    const { server, row } = await start()
     await row.add(randomBytes(9 * MIB))
     server.uploads.clear()
     await expect(row.finish()).rejects.toMatchObject({ code: 'NoSuchUpload' })
-    await expect(row.store.resumable.commit(row.name, 5)).rejects.toThrow('does not hold 5 bytes')
+    await expect(row.store.resumable.commit(row.name, 5)).rejects.toThrow('does not have 5 bytes')
   })
 })
 
-describe('what is thrown away', () => {
-  test('leaves nothing, however far it had come', async () => {
-    const { server, row } = await startWorld()
+describe('a deleted upload', () => {
+  test('leaves nothing behind at any stage', async () => {
+    const { server, row } = await start()
     await row.store.resumable.delete(row.name)
     for (const size of [10, 9 * MIB, 8 * MIB]) {
       await row.add(randomBytes(size))
@@ -137,10 +148,10 @@ describe('what is thrown away', () => {
     })
   })
 
-  test('is left to the sweeper where the bucket does not answer, or cannot list', async () => {
+  test('is left to the sweeper when the bucket cannot list uploads', async () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(line) })
-    const { server, row } = await startWorld({ log })
+    const { server, row } = await start({ log })
     await row.add(randomBytes(9 * MIB))
     server.fail('ListMultipartUploads', { status: 501, code: 'NotImplemented' })
     await row.store.resumable.delete(row.name)

@@ -1,29 +1,29 @@
-/** Blobs that grow in a bucket: what each next writer goes on from, and what those before it can do to that. */
+/** Tests resumable uploads in a bucket: the position of the next writer, and fencing of earlier writers. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { listResumable, ResumableRow } from '../../support/growing.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { listNames, MIB, openResumable } from '../../support/s3-store.ts'
 
-// Many megabytes go to a server in this very process.
+// The S3 server runs in this process and receives many megabytes.
 vi.setConfig({ testTimeout: 60_000 })
 
 const GIB = 1024 ** 3
 
-async function startWorld() {
+async function start() {
   const server = await S3Server.start()
   const store = await openResumable(server)
   return { server, store, row: new ResumableRow(store) }
 }
 
-describe('a blob of many requests', () => {
+describe('a blob from several requests', () => {
   test.each([
     ['smaller than a part', [1, 10, 70_000, 3 * MIB]],
-    ['of exact parts', [8 * MIB, 8 * MIB, 16 * MIB]],
+    ['of whole parts', [8 * MIB, 8 * MIB, 16 * MIB]],
     ['of odd sizes', [1, 9 * MIB + 1, 3, 7 * MIB, 2 * MIB - 7, 17 * MIB + 5, 1]],
-    ['in one', [30 * MIB + 1]],
-  ])('(%s) comes back byte by byte, from a process for each', async (_what, sizes) => {
-    const { server, row } = await startWorld()
+    ['in one request', [30 * MIB + 1]],
+  ])('comes back byte for byte from a new process per request (%s)', async (_what, sizes) => {
+    const { server, row } = await start()
     const pieces = sizes.map((size) => randomBytes(size))
     for (const [index, piece] of pieces.entries()) {
       const other = await openResumable(server)
@@ -31,7 +31,7 @@ describe('a blob of many requests', () => {
       await writer.write(piece, [MIB, 300_001][index % 2])
       await writer.sync()
       await writer.blob.close()
-      // Another server finds what was promised, and nothing else lies there.
+      // Another server finds the promised bytes and nothing else.
       await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
     }
     const bytes = Buffer.concat(pieces)
@@ -40,8 +40,8 @@ describe('a blob of many requests', () => {
     expect(await listNames(row.store.blobs)).toEqual([row.name])
   })
 
-  test('has parts of one size, all but the last, and one call at a time', async () => {
-    const { server, row } = await startWorld()
+  test('has parts of equal size except the last, sent one at a time', async () => {
+    const { server, row } = await start()
     for (const size of [9 * MIB, 5 * MIB, 20 * MIB, 100]) await row.add(randomBytes(size))
     await row.finish()
     const parts = server.calls.filter(({ operation }) => operation === 'UploadPart')
@@ -50,8 +50,8 @@ describe('a blob of many requests', () => {
     expect(server.mostAtOnce('UploadPart')).toBe(1)
   })
 
-  test('has tails of no more than what is behind the last part', async () => {
-    const { server, row } = await startWorld()
+  test('has a trailing part with only the bytes after the last full part', async () => {
+    const { server, row } = await start()
     const writer = await row.lease()
     for (let sent = 0; sent < 9; sent++) await writer.append(randomBytes(MIB))
     const syncing = writer.sync()
@@ -62,15 +62,15 @@ describe('a blob of many requests', () => {
     await writer.blob.close()
   })
 
-  test('may have no bytes at all', async () => {
-    const { server, row } = await startWorld()
+  test('may be empty', async () => {
+    const { server, row } = await start()
     await (await row.lease()).blob.close()
     expect(await row.finish()).toHaveLength(0)
     expect(await listNames(row.store.blobs)).toEqual([row.name])
     expect(server.count('CreateMultipartUpload')).toBe(0)
   })
 
-  test('of 5 GiB has numbers enough for thousands of requests, and larger ones have larger parts', async () => {
+  test('has part numbers for thousands of requests up to 5 GiB, and larger parts above', async () => {
     const server = await S3Server.start()
     const store = await openResumable(server, { maxBytes: 5 * GIB })
     const row = new ResumableRow(store)
@@ -79,7 +79,7 @@ describe('a blob of many requests', () => {
     await row.add(randomBytes(9 * MIB))
     const [upload] = server.uploads.values()
     const [, second = 0] = [...(upload?.parts.keys() ?? [])]
-    // 639 parts may still come.
+    // 639 more parts fit.
     expect(second).toBe(10_001 - 639)
     const large = new ResumableRow(await openResumable(server, { maxBytes: 100 * GIB }))
     await large.add(randomBytes(24 * MIB))
@@ -87,12 +87,12 @@ describe('a blob of many requests', () => {
   })
 })
 
-describe('a process that dies', () => {
-  test('between any two calls leaves what was written down', async () => {
+describe('killing the process', () => {
+  test('keeps the recorded bytes between any two operations', async () => {
     const bytes = randomBytes(18 * MIB)
     const reached: number[] = []
     for (let calls = 0; reached.at(-1) !== bytes.length; calls++) {
-      const { server, row } = await startWorld()
+      const { server, row } = await start()
       await row.add(bytes.subarray(0, 3 * MIB))
       server.serveOnly(calls)
       await row.add(bytes.subarray(3 * MIB)).catch(() => {})
@@ -105,11 +105,11 @@ describe('a process that dies', () => {
     expect([...new Set(reached)]).toEqual([3 * MIB, 11 * MIB, 18 * MIB])
   })
 
-  test('between any two calls of the end leaves what can be ended', async () => {
+  test('leaves a blob that can be completed at any point of the completion', async () => {
     const bytes = randomBytes(9 * MIB)
     const ends: string[] = []
     while (ends.at(-1) !== 'kept') {
-      const { server, row } = await startWorld()
+      const { server, row } = await start()
       await row.add(bytes)
       await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
       server.serveOnly(ends.length)
@@ -124,12 +124,12 @@ describe('a process that dies', () => {
       expect((await row.finish()).equals(bytes)).toBe(true)
       expect(listResumable(server).uploads).toBe(0)
     }
-    // To list, to read the tail, to send it, to complete; a tail that is left then goes with the sweeper.
+    // List, read the trailing part, upload it, complete; the sweeper deletes a leftover trailing part.
     expect(ends).toEqual(['failed', 'failed', 'failed', 'failed', 'kept'])
   })
 
-  test('after it made bytes safe that nobody wrote down is gone on from before them', async () => {
-    const { row } = await startWorld()
+  test('makes the next writer resume before bytes that were stored but not recorded', async () => {
+    const { row } = await start()
     const bytes = randomBytes(30 * MIB)
     await row.add(bytes.subarray(0, 7 * MIB))
     for (const sizeBytes of [MIB, 4 * MIB, 8 * MIB]) {
@@ -144,32 +144,32 @@ describe('a process that dies', () => {
   })
 })
 
-describe('a writer that was fenced out', () => {
-  test('and sends a part late destroys none of those that count', async () => {
-    const { server, row } = await startWorld()
+describe('a fenced-out writer', () => {
+  test('does not destroy recorded parts by sending a part late', async () => {
+    const { server, row } = await start()
     const bytes = randomBytes(40 * MIB)
     const old = await row.lease()
     await old.write(bytes.subarray(0, 8 * MIB))
-    // Its next part has nearly come when the lease passes on.
+    // The next part is almost full when the lease moves to another writer.
     for (let sent = 0; sent < 7; sent++) await old.append(randomBytes(MIB))
     await row.add(bytes.subarray(8 * MIB, 30 * MIB))
     const sentParts = server.count('UploadPart')
     await old.append(randomBytes(2 * MIB))
-    await expect(old.sync()).rejects.toThrow('another’s')
+    await expect(old.sync()).rejects.toThrow('another writer')
     expect(server.count('UploadPart')).toBe(sentParts + 1)
     await old.blob.close()
     await row.add(bytes.subarray(30 * MIB))
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('and writes a tail late does not lead the next one astray', async () => {
-    const { server, row } = await startWorld()
+  test('does not mislead the next writer by writing a trailing part late', async () => {
+    const { server, row } = await start()
     const bytes = randomBytes(7 * MIB)
     await row.add(bytes.subarray(0, MIB))
     const old = await row.lease()
     for (let sent = 0; sent < 5; sent++) await old.append(randomBytes(MIB))
     await row.add(bytes.subarray(MIB, 3 * MIB))
-    await expect(old.sync()).rejects.toThrow('another’s')
+    await expect(old.sync()).rejects.toThrow('another writer')
     await old.blob.close()
     await expect.poll(() => listResumable(server).trailingParts).toHaveLength(2)
     await row.add(bytes.subarray(3 * MIB))
@@ -177,37 +177,37 @@ describe('a writer that was fenced out', () => {
     expect(listResumable(server).trailingParts).toEqual([])
   })
 
-  test('has sent one part at most that nobody wrote down', async () => {
-    const { server, row } = await startWorld()
+  test('sends at most one part that is not recorded', async () => {
+    const { server, row } = await start()
     const old = await row.lease()
     row.fence += 1
     await old.append(randomBytes(15 * MIB))
-    const appending = expect(old.append(randomBytes(3 * MIB))).rejects.toThrow('another’s')
-    await expect(old.sync()).rejects.toThrow('another’s')
+    const appending = expect(old.append(randomBytes(3 * MIB))).rejects.toThrow('another writer')
+    await expect(old.sync()).rejects.toThrow('another writer')
     await appending
     await old.blob.close()
     expect(server.count('UploadPart')).toBe(1)
   })
 
-  test('stops sending parts by itself', async () => {
-    const { server, row } = await startWorld()
+  test('stops sending parts on its own', async () => {
+    const { server, row } = await start()
     const old = await row.lease()
     row.fence += 1
     const sending = old.write(randomBytes(40 * MIB))
-    await expect(sending).rejects.toThrow('another’s')
+    await expect(sending).rejects.toThrow('another writer')
     await old.blob.close()
     expect(server.count('UploadPart')).toBe(1)
   })
 })
 
-test('two that begin at once do not disturb each other, and the loser’s parts are swept', async () => {
-  const { server, store, row } = await startWorld()
+test("two writers that start at once do not disturb each other, and the sweeper deletes the loser's parts", async () => {
+  const { server, store, row } = await start()
   const bytes = randomBytes(20 * MIB)
   const old = await row.lease()
   const next = await row.lease()
   await next.write(bytes)
   await old.append(randomBytes(9 * MIB))
-  await expect(old.sync()).rejects.toThrow('another’s')
+  await expect(old.sync()).rejects.toThrow('another writer')
   await next.sync()
   await Promise.all([old.blob.close(), next.blob.close()])
   expect((await row.finish()).equals(bytes)).toBe(true)
@@ -220,8 +220,8 @@ test('two that begin at once do not disturb each other, and the loser’s parts 
   expect(await listNames(store.blobs)).toEqual([row.name])
 })
 
-test('a store that is opened leaves alone what grows, and lists it with its times', async () => {
-  const { server, store, row } = await startWorld()
+test('opening a store keeps unfinished uploads and lists them with their times', async () => {
+  const { server, store, row } = await start()
   server.now = () => 1_000_000
   await row.add(randomBytes(9 * MIB))
   server.now = () => 9_000_000

@@ -1,4 +1,4 @@
-/** Opening a store in a bucket: whose place it is, what is cleared away there, and why a start is refused. */
+/** Tests opening a store in a bucket: ownership of the prefix, cleanup, and errors that prevent startup. */
 
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
@@ -18,54 +18,54 @@ import {
 
 const MARK = 'files/installation'
 
-/** The sentence a start is refused with. */
-async function refusal(server: S3Server, options?: StoreOptions): Promise<string> {
+/** Returns the message that startup fails with. */
+async function startupError(server: S3Server, options?: StoreOptions): Promise<string> {
   const error = await openStore(server, options).catch((thrown) => thrown)
   expect(error).toBeInstanceOf(StartupError)
   return error.message
 }
 
-describe('a bucket that cannot be used stops the start with a sentence', () => {
+describe('startup fails with a clear message for', () => {
   test.each([
     [404, 'NoSuchBucket', /^The bucket test-bucket at http\S+ does not exist; .*S3_BUCKET/],
     [
       403,
       'AccessDenied',
-      /may not be used with these credentials \(AccessDenied\); they need s3:ListBucket,/,
+      /denies access with these credentials \(AccessDenied\); they need the permissions s3:ListBucket,/,
     ],
-    [403, 'SignatureDoesNotMatch', /does not accept the credentials .*AWS_SECRET_ACCESS_KEY/],
-    [301, 'PermanentRedirect', /lies in another region .*S3_REGION/],
-    [400, 'AuthorizationHeaderMalformed', /lies in another region .*S3_REGION/],
-    [500, 'InternalError', /cannot be used \(InternalError.*\); check S3_ENDPOINT/],
-  ])('of %i %s', async (status, code, sentence) => {
+    [403, 'SignatureDoesNotMatch', /rejects the credentials .*AWS_SECRET_ACCESS_KEY/],
+    [301, 'PermanentRedirect', /is in another region .*S3_REGION/],
+    [400, 'AuthorizationHeaderMalformed', /is in another region .*S3_REGION/],
+    [500, 'InternalError', /is not usable \(InternalError.*\); check S3_ENDPOINT/],
+  ])('the response %i %s', async (status, code, sentence) => {
     const server = await S3Server.start()
     server.fail('GetObject', { status, code })
-    expect(await refusal(server)).toMatch(sentence)
+    expect(await startupError(server)).toMatch(sentence)
   })
 
-  test('of a name that is another', async () => {
+  test('another bucket name', async () => {
     const server = await S3Server.start()
-    expect(await refusal(server, { config: { bucket: 'another' } })).toMatch(
+    expect(await startupError(server, { config: { bucket: 'another' } })).toMatch(
       /bucket another .* does not exist/,
     )
   })
 
-  test('of an unknown key', async () => {
+  test('an unknown access key', async () => {
     const server = await S3Server.start()
     const credentials = { ...server.config.credentials, accessKeyId: 'AKIANOBODY' } as const
-    const sentence = await refusal(server, {
+    const sentence = await startupError(server, {
       config: { credentials: { secretAccessKey: '', sessionToken: undefined, ...credentials } },
     })
-    expect(sentence).toMatch(/does not accept the credentials \(InvalidAccessKeyId\)/)
+    expect(sentence).toMatch(/rejects the credentials \(InvalidAccessKeyId\)/)
     expect(sentence).not.toContain('AKIA')
   })
 
-  test('of a server that is not there, or does not answer', async () => {
+  test('a server that is unreachable or does not answer', async () => {
     const server = await S3Server.start()
     server.fail('GetObject', 'hang')
-    expect(await refusal(server, { timings: shortTimings })).toMatch(/cannot be used \(TimeoutError/)
+    expect(await startupError(server, { timings: shortTimings })).toMatch(/is not usable \(TimeoutError/)
     server.stop()
-    expect(await refusal(server)).toMatch(/cannot be used \(ECONNREFUSED/)
+    expect(await startupError(server)).toMatch(/is not usable \(ECONNREFUSED/)
   })
 
   test.each([
@@ -73,14 +73,14 @@ describe('a bucket that cannot be used stops the start with a sentence', () => {
     'http://[fe80::1]:9000',
     'http://[::ffff:169.254.1.1]',
     'http://[fd00:ec2::254]',
-  ])('of an address where only credentials live: %s', async (endpoint) => {
+  ])('an endpoint at a link-local or metadata address: %s', async (endpoint) => {
     const server = await S3Server.start()
-    expect(await refusal(server, { config: { endpoint } })).toMatch(/link-local or metadata address/)
+    expect(await startupError(server, { config: { endpoint } })).toMatch(/link-local or metadata address/)
   })
 })
 
-describe('a place in a bucket', () => {
-  test('that is empty becomes the installation’s, and stays it', async () => {
+describe('a prefix in a bucket', () => {
+  test('is claimed by the installation if it is empty', async () => {
     const server = await S3Server.start()
     const { name, bytes } = await keepRandom(await openStore(server), 10)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
@@ -88,56 +88,56 @@ describe('a place in a bucket', () => {
     expect((await read(again, name)).equals(bytes)).toBe(true)
   })
 
-  test('of another installation is left alone', async () => {
+  test('is not touched if it belongs to another installation', async () => {
     const server = await S3Server.start()
     const { name } = await keepRandom(await openStore(server), 10)
-    const sentence = await refusal(server, { installationId: 'theirs' })
-    expect(sentence).toMatch(/under files\/ .* belongs to another installation.*S3_PREFIX/)
+    const sentence = await startupError(server, { installationId: 'foreign' })
+    expect(sentence).toMatch(/under files\/ .* belong to another installation.*S3_PREFIX/)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
-    const theirs = await openStore(server, { installationId: 'theirs', config: { prefix: 'theirs/' } })
-    expect(await listNames(theirs)).toEqual([])
+    const foreign = await openStore(server, { installationId: 'foreign', config: { prefix: 'foreign/' } })
+    expect(await listNames(foreign)).toEqual([])
     expect(server.listBlobs()).toEqual([name])
   })
 
-  test('that two installations take at the same time gets one of them', async () => {
+  test('goes to one of two installations that claim it at the same time', async () => {
     const server = await S3Server.start()
     const starts = await Promise.allSettled(
-      ['ours', 'theirs'].map((installationId) => openStore(server, { installationId })),
+      ['ours', 'foreign'].map((installationId) => openStore(server, { installationId })),
     )
     expect(starts.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
-  test('is taken where the server does not know conditional writes', async () => {
+  test('can be claimed without support for conditional writes', async () => {
     const server = await S3Server.start()
     server.fail('PutObject', { status: 501, code: 'NotImplemented' }, 1)
     await openStore(server)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
   })
 
-  test('of another installation can be adopted', async () => {
+  test('can be adopted from another installation', async () => {
     const server = await S3Server.start()
-    const { name } = await keepRandom(await openStore(server, { installationId: 'theirs' }), 10)
+    const { name } = await keepRandom(await openStore(server, { installationId: 'foreign' }), 10)
     const former = await adoptPlaces({ ...server.config }, 'ours', AbortSignal.timeout(10_000))
-    expect(former).toEqual({ files: 'theirs', artifacts: null })
+    expect(former).toEqual({ files: 'foreign', artifacts: null })
     expect(await listNames(await openStore(server))).toEqual([name])
   })
 
-  test('that holds blobs of nobody known is left alone, until somebody says whose they are', async () => {
+  test('is not touched if it has blobs but no owner, until an owner is recorded', async () => {
     const server = await S3Server.start()
     server.objects.set(`files/${randomUUID()}`, { bytes: Buffer.from('whose?'), modifiedMs: 0 })
-    expect(await refusal(server)).toMatch(
-      /holds files under files\/ already.*files\/installation .* holds ours/,
+    expect(await startupError(server)).toMatch(
+      /already contains files under files\/.*files\/installation with the content ours/,
     )
     server.objects.set(MARK, { bytes: Buffer.from('ours'), modifiedMs: 0 })
     expect(await listNames(await openStore(server))).toHaveLength(1)
   })
 })
 
-describe('what an earlier process left unfinished', () => {
+describe('unfinished uploads of an earlier process', () => {
   const begin = (server: S3Server, key: string) =>
     server.uploads.set(randomUUID(), { key, begunMs: Date.now(), parts: new Map([[1, Buffer.alloc(MIB)]]) })
 
-  test('is thrown away at the start, and nothing beside it', async () => {
+  test('are deleted on startup without touching other uploads', async () => {
     const server = await S3Server.start()
     server.pageSize = 2
     for (let count = 0; count < 5; count++) begin(server, `files/${randomUUID()}`)
@@ -149,15 +149,15 @@ describe('what an earlier process left unfinished', () => {
 
   test.each([
     ['may not be listed', { status: 403, code: 'AccessDenied' }],
-    ['cannot be listed there', { status: 501, code: 'NotImplemented' }],
-  ])('and %s is no reason not to start', async (_what, fault) => {
+    ['cannot be listed', { status: 501, code: 'NotImplemented' }],
+  ])('do not prevent startup if they %s', async (_what, fault) => {
     const server = await S3Server.start()
     begin(server, `files/${randomUUID()}`)
     server.fail('ListMultipartUploads', fault)
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(line) })
     await openStore(server, { log })
-    expect(lines.join()).toMatch(/unfinished uploads could not be cleared/)
+    expect(lines.join()).toMatch(/failed to abort unfinished uploads/)
     expect(server.uploads.size).toBe(1)
   })
 })

@@ -1,4 +1,4 @@
-/** A store in a bucket: what it sends when, what is there afterwards, and how it is read. */
+/** Tests an S3 store: which requests it sends, what it stores and how blobs are read. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { choosePartBytes } from '../../../src/storage/s3/upload.ts'
@@ -19,10 +19,10 @@ const HOUR_MS = 3_600_000
 
 describe('a small blob', () => {
   test.each([
-    ['nothing', 0],
-    ['a byte', 1],
+    ['no bytes', 0],
+    ['one byte', 1],
     ['exactly one part', 8 * MIB],
-  ])('of %s is one PUT, when it is kept and not before', async (_what, sizeBytes) => {
+  ])('is sent as one PUT on commit: %s', async (_what, sizeBytes) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const bytes = randomBytes(sizeBytes)
@@ -37,7 +37,7 @@ describe('a small blob', () => {
     expect(await listNames(blobs)).toEqual([blob.name])
   })
 
-  test('that nobody keeps was never in the bucket', async () => {
+  test('never reaches the bucket if it is aborted', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const before = server.calls.length
@@ -49,7 +49,7 @@ describe('a small blob', () => {
 })
 
 describe('a large blob', () => {
-  test('goes in parts of 8 MiB, two at a time at most, and is there once it is kept', async () => {
+  test('is sent in parts of 8 MiB, at most two at a time, and listed after its commit', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const bytes = randomBytes(37 * MIB + 5)
@@ -68,7 +68,7 @@ describe('a large blob', () => {
     expect((await read(blobs, blob.name)).equals(bytes)).toBe(true)
   })
 
-  test('is never mixed up with another, at the same time or after it', async () => {
+  test('is never mixed up with a concurrent or later one', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const sizes = [17 * MIB, 9 * MIB, MIB]
@@ -77,7 +77,7 @@ describe('a large blob', () => {
     for (const { name, bytes } of kept) expect((await read(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('takes no more than two parts ahead of the bucket', async () => {
+  test('reads at most two parts ahead of the bucket', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server, { timings: shortTimings })
     server.fail('UploadPart', 'hang')
@@ -89,14 +89,14 @@ describe('a large blob', () => {
       }
     }
     await expect(blobs.stage(counted())).rejects.toMatchObject({ reason: 'service_unavailable' })
-    // The chunk that did not fit any more has been taken too.
+    // The store has also read the chunk that no longer fit.
     expect(taken).toBe(17 * MIB)
   })
 
   test.each([
-    ['that nobody keeps', async () => {}],
-    ['whose sender fails', async () => Promise.reject(new Error('so far, no further'))],
-  ])('%s leaves nothing', async (_what, end) => {
+    ['it is aborted', async () => {}],
+    ['its sender fails', async () => Promise.reject(new Error('stream failed midway'))],
+  ])('leaves nothing behind when %s', async (_what, end) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     async function* sent(): AsyncIterable<Uint8Array> {
@@ -104,7 +104,7 @@ describe('a large blob', () => {
       await end()
     }
     const staged = await blobs.stage(sent()).catch((error: Error) => error.message)
-    if (typeof staged === 'string') expect(staged).toBe('so far, no further')
+    if (typeof staged === 'string') expect(staged).toBe('stream failed midway')
     else {
       await staged.abort()
       await staged.abort()
@@ -114,7 +114,7 @@ describe('a large blob', () => {
     expect(await listNames(blobs)).toEqual([])
   })
 
-  test('has parts so large that 10,000 of them are enough', () => {
+  test('has parts large enough that 10,000 of them suffice', () => {
     const GIB = 1024 * MIB
     expect([0, 2 * GIB, 78 * GIB].map(choosePartBytes)).toEqual([8 * MIB, 8 * MIB, 8 * MIB])
     expect(choosePartBytes(1024 * GIB)).toBe(105 * MIB)
@@ -122,8 +122,8 @@ describe('a large blob', () => {
   })
 })
 
-describe('a kept blob', () => {
-  test('is read in any part, and in none it does not have', async () => {
+describe('a committed blob', () => {
+  test('is readable in any range within its bounds', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name, bytes } = await keepRandom(blobs, 1_000)
@@ -136,7 +136,7 @@ describe('a kept blob', () => {
     await expect(part(1_000, 1_000)).rejects.toThrow('InvalidRange')
   })
 
-  test('is read no faster than its reader goes', async () => {
+  test('is read at the pace of its reader', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await keepRandom(blobs, 16 * MIB)
@@ -147,17 +147,17 @@ describe('a kept blob', () => {
     stream.destroy()
   })
 
-  test('goes, as often as it is told', async () => {
+  test('can be deleted repeatedly', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await keepRandom(blobs, 10)
     await blobs.delete(name)
     await blobs.delete(name)
     expect(server.listBlobs()).toEqual([])
-    await expect(blobs.open(name)).rejects.toThrow('is not there')
+    await expect(blobs.open(name)).rejects.toThrow('does not exist')
   })
 
-  test('is listed beside all others, page by page, but nothing else is', async () => {
+  test('is listed page by page without unrelated objects', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server, { config: { prefix: 'parley/' } })
     server.pageSize = 2
@@ -169,7 +169,7 @@ describe('a kept blob', () => {
     expect([...server.objects.keys()].filter((key) => key.startsWith('parley/files/'))).toHaveLength(7)
   })
 
-  test('is as old as its keeping, however long it took to come', async () => {
+  test('is as old as its commit, regardless of the upload time', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const blobs = await openStore(server, { clock })
@@ -186,7 +186,7 @@ describe('a kept blob', () => {
   })
 })
 
-test('what is sent is covered by the signature, and asks for nothing an older server does not know', async () => {
+test('requests are fully signed and use no headers that older servers reject', async () => {
   const server = await S3Server.start()
   const blobs = await openStore(server)
   await read(blobs, (await keepRandom(blobs, 9 * MIB)).name)

@@ -1,4 +1,4 @@
-/** What `/readyz` says of the storage, and how often it looks. The backends' part stands in models.test.ts. */
+/** Tests the storage check of `/readyz` and how often it runs; models.test.ts covers the backends. */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
@@ -14,13 +14,13 @@ async function readReady(app: TestApp) {
   return [status, body.status, body.checks.storage]
 }
 
-/** Only on PostgreSQL is there anything to share. */
+/** Only servers on PostgreSQL check for replicas. */
 const ofReplicas = inject('database') === 'postgres' ? { replicas: 'up' } : {}
 
 const GIB = 1024 ** 3
 const roomy = { freeBytes: 900 * GIB, totalBytes: 1000 * GIB }
 
-/** A service whose storage lies in a folder; the space on its disk is what `readSpace` says. */
+/** Starts a server with files in a folder on a disk whose free space `readSpace` returns. */
 async function startWithSpace(readSpace: () => Promise<typeof roomy>) {
   const dataDir = await makeFolder()
   const fileBlobs = toResumableStore(await openFolder(join(dataDir, 'files'), readSpace), true).blobs
@@ -28,7 +28,7 @@ async function startWithSpace(readSpace: () => Promise<typeof roomy>) {
   return { app: await startApp({}, { fileBlobs, clock }), clock, dataDir }
 }
 
-test('a service whose parts are in order is ready, and looking leaves nothing behind', async () => {
+test('/readyz reports a healthy server as ready and leaves no test files behind', async () => {
   const { app, dataDir } = await startWithSpace(async () => roomy)
   const { status, body } = await app.call('GET', '/readyz')
   expect([status, body]).toEqual([
@@ -38,7 +38,7 @@ test('a service whose parts are in order is ready, and looking leaves nothing be
   expect(await listStored(dataDir)).toEqual({ kept: [], incoming: [] })
 })
 
-test('a storage without room degrades it, until there is room again', async () => {
+test('/readyz reports degraded while storage is full', async () => {
   let space = { ...roomy, freeBytes: 49 * GIB }
   const { app, clock } = await startWithSpace(async () => space)
   expect(await readReady(app)).toEqual([200, 'degraded', 'full'])
@@ -49,16 +49,16 @@ test('a storage without room degrades it, until there is room again', async () =
   expect((await upload(app)).status).toBe(200)
 })
 
-test('a storage that cannot be written makes it unavailable, until it can be', async () => {
+test('/readyz reports unavailable while storage is not writable', async () => {
   const { app, clock, dataDir } = await startWithSpace(async () => roomy)
-  await rename(join(dataDir, 'files'), join(dataDir, 'away'))
+  await rename(join(dataDir, 'files'), join(dataDir, 'moved'))
   expect(await readReady(app)).toEqual([503, 'unavailable', 'down'])
-  await rename(join(dataDir, 'away'), join(dataDir, 'files'))
+  await rename(join(dataDir, 'moved'), join(dataDir, 'files'))
   clock.advance(5)
   expect(await readReady(app)).toEqual([200, 'ready', 'up'])
 })
 
-test('a storage that does not answer is down, and is not asked again until it does', async () => {
+test('/readyz reports a storage check without an answer as down and does not start another one', async () => {
   const { promise, resolve } = Promise.withResolvers<typeof roomy>()
   let asked = 0
   const { app, clock } = await startWithSpace(() => {
@@ -73,7 +73,7 @@ test('a storage that does not answer is down, and is not asked again until it do
   await expect.poll(() => readReady(app)).toEqual([200, 'ready', 'up'])
 })
 
-test('many probes look at the storage once in five seconds', async () => {
+test('/readyz checks storage at most once in five seconds', async () => {
   let asked = 0
   const { app, clock } = await startWithSpace(async () => {
     asked += 1

@@ -1,4 +1,4 @@
-/** The watch over log lines (`support/log-leaks.ts`) sees what it is there for, whoever wrote it. */
+/** Tests that the leak check on log lines (`support/log-leaks.ts`) finds secrets and content from any log. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { describeError } from '../../../src/telemetry/log.ts'
@@ -7,23 +7,23 @@ import { forgeKey } from '../../support/forge-key.ts'
 import { checkLine, takeLeaks } from '../../support/log-leaks.ts'
 import { tool } from '../../support/tools.ts'
 
-/** A log that lets everything through, and is watched like any other. */
+/** A log without redaction, to which the leak check still applies. */
 const careless = pino({ level: 'debug' }, { write: checkLine })
 
-describe('a line that holds', () => {
+describe('the leak check', () => {
   test.each([
     ['a parent key', forgeKey('svc_', 'a1'.repeat(28).slice(0, 55))],
     ['an agent key', forgeKey('agnt_key-', 'b2'.repeat(28).slice(0, 55))],
-    ['a token of an artifact', `atk_abcdefgh.${'x'.repeat(40)}.${'y'.repeat(43)}`],
+    ['an artifact token', `atk_abcdefgh.${'x'.repeat(40)}.${'y'.repeat(43)}`],
     ['a bearer token', 'Authorization: Bearer abcdefgh12345678'],
-    ["a provider's key", 'sk-abcdefgh12345678'],
-    ['a link to sign in with', `http://127.0.0.1/console/sign-in#${'z'.repeat(43)}`],
-  ])('%s is seen', (_what, text) => {
+    ['a provider API key', 'sk-abcdefgh12345678'],
+    ['a sign-in link', `http://127.0.0.1/console/sign-in#${'z'.repeat(43)}`],
+  ])('finds %s', (_what, text) => {
     careless.warn({ err: new Error(`it failed with ${text}`) }, 'oh')
     expect(takeLeaks()).toHaveLength(1)
   })
 
-  test('what was said to a model is seen, what it said, and what a tool was called with', async () => {
+  test('finds chat input, chat output and tool arguments', async () => {
     const gossip = tool((args) => {
       careless.info({ args }, 'a tool was called')
       return 'the neighbours have a dog'
@@ -31,31 +31,31 @@ describe('a line that holds', () => {
     const app = await startApp({}, { tools: { gossip } })
     const yaml = JSON.stringify({ name: 'A', instructions: 'B', tools: ['gossip'] })
     const { agent_key: key } = await app.createAgent(yaml)
-    const content = '[[tool:gossip {"about": "the people upstairs"}]] Do tell me everything.'
+    const content = '[[tool:gossip {"about": "the people upstairs"}]] Please describe everything.'
     const body = { messages: [{ role: 'user', content }] }
     const answer = await app.call('POST', '/v1/chat/completions', { key, body })
-    expect(takeLeaks()).toEqual([expect.stringMatching(/^"the people upstairs" stands in the line/)])
-    careless.info('somebody said: Do tell me everything')
+    expect(takeLeaks()).toEqual([expect.stringMatching(/^"the people upstairs" is in the line/)])
+    careless.info('the user said: Please describe everything')
     expect(takeLeaks()).toHaveLength(1)
     expect(answer.body.choices[0].message.content).toContain('the neighbours have a dog')
     careless.info({ detail: 'and the answer was: the neighbours have a dog' }, 'oh')
     expect(takeLeaks()).toHaveLength(1)
   })
 
-  test('a key that was presented is seen, however little it looks like one', async () => {
+  test('finds a key that was used for a request, even in an unknown format', async () => {
     const app = await startApp()
     await app.call('GET', '/v1/models', { key: 'Zx81-spectrum-0123456789-qwerty' })
     careless.info('it was Zx81-spectrum-0123456789-qwerty')
     expect(takeLeaks()).toHaveLength(1)
   })
 
-  test('none of it is not', async () => {
+  test('ignores key hints and ordinary fields', async () => {
     careless.info({ requestId: 'a', path: '/v1/models', hint: 'svc_…a1b2', key: 'svc_012345678901…' }, 'fine')
     expect(takeLeaks()).toEqual([])
   })
 })
 
-test('an error is described without what it carries along', () => {
+test('error descriptions leave out the values that errors carry', () => {
   const cause = Object.assign(new Error('row 7'), { code: 'E7', detail: 'Key (content)=(hello there)' })
   const parsing = (() => {
     try {

@@ -1,4 +1,4 @@
-/** What the log says of requests, and what it keeps to itself. */
+/** Tests the log lines of requests and the redaction of secrets. */
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { createRedactedLog, listSecrets } from '../../../src/telemetry/log.ts'
@@ -7,7 +7,7 @@ import { forgeKey } from '../../support/forge-key.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { tool } from '../../support/tools.ts'
 
-/** The lines that a log with these settings writes. */
+/** Returns the lines that a log with these settings writes. */
 async function writeWith(
   env: Readonly<Record<string, string>>,
   write: (log: ReturnType<typeof createRedactedLog>) => void,
@@ -19,7 +19,7 @@ async function writeWith(
 }
 
 describe('a request', () => {
-  test('has one line at debug, with who asked for what and how it ended', async () => {
+  test('has one debug line with its caller, operation and status', async () => {
     const { log, lines } = createLineLog()
     const app = await startApp({}, { log })
     const { agent_id: agentId, agent_key: key } = await app.createAgent()
@@ -43,7 +43,7 @@ describe('a request', () => {
     })
   })
 
-  test('has none at info', async () => {
+  test('has no line at info level', async () => {
     const { log, lines } = createLineLog()
     log.level = 'info'
     const app = await startApp({}, { log })
@@ -53,7 +53,7 @@ describe('a request', () => {
     expect(lines).toEqual([])
   })
 
-  test('is named on every line about it', async () => {
+  test('has its id on each of its lines', async () => {
     const { log, lines } = createLineLog()
     const fall = tool(() => {
       throw new Error('it fell')
@@ -69,15 +69,15 @@ describe('a request', () => {
     await expect.poll(() => lines.filter((line) => line.includes('"msg":"request"')).length).toBe(3)
     const own = lines.map((line) => JSON.parse(line)).filter(({ requestId }) => requestId === 'the-one')
     expect(own.map(({ level, msg }) => [level, msg])).toEqual([
-      [40, 'a tool failed'],
+      [40, 'tool failed'],
       [20, 'request'],
-      [40, 'The model backend refused the request (500).'],
+      [40, 'The model provider rejected the request (500).'],
       [20, 'request'],
     ])
   })
 })
 
-describe('a line keeps to itself', () => {
+describe('a log line', () => {
   const key = forgeKey('svc_', 'c3'.repeat(28).slice(0, 55))
 
   test.each([
@@ -86,15 +86,18 @@ describe('a line keeps to itself', () => {
       'a key in an error, its cause and its stack',
       (log) => log.warn({ err: new Error(key, { cause: new Error(key) }) }, 'oh'),
     ],
-    ['a key in a field, however deep', (log) => log.info({ a: { b: [{ c: key }] } }, 'oh')],
+    ['a key in a nested field', (log) => log.info({ a: { b: [{ c: key }] } }, 'oh')],
     ['a header', (log) => log.info({ headers: { authorization: key, cookie: key } }, 'oh')],
-  ] satisfies [string, (log: ReturnType<typeof createRedactedLog>) => void][])('%s', async (_what, write) => {
-    const [line] = await writeWith({}, write)
-    expect(JSON.stringify(line)).not.toContain(key.slice(16))
-    expect(JSON.stringify(line)).toContain('…')
-  })
+  ] satisfies [string, (log: ReturnType<typeof createRedactedLog>) => void][])(
+    'redacts %s',
+    async (_what, write) => {
+      const [line] = await writeWith({}, write)
+      expect(JSON.stringify(line)).not.toContain(key.slice(16))
+      expect(JSON.stringify(line)).toContain('…')
+    },
+  )
 
-  test('every secret of the settings, as it stands', async () => {
+  test('redacts every configured secret', async () => {
     const secrets = {
       PARLEY_SECRET: 'the master key of this installation',
       PARLEY_METRICS_TOKEN: 'token-for-the-metrics',
@@ -124,7 +127,7 @@ describe('a line keeps to itself', () => {
     expect(lines.map(({ is, msg }) => [is, msg])).toEqual(all.map(() => ['…', 'what … is']))
   })
 
-  test('nothing else', async () => {
+  test('keeps ordinary fields unchanged', async () => {
     const [line] = await writeWith({}, (log) =>
       log.info({ path: '/v1/models', hint: 'svc_…a1b2', n: 7 }, 'all is well'),
     )

@@ -1,4 +1,4 @@
-/** `/metrics`: its content after real traffic, and who may read it. */
+/** Tests `/metrics`: its content after real traffic, and who may read it. */
 import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openApp, startApp, type TestApp } from '../../support/app.ts'
@@ -6,11 +6,12 @@ import { writeConfigFile } from '../../support/config-file.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { processMetrics, promisedMetrics } from '../../support/observability-doc.ts'
 import { eventually } from '../../support/process.ts'
+import { exchange, toRequest } from '../../support/raw-connection.ts'
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 import { type ScrapedMetrics, scrape } from '../../support/scrape.ts'
 import { beginUpload, patchUpload, postUpload, untilState } from '../../support/uploads.ts'
 
-const TOKEN = 'a-token-for-whoever-scrapes'
+const TOKEN = 'a-token-for-the-scraper'
 const CHAT = '/v1/chat/completions'
 
 const say = (content: string, more: object = {}) => ({
@@ -37,9 +38,9 @@ async function makeTraffic(app: TestApp): Promise<void> {
     .png()
     .toBuffer()
   const metadata = { filename: 'a.png', kind: 'thumbnail' }
-  const begun = await beginUpload(app, { size: picture.length, metadata })
-  await patchUpload(app, begun, 0, picture)
-  await untilState(app, begun.id, 'ready')
+  const upload = await beginUpload(app, { size: picture.length, metadata })
+  await patchUpload(app, upload, 0, picture)
+  await untilState(app, upload.id, 'ready')
   await postUpload(app, {
     size: 1,
     body: Buffer.from('x'),
@@ -48,7 +49,7 @@ async function makeTraffic(app: TestApp): Promise<void> {
   await beginUpload(app, { size: 20 })
 }
 
-describe('after real traffic', () => {
+describe('/metrics after real traffic', () => {
   let app: TestApp
   let metrics: ScrapedMetrics
   const delivered = Promise.withResolvers<void>()
@@ -69,7 +70,7 @@ describe('after real traffic', () => {
   afterAll(() => app.close())
 
   test.each(promisedMetrics.filter(({ isEverywhere }) => isEverywhere))(
-    '$name has the type and labels that docs/observability.md names',
+    'gives $name the type and labels in docs/observability.md',
     ({ name, type, labels }) => {
       expect(metrics.types.get(name)).toBe(type)
       const own = metrics.samples.filter((sample) => sample.name.replace(/_(bucket|sum|count)$/, '') === name)
@@ -80,7 +81,7 @@ describe('after real traffic', () => {
     },
   )
 
-  test('docs/observability.md lists every metric', () => {
+  test('contains exactly the metrics in docs/observability.md', () => {
     const promised = new Set([...promisedMetrics.map(({ name }) => name), ...processMetrics])
     expect([...metrics.types.keys()].filter((name) => !promised.has(name))).toEqual([])
     expect(processMetrics.filter((name) => !metrics.types.has(name))).toEqual([])
@@ -100,25 +101,30 @@ describe('after real traffic', () => {
       1,
     ],
     [
-      'typed calls',
+      'RPC calls',
       'parley_http_request_duration_seconds_count',
       { operation: 'keys.validate', method: 'GET' },
       1,
     ],
     ['uploads', 'parley_http_request_duration_seconds_count', { operation: 'uploads.create' }, 3],
-    ['whole and streamed chats', 'parley_chat_duration_seconds_count', { model: 'mock', outcome: 'ok' }, 3],
+    [
+      'complete and streamed chats',
+      'parley_chat_duration_seconds_count',
+      { model: 'mock', outcome: 'ok' },
+      3,
+    ],
     ['failed chats', 'parley_chat_duration_seconds_count', { outcome: 'failed' }, 2],
     ['first tokens', 'parley_chat_first_token_seconds_count', { provider: 'mock' }, 2],
     ['embeddings', 'parley_embeddings_duration_seconds_count', { model: 'mock-embedding' }, 1],
     ['attempts', 'parley_backend_attempts_total', { model: 'mock' }, 5],
     ['backend errors', 'parley_backend_errors_total', { reason: 'status_5xx' }, 1],
     ['broken streams', 'parley_backend_errors_total', { reason: 'unreachable' }, 1],
-    ['a resting model', 'parley_breaker_resting', { model: 'mock' }, 1],
+    ['a model with an open circuit breaker', 'parley_breaker_resting', { model: 'mock' }, 1],
     ['open streams', 'parley_streams_open', {}, 0],
-    ['calls beyond a limit', 'parley_limited_total', { limit: 'requests' }, 1],
-    ['failed authentications beyond it', 'parley_limited_total', { limit: 'authentication' }, 1],
-    ['refusals', 'parley_request_failures_total', { reason: 'rate_limit_exceeded' }, 2],
-    ['begun uploads', 'parley_uploads_created_total', {}, 3],
+    ['requests over the limit', 'parley_limited_total', { limit: 'requests' }, 1],
+    ['failed authentications over the limit', 'parley_limited_total', { limit: 'authentication' }, 1],
+    ['rejected requests', 'parley_request_failures_total', { reason: 'rate_limit_exceeded' }, 2],
+    ['started uploads', 'parley_uploads_created_total', {}, 3],
     ['complete uploads', 'parley_uploads_completed_total', {}, 1],
     ['rejected uploads', 'parley_uploads_failed_total', { reason: 'checksum' }, 1],
     ['open uploads', 'parley_uploads_open', {}, 1],
@@ -126,17 +132,17 @@ describe('after real traffic', () => {
     ['delivered hooks', 'parley_hooks_total', { result: 'delivered' }, 1],
     ['waiting jobs', 'parley_jobs_waiting', {}, 0],
     ['running jobs', 'parley_jobs_running', {}, 0],
-  ])('%s are counted', (_what, name, labels, value) => {
+  ])('counts %s', (_what, name, labels, value) => {
     expect(metrics.sum(name, labels)).toBe(value)
   })
 
-  test('tokens and bytes are summed', () => {
+  test('sums tokens and bytes', () => {
     expect(metrics.sum('parley_tokens_total', { direction: 'input', model: 'mock' })).toBeGreaterThan(10)
     expect(metrics.sum('parley_tokens_total', { direction: 'output', model: 'mock' })).toBeGreaterThan(10)
     expect(metrics.sum('parley_upload_received_bytes_total')).toBeGreaterThan(50)
   })
 
-  test('no label contains a path, a key or user content', () => {
+  test('has no label with a path, a key or user content', () => {
     const labels = new Set(metrics.samples.flatMap((sample) => Object.values(sample.labels)))
     const short = [...labels].filter((label) => !/^[\w.+-]{1,24}$/.test(label))
     expect(short).toEqual([])
@@ -151,7 +157,7 @@ test('models that no provider lists share one label value', async () => {
     { clock: createFakeClock() },
   )
   for (const model of ['one', 'two', 'three']) {
-    await app.call('POST', CHAT, { body: say('Is anybody there?', { model }) })
+    await app.call('POST', CHAT, { body: say('Is the server there?', { model }) })
   }
   const metrics = await scrape(app.url)
   expect(metrics.sum('parley_backend_attempts_total', { provider: 'away', model: 'other' })).toBe(3)
@@ -177,7 +183,7 @@ test('an unavailable MCP server is reported and degrades the service', async () 
   expect(samples).toContainEqual({ name: 'parley_mcp_server_up', labels: { server: 'gone' }, value: 0 })
 })
 
-test('a scrape does not wait for a database that hangs', async () => {
+test('a scrape does not wait for a blocked database', async () => {
   const app = await startApp({}, { clock: createFakeClock() })
   const { db } = app.service.deps
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -198,7 +204,7 @@ describe('a scrape', () => {
   }
   const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
 
-  test('from this machine gets the Prometheus text format, not to be cached', async () => {
+  test('gets the Prometheus text format with no-store from this machine', async () => {
     const { status, headers, text } = await ask(await startApp(), {})
     expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
     expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual([
@@ -209,7 +215,7 @@ describe('a scrape', () => {
   })
 
   test.each(['X-Forwarded-For', 'X-Forwarded-Host', 'Forwarded', 'Via', 'X-Real-IP'])(
-    'through a proxy that sends %s needs the token',
+    'needs the token through a proxy that sends %s',
     async (name) => {
       const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })
       const forwarded = { [name]: '203.0.113.9' }
@@ -223,7 +229,28 @@ describe('a scrape', () => {
     },
   )
 
-  test('with a wrong token is rejected, also from this machine, and also with a valid API key', async () => {
+  test('is rejected on this machine with the Host of a page that was rebound to it', async () => {
+    const statusOf = async (host: string, app: TestApp) => {
+      const answer = await exchange(app, toRequest('GET /metrics', [`Host: ${host}`, 'Connection: close']))
+      return Number(/^HTTP\/1.1 (\d+)/.exec(answer)?.[1])
+    }
+    const app = await startApp()
+    const foreign = [
+      'attacker.test',
+      'attacker.test:3000',
+      'localhost.attacker.test',
+      '',
+      'a b',
+      '127.0.0.1.nip.io',
+    ]
+    for (const host of foreign) expect([host, await statusOf(host, app)]).toEqual([host, 401])
+    const own = ['localhost', 'LOCALHOST:3000', 'parley.localhost', '127.0.0.1:3000', '[::1]:3000', '[::1]']
+    for (const host of own) expect([host, await statusOf(host, app)]).toEqual([host, 200])
+    const named = await startApp({ PARLEY_ALLOWED_HOSTS: 'parley.internal:3000' })
+    expect(await statusOf('parley.internal:3000', named)).toBe(200)
+  })
+
+  test('is rejected with a wrong token or an API key, even from this machine', async () => {
     const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })
     const { agent_key: agentKey } = await app.createAgent()
     for (const key of [app.key, agentKey, 'something-else-entirely']) {
@@ -235,14 +262,14 @@ describe('a scrape', () => {
     expect((await ask(withoutToken, bearer(TOKEN))).status).toBe(401)
   })
 
-  test('with a wrong token is rate limited after repeated failures', async () => {
+  test('is rate limited after repeated wrong tokens', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
     const statuses: number[] = []
     for (let turn = 0; turn < 3; turn++) statuses.push((await ask(app, bearer(TOKEN))).status)
     expect(statuses).toEqual([401, 401, 429])
   })
 
-  test('with another method is rejected with the allowed ones', async () => {
+  test('gets 405 with the allowed methods for another method', async () => {
     const { status, headers } = await (await startApp()).call('POST', '/metrics', { body: {} })
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })

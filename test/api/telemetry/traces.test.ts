@@ -1,4 +1,4 @@
-/** The spans that a collector is sent, and what they hold. */
+/** Tests the spans that a collector receives, and the settings for tracing. */
 import sharp from 'sharp'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -21,7 +21,7 @@ const say = (content: string, more: object = {}) => ({
   ...more,
 })
 
-/** Everything that the request may ask for and a span tells of. */
+/** Every request parameter that spans record. */
 const asked = {
   max_tokens: 50,
   temperature: 0.5,
@@ -34,15 +34,15 @@ const asked = {
 
 const toEnv = ({ url }: Collector) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
 
-/** The spans whose names match what the document writes with braces. */
+/** Returns the spans whose names match a documented name with placeholders in braces. */
 function findSpans(spans: readonly CollectedSpan[], promised: string): CollectedSpan[] {
   const pattern = new RegExp(`^${promised.replaceAll(/\{[^}]+\}/g, '\\S.*')}$`)
   const isRequest = promised.startsWith('{')
   return spans.filter(({ name, kind }) => pattern.test(name) && (kind === 'server') === isRequest)
 }
 
-/** A little of everything that is traced, through a gateway. */
-async function workGateway(collector: Collector): Promise<void> {
+/** Makes every kind of gateway request that is traced. */
+async function useGateway(collector: Collector): Promise<void> {
   const app = await stand.start(toEnv(collector))
   await app.call('POST', CHAT, { body: sayTo('What is there to see?', asked), headers: { traceparent } })
   await app.stream(sayTo('And what is there to hear?'))
@@ -58,14 +58,14 @@ async function uploadPicture(app: TestApp): Promise<string> {
     .png()
     .toBuffer()
   const metadata = { filename: 'my-secret-name.png', kind: 'thumbnail' }
-  const begun = await beginUpload(app, { size: picture.length, metadata })
-  await patchUpload(app, begun, 0, picture)
-  await untilState(app, begun.id, 'ready')
-  return begun.id
+  const upload = await beginUpload(app, { size: picture.length, metadata })
+  await patchUpload(app, upload, 0, picture)
+  await untilState(app, upload.id, 'ready')
+  return upload.id
 }
 
-/** The rest, in this process. */
-async function workMock(collector: Collector): Promise<void> {
+/** Runs the traced work that needs no gateway: tools, jobs and uploads. */
+async function useMock(collector: Collector): Promise<void> {
   const hooks = { called: 0 }
   const app = await startApp(toEnv(collector), {
     tools: {
@@ -88,12 +88,12 @@ async function workMock(collector: Collector): Promise<void> {
   await app.close()
 }
 
-/** What a collector was sent of all that, and the headers of the first chat as the gateway saw them. Made by whoever asks first. */
+/** The spans of all that work, and the headers of the first chat at the gateway; created on first use. */
 let traffic: Promise<{ spans: readonly CollectedSpan[]; sent: unknown }> | undefined
 
 async function makeTraffic() {
   const collector = await startCollector()
-  await Promise.all([workGateway(collector), workMock(collector)])
+  await Promise.all([useGateway(collector), useMock(collector)])
   const [first] = await stand.listChats()
   return { spans: collector.spans, sent: first?.headers }
 }
@@ -103,14 +103,14 @@ function readTraffic() {
   return traffic
 }
 
-describe('what is traced', () => {
-  test('is what the document names, with those attributes and no others, and no word of anybody', async () => {
+describe('a trace', () => {
+  test('consists of the documented spans and attributes, without user content or keys', async () => {
     const { spans } = await readTraffic()
     for (const { name, kind, attributes } of promisedSpans) {
       const found = findSpans(spans, name)
-      const told = new Set(found.flatMap((span) => Object.keys(span.attributes)))
-      expect([name, [...told].sort()]).toEqual([name, [...attributes].sort()])
-      // A model in this process is not called from outside.
+      const recorded = new Set(found.flatMap((span) => Object.keys(span.attributes)))
+      expect([name, [...recorded].sort()]).toEqual([name, [...attributes].sort()])
+      // Spans of in-process models have another kind than those of remote ones.
       expect(found.map((span) => span.kind)).toContain(kind)
     }
     const named = new Set(promisedSpans.flatMap(({ name }) => findSpans(spans, name)))
@@ -130,7 +130,7 @@ describe('what is traced', () => {
     }
   })
 
-  test('of a chat tells model, provider, limits, tokens and how it ended', async () => {
+  test('has the model, provider, limits, tokens and finish reasons of a chat', async () => {
     const { spans } = await readTraffic()
     const chat = spans.find(({ name, traceId }) => name === 'chat up-chat' && traceId === TRACE)
     expect(chat?.attributes).toMatchObject({
@@ -150,7 +150,7 @@ describe('what is traced', () => {
     expect(chat?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
   })
 
-  test('is one trace from the caller through here to the backend', async () => {
+  test('is continued from the caller to the backend', async () => {
     const { spans, sent } = await readTraffic()
     const own = spans.filter(({ traceId }) => traceId === TRACE)
     const [request] = findSpans(own, '{method} {route}')
@@ -164,7 +164,7 @@ describe('what is traced', () => {
     })
   })
 
-  test('has a span for each attempt, with what went wrong', async () => {
+  test('has a span with the outcome of each attempt', async () => {
     const collector = await startCollector()
     const app = await stand.start(toEnv(collector))
     await stand.upstream.script(CHAT, '{{up:status 503}}', 1)
@@ -185,7 +185,7 @@ describe('what is traced', () => {
     expect([request?.attributes['http.response.status_code'], request?.isError]).toEqual([200, false])
   })
 
-  test('of an agent has its calls and tools within its turn', async () => {
+  test("contains an agent's model calls and tool calls in one turn", async () => {
     const { spans } = await readTraffic()
     const [turn] = findSpans(spans, 'invoke_agent {agent}')
     expect(turn).toMatchObject({ name: 'invoke_agent Guide', isError: false })
@@ -195,7 +195,7 @@ describe('what is traced', () => {
     expect([fallen?.isError, fallen?.attributes['error.type']]).toEqual([true, 'tool_failed'])
   })
 
-  test('of a job is linked to the request that brought the last bytes', async () => {
+  test('links a job to the request that completed the upload', async () => {
     const { spans } = await readTraffic()
     const [patch] = spans.filter(({ name }) => name === 'PATCH /upload/{segment}')
     const jobs = findSpans(spans, 'job {kind}')
@@ -208,8 +208,8 @@ describe('what is traced', () => {
   })
 })
 
-describe('the settings', () => {
-  test('name the service, the way and the headers', async () => {
+describe('the tracing settings', () => {
+  test('set the service name, endpoint and headers', async () => {
     const collector = await startCollector()
     const app = await startApp({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
@@ -231,7 +231,7 @@ describe('the settings', () => {
     ['parentbased_traceidratio', [TRACE]],
     ['always_off', []],
     ['always_on', [TRACE, expect.any(String)]],
-  ])('decide with %s which requests are traced', async (sampler, traces) => {
+  ])('decide with the sampler %s which requests are traced', async (sampler, traces) => {
     const collector = await startCollector()
     const app = await startApp({
       ...toEnv(collector),
@@ -244,13 +244,13 @@ describe('the settings', () => {
     expect(collector.spans.map(({ traceId }) => traceId)).toEqual(traces)
   })
 
-  test('without a collector load nothing of it', async () => {
+  test('load no tracing code without a collector', async () => {
     const app = await startApp()
     expect(app.service.deps.tracing).toBeUndefined()
   })
 })
 
-test('a collector that is away costs nothing but the spans, and is told of once, until it is back', async () => {
+test('an unavailable collector loses only its spans and is logged once until it recovers', async () => {
   const collector = await startCollector()
   const { log, lines } = createLineLog()
   const read = (text: string) => lines.filter((line) => line.includes(text)).length
@@ -261,21 +261,21 @@ test('a collector that is away costs nothing but the spans, and is told of once,
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
     await expect.poll(() => collector.headers.length).toBeGreaterThan(before)
   }
-  await expect.poll(() => read('traces cannot be sent')).toBe(1)
+  await expect.poll(() => read('trace collector unavailable')).toBe(1)
   collector.answerWith(200)
   await app.call('GET', '/v1/models')
-  await expect.poll(() => read('traces can be sent again')).toBe(1)
-  expect(read('traces cannot be sent')).toBe(1)
+  await expect.poll(() => read('trace collector available again')).toBe(1)
+  expect(read('trace collector unavailable')).toBe(1)
 })
 
-test('a service that nobody collects from stops all the same', async () => {
+test('an unreachable collector does not prevent a clean stop', async () => {
   const app = await startApp({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await findFreePort()}` })
   await app.call('GET', '/v1/models')
   await app.close()
   await expect(fetch(`${app.url}/healthz`)).rejects.toThrow()
 })
 
-test('the lines of a request that is traced name its trace', async () => {
+test('every log line of a traced request has its trace id', async () => {
   const collector = await startCollector()
   const { log, lines } = createLineLog()
   const app = await startApp(toEnv(collector), { log })

@@ -1,4 +1,4 @@
-/** Which tools of the server an agent has: those its definition names, whatever its callers send. */
+/** Tests which server tools an agent has: those in its definition, regardless of what callers send. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
@@ -18,7 +18,7 @@ import {
 const stand = await startChatStand()
 
 const weather = tool(({ city }) => `Rain in ${city}`, {
-  description: 'Tells the weather.',
+  description: 'Reports the weather.',
   inputSchema: citySchema,
 })
 const rain = [{ name: 'weather', args: '{"city":"Bonn"}' }]
@@ -27,28 +27,28 @@ const callersWeather = {
   function: { name: 'weather', description: 'Mine.', parameters: { type: 'object', properties: {} } },
 }
 
-describe('the tool a model is shown', () => {
+describe('a server tool in a request to the model', () => {
   test.each<[what: string, named: unknown, shown: object]>([
-    ['a bare name', 'weather', { description: 'Tells the weather.', parameters: citySchema }],
+    ['a bare name', 'weather', { description: 'Reports the weather.', parameters: citySchema }],
     [
       'a name in a mapping',
       { name: 'weather' },
-      { description: 'Tells the weather.', parameters: citySchema },
+      { description: 'Reports the weather.', parameters: citySchema },
     ],
     [
-      'a description of its own',
+      'a description',
       { name: 'weather', description: 'Ours.' },
       { description: 'Ours.', parameters: citySchema },
     ],
     [
-      'a schema of its own',
+      'a schema',
       { name: 'weather', inputSchema: { properties: { city: { enum: ['Bonn'] } } } },
       {
-        description: 'Tells the weather.',
+        description: 'Reports the weather.',
         parameters: { type: 'object', properties: { city: { enum: ['Bonn'] } } },
       },
     ],
-  ])("is the server's where the agent gives it %s", async (_what, named, shown) => {
+  ])("keeps the server's fields except those the agent overrides: %s", async (_what, named, shown) => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([named]))
     await chat(app, 'whole', agent_key, say('hello', { tools: [callersWeather] }))
@@ -60,21 +60,21 @@ describe('the tool a model is shown', () => {
   })
 })
 
-describe('arguments', () => {
-  test("must fit the agent's schema too", async () => {
+describe('tool arguments', () => {
+  test("must also match the agent's schema", async () => {
     const app = await stand.start({}, { tools: { weather } })
     const inputSchema = { properties: { city: { enum: ['Berlin', 'Hamburg'] } } }
     const { agent_key } = await app.createAgent(agentWith([{ name: 'weather', inputSchema }]))
     await stand.answerWith(answerCalling('whole', rain), 1)
     await chat(app, 'whole', agent_key, say('hello'))
     expect(resultsIn((await bodiesOf(stand))[1])).toEqual([
-      "Error: the arguments of 'weather' are wrong: city must be one of Berlin, Hamburg",
+      "Error: the arguments of 'weather' are invalid: city must be one of Berlin, Hamburg",
     ])
   })
 })
 
 describe('a caller', () => {
-  test('cannot bring in a tool that the agent does not name', async () => {
+  test('cannot add a tool that the agent does not name', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['search']))
     await stand.answerWith(answerCalling('whole', rain), 1)
@@ -84,7 +84,7 @@ describe('a caller', () => {
     expect(resultsIn(second)).toEqual(["Error: there is no tool 'weather' here. Answer without it."])
   })
 
-  test('of an agent without tools answers a tool of that name itself', async () => {
+  test('handles a tool call itself if its agent has no tools', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([]))
     await stand.answerWith(answerCalling('whole', rain), 1)
@@ -92,7 +92,7 @@ describe('a caller', () => {
     expect(outcome).toMatchObject({ calls: ['weather'], finishes: ['tool_calls'] })
   })
 
-  test('without an agent has none of them', async () => {
+  test('has no server tools without an agent', async () => {
     const app = await stand.start({}, { tools: { weather } })
     await stand.answerWith(answerCalling('whole', rain), 1)
     const outcome = await chat(app, 'whole', app.key, say('hello', { tools: [callersWeather] }))
@@ -101,7 +101,7 @@ describe('a caller', () => {
     expect(body.tools).toEqual([callersWeather])
   })
 
-  test('with a parent key has those of the agent it names', async () => {
+  test('may use the tools of the agent that it names with a parent key', async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_id } = await app.createAgent(agentWith(['weather']))
     const body = say('[[tool:weather {"city":"Bonn"}]]', { model: `agent/${agent_id}` })
@@ -110,7 +110,7 @@ describe('a caller', () => {
     })
   })
 
-  test('over the typed door has them too', async () => {
+  test("has the agent's tools over RPC", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const chunks = await createTypedClient(app, agent_key).chat.stream.mutate({
@@ -121,7 +121,7 @@ describe('a caller', () => {
     expect(text).toBe('The tool answered: Rain in Bonn')
   })
 
-  test('of the Responses API has them too', async () => {
+  test("has the agent's tools in the Responses API", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const input = '[[tool:weather {"city":"Bonn"}]]'
@@ -131,18 +131,18 @@ describe('a caller', () => {
     ])
   })
 
-  test('asks for one choice only', async () => {
+  test('may request only one choice', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const answer = await app.call('POST', CHAT, { key: agent_key, body: say('hello', { n: 2 }) })
     expect(answer).toMatchObject({
       status: 400,
-      body: { error: { message: expect.stringMatching(/^n: must be 1 with this agent/), param: 'n' } },
+      body: { error: { message: expect.stringMatching(/^n: must be 1, because this agent/), param: 'n' } },
     })
   })
 })
 
-test('a tool knows who calls it: the agent, its owner and the request', async () => {
+test('a tool handler receives the agent, its owner and the request id', async () => {
   const seen: unknown[] = []
   const whoami = tool((_args, { signal, ...who }) => void seen.push({ ...who, isLive: !signal.aborted }))
   const app = await startApp({}, { tools: { whoami } })
@@ -162,17 +162,17 @@ test('a tool knows who calls it: the agent, its owner and the request', async ()
   }
 })
 
-test('agents with different tools have each their own', async () => {
+test('two agents have only the tools in their own definitions', async () => {
   const app = await startApp({}, { tools: { weather, time: tool(() => 'noon') } })
   const keys = await Promise.all(
     [['weather'], ['time']].map(async (tools) => (await app.createAgent(agentWith(tools))).agent_key),
   )
   const body = say('[[tool:weather {"city":"Bonn"}]][[tool:time]]', { model: 'mock' })
   const said = await Promise.all(keys.map(async (key) => (await chat(app, 'whole', key, body)).content))
-  const none = (name: string) =>
+  const missing = (name: string) =>
     `The tool answered: Error: there is no tool '${name}' here. Answer without it.`
   expect(said).toEqual([
-    `The tool answered: Rain in Bonn\n${none('time')}`,
-    `${none('weather')}\nThe tool answered: noon`,
+    `The tool answered: Rain in Bonn\n${missing('time')}`,
+    `${missing('weather')}\nThe tool answered: noon`,
   ])
 })

@@ -1,4 +1,7 @@
-/** Tools that hang, throw, say too much or are called wrongly: each costs a round, never the call. */
+/**
+ * Tests tools that hang, throw, return too much or get invalid arguments: each costs one round, never the
+ * request.
+ */
 import { describe, expect, test } from 'vitest'
 import type { HostTool } from '../../../src/server/service.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -19,7 +22,7 @@ import { totalUsage } from '../../support/usage.ts'
 
 const stand = await startChatStand()
 
-/** What the model is told of one call of `it`, in a turn that must go on. */
+/** Returns the result of one call of `it` that the model receives, in a turn that must continue. */
 async function resultOf(
   way: Way,
   it: HostTool,
@@ -36,11 +39,11 @@ async function resultOf(
   return resultsIn(bodies[1])[0] ?? 'nothing'
 }
 
-describe.each(ways)('costs one round (%s):', (way) => {
-  test('a tool that hangs', async () => {
+describe.each(ways)('a failing tool call (%s)', (way) => {
+  test('costs one round when the tool hangs', async () => {
     const hangs = tool(() => new Promise(() => {}))
     expect(await resultOf(way, hangs, '{}', { PARLEY_TOOL_SECONDS: '0.05' })).toBe(
-      "Error: the tool 'it' did not answer within 0.05 seconds",
+      "Error: the tool 'it' did not respond within 0.05 seconds",
     )
   })
 
@@ -53,43 +56,43 @@ describe.each(ways)('costs one round (%s):', (way) => {
     ],
     ['rejects', async () => Promise.reject(new Error('secret-host.internal refused'))],
     [
-      'throws no error',
+      'throws undefined',
       () => {
         throw undefined
       },
     ],
-  ])('a tool that %s', async (_what, handler) => {
+  ])('costs one round when the tool %s', async (_what, handler) => {
     expect(await resultOf(way, tool(handler))).toBe("Error: the tool 'it' failed")
   })
 
   test.each<[what: string, value: unknown]>([
     ['a function', () => 1],
-    ['a number too large for JSON', 1n],
+    ['a bigint', 1n],
     [
-      'a circle',
+      'a circular object',
       (() => {
         const circle: Record<string, unknown> = {}
         circle.self = circle
         return circle
       })(),
     ],
-  ])('a tool that returns %s', async (_what, value) => {
+  ])('costs one round when the tool returns %s', async (_what, value) => {
     expect(
       await resultOf(
         way,
         tool(() => value),
       ),
-    ).toBe("Error: the tool 'it' returned what JSON cannot hold")
+    ).toBe("Error: the tool 'it' returned a value that cannot be encoded as JSON")
   })
 
-  test('a tool that returns 1 MiB, of which the model reads 64 KiB of whole characters', async () => {
+  test('costs one round when a result of 1 MiB is truncated to 64 KiB of whole characters', async () => {
     const result = await resultOf(
       way,
       tool(() => `a${'€'.repeat(350_000)}`),
     )
     expect(Buffer.byteLength(result)).toBeLessThanOrEqual(65_536)
     expect(Buffer.byteLength(result)).toBeGreaterThan(65_500)
-    expect(result).toMatch(/^a€+\n\[The result was cut off: it has 1050001 bytes, .*\]$/)
+    expect(result).toMatch(/^a€+\n\[The result was truncated: it has 1050001 bytes, .*\]$/)
   })
 
   test.each<[args: string, problem: string]>([
@@ -98,14 +101,14 @@ describe.each(ways)('costs one round (%s):', (way) => {
     ['{}', "must have required property 'city'"],
     ['{"city":7}', 'city must be string'],
     ['{"city":"Bonn","days":0.5}', 'days must be integer'],
-  ])('arguments %s', async (args, problem) => {
+  ])('costs one round when the arguments are %s', async (args, problem) => {
     let runs = 0
     const result = await resultOf(
       way,
       tool(() => ++runs, { inputSchema: citySchema }),
       args,
     )
-    expect([result, runs]).toEqual([`Error: the arguments of 'it' are wrong: ${problem}`, 0])
+    expect([result, runs]).toEqual([`Error: the arguments of 'it' are invalid: ${problem}`, 0])
   })
 })
 
@@ -116,7 +119,7 @@ test.each<[value: unknown, text: string]>([
   [7, '7'],
   [{ a: [1, 'x'] }, '{"a":[1,"x"]}'],
   ['a\ud800b', 'a\ufffdb'],
-])('a tool that returns %j tells the model so', async (value, text) => {
+])('a tool that returns %j sends that to the model', async (value, text) => {
   expect(
     await resultOf(
       'whole',
@@ -125,7 +128,7 @@ test.each<[value: unknown, text: string]>([
   ).toBe(text)
 })
 
-test('arguments that are no object are told back to the model as an empty one', async () => {
+test('arguments that are not an object are replaced by an empty object', async () => {
   await resultOf(
     'whole',
     tool(() => 1),
@@ -135,8 +138,8 @@ test('arguments that are no object are told back to the model as an empty one', 
   expect(second.messages[2].tool_calls).toMatchObject([{ function: { name: 'it', arguments: '{}' } }])
 })
 
-describe.each(ways)('the caller leaving (%s)', (way) => {
-  test('stops the tools that run, and books what was used', async () => {
+describe.each(ways)('a caller that disconnects (%s)', (way) => {
+  test('stops running tools, and the tokens used so far are counted', async () => {
     const started = Promise.withResolvers<AbortSignal>()
     const stopped = Promise.withResolvers<void>()
     const it = tool((_args, { signal }) => {
@@ -167,7 +170,7 @@ describe.each(ways)('the caller leaving (%s)', (way) => {
   })
 })
 
-test('the time of a whole answer runs on while tools do', async () => {
+test('the total response timeout includes tool time', async () => {
   const it = tool(() => new Promise(() => {}))
   const app = await stand.start({ PARLEY_BACKEND_TOTAL_SECONDS: '0.3' }, { tools: { it } })
   const { agent_key } = await app.createAgent(agentWith(['it']))
@@ -176,17 +179,17 @@ test('the time of a whole answer runs on while tools do', async () => {
   expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
 })
 
-test("a tool's time does not count as the backend's silence", async () => {
+test('tool time does not count towards the idle timeout of the backend', async () => {
   const it = tool(() => new Promise((resolve) => setTimeout(resolve, 1_500, 'late')))
   const env = { PARLEY_BACKEND_IDLE_SECONDS: '0.5', PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.5' }
   expect(await resultOf('streamed', it, '{}', env)).toBe('late')
 })
 
-test('neither arguments nor results are logged, only what a tool throws', async () => {
+test('neither arguments nor results are logged, only errors of tools', async () => {
   const { log, lines } = createLineLog()
   const says = tool(({ word }) => `result of ${word}`)
   const throws = tool(() => {
-    throw new Error('the database is away')
+    throw new Error('the database is down')
   })
   const app = await stand.start({}, { log, tools: { says, throws } })
   const { agent_key } = await app.createAgent(agentWith(['says', 'throws']))
@@ -203,6 +206,6 @@ test('neither arguments nor results are logged, only what a tool throws', async 
     'result of argument-7f3a',
     "Error: the tool 'throws' failed",
   ])
-  expect(lines.join('')).toContain('the database is away')
+  expect(lines.join('')).toContain('the database is down')
   expect(lines.join('')).not.toContain('7f3a')
 })

@@ -1,4 +1,7 @@
-/** The module that `PARLEY_HOOKS` names, and the same tools given to `createService`: what is loaded, and what stops the start. */
+/**
+ * Tests the module of `PARLEY_HOOKS` and the tools passed to `createService`: how they load and what prevents
+ * startup.
+ */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -9,15 +12,18 @@ import { say } from '../../support/chat-stand.ts'
 import { makeFolder } from '../../support/process.ts'
 import { agentWith, chat, tool } from '../../support/tools.ts'
 
-/** Writes a module into a folder that goes with the test; its path. */
+/** Writes a module into a temporary folder and returns its path. */
 async function writeHooks(text: string, name = 'hooks.mjs'): Promise<string> {
   const path = join(await makeFolder(), name)
   await writeFile(path, text)
   return path
 }
 
-/** What a start with that module, or with those options, is refused with. */
-async function refusalOf(text: string | undefined, options: Partial<ServiceOptions> = {}): Promise<string> {
+/** Returns the startup error for this module or these options. */
+async function startupErrorOf(
+  text: string | undefined,
+  options: Partial<ServiceOptions> = {},
+): Promise<string> {
   const path = text === undefined ? undefined : await writeHooks(text)
   const thrown = await startApp(path === undefined ? {} : { PARLEY_HOOKS: path }, options).catch(
     (error: unknown) => error,
@@ -27,8 +33,8 @@ async function refusalOf(text: string | undefined, options: Partial<ServiceOptio
   return path === undefined ? message : message.replace(path, '<file>')
 }
 
-describe('the module', () => {
-  test('may be TypeScript, and list its tools, whose handlers keep their objects', async () => {
+describe('the hooks module', () => {
+  test('may be TypeScript and list its tools, whose handlers keep their `this`', async () => {
     const path = await writeHooks(
       `class Counter {
          readonly name: string = 'count'
@@ -46,7 +52,7 @@ describe('the module', () => {
     )
   })
 
-  test('gives way to the options of createService, name by name', async () => {
+  test('is overridden by the options of createService, tool by tool', async () => {
     const path = await writeHooks(
       `export const tools = { one: { handler: () => 'module' }, two: { handler: () => 'module' } }
        export const onUploadComplete = () => 'module'`,
@@ -65,15 +71,15 @@ describe('the module', () => {
   })
 })
 
-describe('what cannot be used stops the start, and is named:', () => {
+describe('an invalid hooks module', () => {
   test.each<[module: string, sentence: string | RegExp]>([
-    ['throw new Error("no database")', 'the file failed while it was loaded: Error: no database'],
-    ['export const tools = {', /^the file failed while it was loaded: .*$/],
-    ['import "./gone.mjs"', /^the file failed while it was loaded: .*gone\.mjs/],
-    ['', 'the file exports neither tools nor onUploadComplete.'],
-    ['export default { tools: {} }', 'the file exports neither tools nor onUploadComplete.'],
+    ['throw new Error("no database")', 'loading the file failed: Error: no database'],
+    ['export const tools = {', /^loading the file failed: .*$/],
+    ['import "./gone.mjs"', /^loading the file failed: .*gone\.mjs/],
+    ['', 'the file must export tools or onUploadComplete.'],
+    ['export default { tools: {} }', 'the file must export tools or onUploadComplete.'],
     ['export const onUploadComplete = {}', 'onUploadComplete must be a function.'],
-    ['export const tools = 7', 'tools must be an object of tools by name, or a list of them.'],
+    ['export const tools = 7', 'tools must be a list of tools, or an object of tools by name.'],
     ['export const tools = { a: 7 }', 'tools.a must be an object with a handler.'],
     ['export const tools = { a: {} }', 'tools.a.handler must be a function.'],
     ['export const tools = [{ handler() {} }]', 'tools[0].name is required.'],
@@ -83,7 +89,7 @@ describe('what cannot be used stops the start, and is named:', () => {
     ],
     [
       'export const tools = { postMessage_a: { handler() {} } }',
-      'tools.postMessage_a must not start with postMessage_, which marks the tools of a page.',
+      'tools.postMessage_a must not start with postMessage_, which is reserved for the tools of a page.',
     ],
     [
       'const handler = () => {}\nexport const tools = [{ name: "a", handler }, { name: "a", handler }]',
@@ -92,7 +98,7 @@ describe('what cannot be used stops the start, and is named:', () => {
     ['export const tools = { a: { description: 7, handler() {} } }', 'tools.a.description must be a string.'],
     [
       'export const tools = { a: { inputSchema: [], handler() {} } }',
-      'tools.a.inputSchema must be a JSON Schema, as an object.',
+      'tools.a.inputSchema must be a JSON Schema object.',
     ],
     [
       'export const tools = { a: { inputSchema: { properties: { b: { type: "text" } } }, handler() {} } }',
@@ -104,18 +110,20 @@ describe('what cannot be used stops the start, and is named:', () => {
     ],
     [
       'export const tools = { a: { inputSchema: { $id: "urn:a", $defs: { b: { $id: "urn:a" } } }, handler() {} } }',
-      /^tools\.a\.inputSchema cannot be used: /,
+      /^tools\.a\.inputSchema is not usable: /,
     ],
-  ])('%s', async (module, sentence) => {
+  ])('fails startup and is explained: %j', async (module, sentence) => {
     const prefix = 'PARLEY_HOOKS (<file>): '
-    const said = await refusalOf(module)
+    const said = await startupErrorOf(module)
     expect(said.slice(0, prefix.length)).toBe(prefix)
     if (typeof sentence === 'string') expect(said.slice(prefix.length)).toBe(sentence)
     else expect(said.slice(prefix.length)).toMatch(sentence)
   })
 
-  test('tools given to createService', async () => {
+  test('fails startup also for an invalid tool passed to createService', async () => {
     const tools = { a: { handler: 'no' } } as unknown as ServiceOptions['tools']
-    expect(await refusalOf(undefined, { tools })).toBe('createService: tools.a.handler must be a function.')
+    expect(await startupErrorOf(undefined, { tools })).toBe(
+      'createService: tools.a.handler must be a function.',
+    )
   })
 })

@@ -1,4 +1,4 @@
-/** Turns in which tools run on the server: who runs what, what the model is told, and what the caller sees of it. */
+/** Tests turns with server tools: which tools run, what the model receives and what the caller sees. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -17,12 +17,12 @@ import {
 const stand = await startChatStand()
 
 const weather = tool(({ city }) => `Rain in ${city}`, {
-  description: 'Tells the weather.',
+  description: 'Reports the weather.',
   inputSchema: citySchema,
 })
 const ask = { name: 'ask', description: 'Asks the user.' }
 
-describe.each(ways)('a tool that runs on the server (%s)', (way) => {
+describe.each(ways)('a server tool (%s)', (way) => {
   test('answers within the turn, with the mock backend', async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
@@ -34,7 +34,7 @@ describe.each(ways)('a tool that runs on the server (%s)', (way) => {
     })
   })
 
-  test('answers within the turn, and the model is told what it said and what came of it', async () => {
+  test('answers within the turn, and the model receives its own message and the result', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     await stand.answerWith(
@@ -53,7 +53,7 @@ describe.each(ways)('a tool that runs on the server (%s)', (way) => {
     expect(first.tools).toEqual([
       {
         type: 'function',
-        function: { name: 'weather', description: 'Tells the weather.', parameters: citySchema },
+        function: { name: 'weather', description: 'Reports the weather.', parameters: citySchema },
       },
     ])
     expect(second.messages.slice(2)).toEqual([
@@ -73,7 +73,7 @@ describe.each(ways)('a tool that runs on the server (%s)', (way) => {
     ])
   })
 
-  test('runs beside the others of its round', async () => {
+  test('runs concurrently with the other tools of its round', async () => {
     const arrived: string[] = []
     const both = Promise.withResolvers<void>()
     const meet = (name: string) =>
@@ -90,7 +90,7 @@ describe.each(ways)('a tool that runs on the server (%s)', (way) => {
     expect(resultsIn((await bodiesOf(stand))[1])).toEqual(['one', 'two'])
   })
 
-  test("runs where the caller's are called too, and the model is asked again", async () => {
+  test("runs even if the model also calls a caller's tool, and the model is asked again", async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     const mixed = [{ name: 'ask' }, { name: 'weather', args: '{"city":"Bonn"}' }]
@@ -103,7 +103,7 @@ describe.each(ways)('a tool that runs on the server (%s)', (way) => {
     ])
   })
 
-  test("leaves calls of the caller's tools to the caller", async () => {
+  test("does not intercept calls of the caller's tools", async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     await stand.answerWith(answerCalling(way, [{ name: 'ask' }]), 1)
@@ -115,7 +115,7 @@ describe.each(ways)('a tool that runs on the server (%s)', (way) => {
     expect(await stand.listChats()).toHaveLength(1)
   })
 
-  test('runs in eight rounds at most, and the turn ends with stop', async () => {
+  test('runs in at most eight rounds, and the turn ends with stop', async () => {
     let runs = 0
     const app = await stand.start({}, { tools: { again: tool(() => ++runs) } })
     const { agent_key } = await app.createAgent(agentWith(['again']))
@@ -128,7 +128,7 @@ describe.each(ways)('a tool that runs on the server (%s)', (way) => {
     expect([runs, (await stand.listChats()).length]).toEqual([7, 8])
   })
 
-  test('is not demanded again once it has run', async () => {
+  test('is not required again after it has run', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     const demand = { type: 'function', function: { name: 'weather' } }
@@ -151,8 +151,8 @@ describe.each(ways)('a tool that runs on the server (%s)', (way) => {
   })
 })
 
-describe('a stream with tools that run on the server', () => {
-  test('is one: a role, the text of every round, a finish, the usage of all', async () => {
+describe('a stream with server tools', () => {
+  test('has one role, the text of every round, one finish reason and the total usage', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     await stand.answerWith(answerCalling('streamed', [{ name: 'weather', args: '{"city":"Bonn"}' }]), 2)
@@ -172,7 +172,7 @@ describe('a stream with tools that run on the server', () => {
     expect(answer.isDone).toBe(true)
   })
 
-  test('is kept open while a tool takes its time', async () => {
+  test('stays open with keep-alive comments while a tool runs', async () => {
     const beats = Promise.withResolvers<void>()
     const app = await stand.start(
       { PARLEY_HEARTBEAT_SECONDS: '0.05' },

@@ -1,4 +1,4 @@
-/** Token budgets: what they allow, what they refuse, and concurrent calls, which cannot spend them twice. */
+/** Tests token budgets: what they allow and reject, and that concurrent calls cannot overspend them. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import type { Caller } from '../../../src/operations/operation.ts'
@@ -8,7 +8,7 @@ import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { ask, totalUsage } from '../../support/usage.ts'
 
-/** Eight hours before a day ends, sixteen days before a month does. */
+/** Eight hours before the end of a day, sixteen days before the end of a month. */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
 
 function ownerOf(app: TestApp): Caller {
@@ -19,7 +19,7 @@ function counters(app: TestApp) {
   return app.service.deps.db.selectFrom('budget_counters').select(['period', 'used', 'reserved']).execute()
 }
 
-describe('a budget', () => {
+describe('a token budget', () => {
   test('accepts calls until it is spent, then rejects them until the day ends', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
@@ -28,7 +28,7 @@ describe('a budget', () => {
     const refused = await ask(app, 'one more')
     expect(refused.status).toBe(429)
     expect(refused.body.error).toEqual({
-      message: 'The token budget of this key for the day is spent.',
+      message: 'The token budget of this key for this day is used up.',
       type: 'rate_limit_error',
       param: null,
       code: 'insufficient_quota',
@@ -38,7 +38,7 @@ describe('a budget', () => {
     expect((await ask(app, 'a new day')).status).toBe(200)
   })
 
-  test('rejects a stream before it begins', async () => {
+  test('rejects a stream before it starts', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     const refused = await ask(app, 'hello', { stream: true })
@@ -49,46 +49,46 @@ describe('a budget', () => {
     expect((await totalUsage(app)).requests).toBe(0)
   })
 
-  test('for a month outlasts the day, and sends no Retry-After of weeks', async () => {
+  test('outlasts the day and sends no Retry-After when it is for a month', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 50 })
     await ask(app, '[[tokens:60]]')
     clock.advance(86_400)
     const refused = await ask(app, 'hello')
-    expect(refused.body.error.message).toBe('The token budget of this key for the month is spent.')
+    expect(refused.body.error.message).toBe('The token budget of this key for this month is used up.')
     expect(refused.headers.get('retry-after')).toBeNull()
     clock.advance(16 * 86_400)
     expect((await ask(app, 'a new month')).status).toBe(200)
   })
 
-  test('of an agent limits that agent only, and the budget of its key limits it too', async () => {
+  test('limits only one agent, in addition to the budget of its key', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
-    const [poor, rich] = [await app.createAgent(), await app.createAgent()]
+    const [limited, unlimited] = [await app.createAgent(), await app.createAgent()]
     const owner = ownerOf(app)
     await setBudget(
       app.service.deps,
       serviceActor,
-      { kind: 'agent', tenantId: owner.tenantId, agentId: poor.agent_id },
+      { kind: 'agent', tenantId: owner.tenantId, agentId: limited.agent_id },
       { day: 0 },
     )
-    expect((await ask(app, 'hi', {}, poor.agent_key)).body.error.message).toBe(
-      'The token budget of this agent for the day is spent.',
+    expect((await ask(app, 'hi', {}, limited.agent_key)).body.error.message).toBe(
+      'The token budget of this agent for this day is used up.',
     )
-    expect((await ask(app, 'hi', { model: `agent/${poor.agent_id}` })).status).toBe(429)
-    expect((await ask(app, 'hi', {}, rich.agent_key)).status).toBe(200)
+    expect((await ask(app, 'hi', { model: `agent/${limited.agent_id}` })).status).toBe(429)
+    expect((await ask(app, 'hi', {}, unlimited.agent_key)).status).toBe(200)
     await setBudget(app.service.deps, serviceActor, owner, { day: 0 })
-    expect((await ask(app, 'hi', {}, rich.agent_key)).status).toBe(429)
+    expect((await ask(app, 'hi', {}, unlimited.agent_key)).status).toBe(429)
   })
 
-  test('of one key does not limit another', async () => {
+  test('applies to one key only', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await ask(app, 'hi', {}, other)).status).toBe(200)
   })
 
-  test('counts what the day has used when it is set, and what a call used when it ends', async () => {
+  test('includes earlier use of the day when it is set, and each call when it ends', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { deps } = app.service
     const before = (await ask(app, 'before')).body.usage.total_tokens
@@ -103,7 +103,7 @@ describe('a budget', () => {
     })
   })
 
-  test('that is deleted limits nothing', async () => {
+  test('limits nothing after it is deleted', async () => {
     const app = await startApp()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await ask(app, 'hi')).status).toBe(429)
@@ -115,7 +115,7 @@ describe('a budget', () => {
   test.each([
     ['a failed call', '[[error:500]]', {}],
     ['a failed stream', '[[error:400]]', { stream: true }],
-  ])('gets back what %s held', async (_what, content, more) => {
+  ])('releases the reservation of %s', async (_what, content, more) => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000 })
     await ask(app, content, more)
@@ -125,9 +125,9 @@ describe('a budget', () => {
 
 describe('concurrent calls', () => {
   test.each([
-    ['whole', {}],
+    ['complete', {}],
     ['streamed', { stream: true }],
-  ])('overspend by one call at most (50, %s)', async (_how, more) => {
+  ])('overspend a budget by at most one call (50 calls, %s)', async (_how, more) => {
     const app = await startApp()
     const limit = 500
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: limit })
@@ -147,8 +147,8 @@ describe('concurrent calls', () => {
   })
 })
 
-describe('a reservation', () => {
-  test('of a call whose process died is released after the longest possible call', async () => {
+describe('a budget reservation', () => {
+  test('is released after the longest possible call if its process died', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     const { deps } = app.service
@@ -170,7 +170,7 @@ describe('a reservation', () => {
     clock.advance(1_200)
     expect((await ask(app, 'hello')).status).toBe(200)
     expect(await counters(app)).toMatchObject([{ reserved: 0 }])
-    // It was only slow: what it used counts all the same.
+    // The call was only slow, so its usage still counts.
     const { day } = await getBudget(deps, ownerOf(app))
     lost.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
     await lost.end('ok')
@@ -184,7 +184,7 @@ test('without a budget, calls query the database for one at most every two secon
   const clock = createFakeClock(AFTERNOON)
   const app = await startApp({}, { clock })
   await ask(app, 'first')
-  // Set behind the service's back, as another process would.
+  // Written directly to the database, as another process would do.
   const { tenantId } = ownerOf(app)
   await app.service.deps.db
     .insertInto('budgets')

@@ -1,4 +1,4 @@
-/** The usage records of embeddings, and how budgets limit them. */
+/** Tests the usage records of embeddings, and how budgets limit them. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
@@ -10,14 +10,14 @@ import { countBy, totalUsage } from '../../support/usage.ts'
 
 const stand = await startChatStand()
 const path = '/v1/embeddings'
-/** 5 tokens by what is estimated: 12 characters, and 7. */
+/** Estimated at 5 tokens: texts of 12 and 7 characters. */
 const input = ['twelve chars', 'seven c']
 
 function embed(app: TestApp, more: object = {}, signal?: AbortSignal): Promise<Answer> {
   return app.call('POST', path, { body: { input, ...more }, ...(signal !== undefined && { signal }) })
 }
 
-/** The recorded calls, without ids and times. */
+/** Returns the recorded calls without ids and times. */
 async function readCalls(app: TestApp) {
   await app.service.deps.usage.flush()
   return app.service.deps.db
@@ -26,7 +26,7 @@ async function readCalls(app: TestApp) {
     .execute()
 }
 
-/** Lets the backend answer two vectors and this usage. */
+/** Scripts a backend response with two vectors and this usage. */
 function answerWithUsage(usage: unknown): Promise<void> {
   const data = [0, 1].map((index) => ({ object: 'embedding', index, embedding: [1, 0] }))
   return stand.upstream.script(path, `{{up:body ${JSON.stringify({ object: 'list', data, usage })}}}`)
@@ -37,10 +37,10 @@ function ownerOf(app: TestApp) {
 }
 
 const counted = { status: 'ok', completion_tokens: 0, is_estimated: 0 }
-const guessed = { ...counted, is_estimated: 1 }
+const estimated = { ...counted, is_estimated: 1 }
 const failed = { ...counted, prompt_tokens: 0 }
 
-describe('an answered call', () => {
+describe('a successful embeddings call', () => {
   test('is recorded as one row with its tenant, model and outcome', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { body } = await app.call('POST', path, { body: { input }, headers: { 'X-Request-Id': 'my-id' } })
@@ -64,50 +64,50 @@ describe('an answered call', () => {
     expect(await countBy(app, 'model')).toEqual([['mock-embedding', 1]])
   })
 
-  test('over tRPC is recorded in the same way', async () => {
+  test('is recorded in the same way over RPC', async () => {
     const app = await startApp()
     await callProcedure(app, 'embeddings.create', { input, dimensions: 2 })
     expect(await readCalls(app)).toMatchObject([{ ...counted, model: 'mock-embedding' }])
   })
 
   test.each<[string, unknown, object]>([
-    ['as counted', { prompt_tokens: 7, total_tokens: 7 }, { ...counted, prompt_tokens: 7 }],
-    ['as counted in all', { total_tokens: 9 }, { ...counted, prompt_tokens: 9 }],
-    ['estimated where nothing was counted', undefined, { ...guessed, prompt_tokens: 5 }],
+    ['from the provider', { prompt_tokens: 7, total_tokens: 7 }, { ...counted, prompt_tokens: 7 }],
+    ["from the provider's total", { total_tokens: 9 }, { ...counted, prompt_tokens: 9 }],
+    ['as an estimate if the provider reports none', undefined, { ...estimated, prompt_tokens: 5 }],
     [
-      'estimated where nonsense was',
+      'as an estimate if the provider reports nonsense',
       { prompt_tokens: -3, total_tokens: 1 },
-      { ...guessed, prompt_tokens: 5 },
+      { ...estimated, prompt_tokens: 5 },
     ],
-  ])('has its tokens %s', async (_how, usage, row) => {
+  ])('has its tokens recorded %s', async (_how, usage, row) => {
     const app = await stand.start()
     await answerWithUsage(usage)
     expect((await embed(app)).status).toBe(200)
     expect(await readCalls(app)).toEqual([{ model: 'up-embedding', provider: 'gateway', ...row }])
   })
 
-  test('of tokens is estimated to the token', async () => {
+  test('is estimated exactly for token arrays', async () => {
     const app = await stand.start()
     await answerWithUsage(null)
     await embed(app, { input: [[1, 2, 3], [4]] })
-    expect(await readCalls(app)).toMatchObject([{ ...guessed, prompt_tokens: 4 }])
+    expect(await readCalls(app)).toMatchObject([{ ...estimated, prompt_tokens: 4 }])
   })
 })
 
-describe('a call that fails', () => {
+describe('a failed embeddings call', () => {
   test.each<[string, string, string]>([
-    ['at every attempt', '{{up:status 500}}', 'backend_error'],
-    ['for its caller’s mistake', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
-    ['with nonsense', '{{up:body {}}}', 'backend_error'],
+    ['after every attempt', '{{up:status 500}}', 'backend_error'],
+    ['due to an invalid request', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
+    ['with an invalid response', '{{up:body {}}}', 'backend_error'],
     ['with a lost connection', '{{up:cut-off}}', 'backend_unavailable'],
-  ])('%s is one row without tokens', async (_how, script, status) => {
+  ])('is recorded as one row without tokens (%s)', async (_how, script, status) => {
     const app = await stand.start()
     await embed(app, { input: script })
     expect(await readCalls(app)).toMatchObject([{ ...failed, status }])
     expect(await totalUsage(app)).toMatchObject({ requests: 1, errors: 1 })
   })
 
-  test('because the caller is not allowed to make it is not recorded', async () => {
+  test('is not recorded if it was rejected beforehand', async () => {
     const app = await startApp()
     const statuses = [{ model: 'unknown' }, { input: '' }].map(
       async (more) => (await embed(app, more)).status,
@@ -125,7 +125,7 @@ test('a client disconnect is recorded with an estimate, and not as an error', as
   leaving.abort()
   expect(await asked).toBe('left')
   await expect.poll(() => totalUsage(app), { timeout: 10_000 }).toMatchObject({ requests: 1, errors: 0 })
-  expect(await readCalls(app)).toMatchObject([{ ...guessed, status: 'left', prompt_tokens: 5 }])
+  expect(await readCalls(app)).toMatchObject([{ ...estimated, status: 'left', prompt_tokens: 5 }])
 })
 
 describe('a budget', () => {
@@ -142,7 +142,7 @@ describe('a budget', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2 })
   })
 
-  test('that is spent makes no call to the provider', async () => {
+  test('prevents requests to the provider when it is spent', async () => {
     const app = await stand.start()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await embed(app)).status).toBe(429)

@@ -1,4 +1,4 @@
-/** Usage records: writing them in the background, a database that cannot be written, and pruning. */
+/** Tests usage records: background writes, a database that rejects writes, and pruning. */
 
 import { describe, expect, test } from 'vitest'
 import { pruneCalls } from '../../../src/usage/retention.ts'
@@ -21,7 +21,7 @@ test('calls are written without a request for usage', async () => {
   await expect.poll(() => countCalls(app), { timeout: 10_000 }).toBe(1)
 })
 
-test('many calls are written in many statements, each once', async () => {
+test('many calls are written in several statements, each call once', async () => {
   const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
   for (let round = 0; round < 5; round++) {
     await Promise.all(Array.from({ length: 47 }, () => ask(app, 'hello')))
@@ -42,10 +42,10 @@ test('calls are kept while the database cannot be written, and written afterward
   expect(await countCalls(app)).toBe(1)
 })
 
-describe('retention', () => {
+describe('usage retention', () => {
   const never = new AbortController().signal
 
-  test('deletes calls after the retention time, and keeps their sums', async () => {
+  test('deletes calls after the retention time and keeps their totals', async () => {
     const clock = createFakeClock()
     const app = await startApp({ PARLEY_USAGE_RETENTION_DAYS: '2' }, { clock })
     const { deps } = app.service
@@ -63,7 +63,7 @@ describe('retention', () => {
     expect(before.requests).toBe(2)
   })
 
-  test('deletes in batches until none is left, or until it is stopped', async () => {
+  test('deletes in batches until no old calls are left or it is stopped', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { deps } = app.service

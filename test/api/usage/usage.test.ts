@@ -1,4 +1,4 @@
-/** The usage record of every call, and the usage API. */
+/** Tests the usage record of every call, and the usage API. */
 
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import superjson from 'superjson'
@@ -10,18 +10,18 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { startUpstream } from '../../support/start-upstream.ts'
 import { ask, countBy, listUsage, totalUsage } from '../../support/usage.ts'
 
-/** A Friday; the day after it begins 8 hours later. */
+/** A Friday, 8 hours before midnight UTC. */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
 
 function calls(app: TestApp) {
   return app.service.deps.db.selectFrom('usage_calls').selectAll().orderBy('id').execute()
 }
 
-describe('an answered call', () => {
+describe('a successful call', () => {
   test.each([
-    ['whole', {}],
+    ['complete', {}],
     ['streamed', { stream: true }],
-  ])('is booked with what the backend counted (%s)', async (_how, more) => {
+  ])('is recorded with the token counts of the backend (%s)', async (_how, more) => {
     const app = await startApp()
     const { body } = await ask(app, 'how much is this')
     await ask(app, 'how much is this', more)
@@ -110,18 +110,18 @@ describe('an answered call', () => {
   })
 })
 
-describe('a call that fails', () => {
+describe('a failed call', () => {
   test.each([
     ['before its first byte', '[[error:400]]', 0],
-    ['at a backend that is broken', '[[error:500]]', 0],
-  ])('%s is booked as an error without tokens', async (_when, content, tokens) => {
+    ['at a broken backend', '[[error:500]]', 0],
+  ])('is recorded as an error without tokens (%s)', async (_when, content, tokens) => {
     const app = await startApp({}, { clock: createFakeClock() })
     await ask(app, content)
     await ask(app, content, { stream: true })
     expect(await totalUsage(app)).toMatchObject({ requests: 2, errors: 2, total_tokens: tokens })
   })
 
-  test('in the middle of a stream is recorded with an estimate of what was sent', async () => {
+  test('is recorded with an estimate of the tokens sent if it fails mid-stream', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const content = '[[tokens:50]] [[break:20]]'
     await ask(app, content, { stream: true })
@@ -135,20 +135,20 @@ describe('a call that fails', () => {
     expect(await calls(app)).toMatchObject([{ status: 'backend_error', is_estimated: 1 }])
   })
 
-  test('because the caller is not allowed to make it is not recorded', async () => {
+  test('is not recorded if it was rejected beforehand', async () => {
     const app = await startApp()
     await ask(app, 'hello', { model: 'unknown' })
     await ask(app, 'hello', { temperature: 3 })
-    await ask(app, 'hello', {}, 'nobody')
+    await ask(app, 'hello', {}, 'unknown-key')
     expect((await totalUsage(app)).requests).toBe(0)
   })
 })
 
 describe('a client disconnect', () => {
-  test('in the middle of a stream is recorded with an estimate, and not as an error', async () => {
+  test('is recorded mid-stream with an estimate, and not as an error', async () => {
     const app = await startApp()
     const leaving = new AbortController()
-    const content = '[[delay:5]] [[tokens:90000]] go on'
+    const content = '[[delay:5]] [[tokens:90000]] continue'
     const response = await fetch(`${app.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${app.key}`, 'Content-Type': 'application/json' },
@@ -167,9 +167,9 @@ describe('a client disconnect', () => {
   })
 
   test.each([
-    ['a whole answer', false],
+    ['a complete response', false],
     ['a stream', true],
-  ])('before %s begins is recorded with the prompt', async (_what, stream) => {
+  ])('is recorded with the prompt tokens before %s starts', async (_what, stream) => {
     const upstream = await startUpstream()
     onTestFinished(upstream.stop)
     const app = await startApp({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: upstream.url })
@@ -197,7 +197,7 @@ describe('a client disconnect', () => {
 })
 
 describe('GET /v1/usage', () => {
-  test('sums up by day, and a day ends at midnight UTC', async () => {
+  test('sums by day, and a day ends at midnight UTC', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     clock.advance(8 * 3600 - 1)
@@ -213,7 +213,7 @@ describe('GET /v1/usage', () => {
     expect([rows.from, rows.to]).toEqual(['2026-12-18', '2027-01-16'])
   })
 
-  test('counts a call for the day it began on', async () => {
+  test('counts a call on the day it started', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     clock.advance(8 * 3600 - 1)
@@ -227,7 +227,7 @@ describe('GET /v1/usage', () => {
     expect(await countBy(app, 'day')).toEqual([['2027-01-15', 1]])
   })
 
-  test('sums up by agent, most tokens first, and calls without one under null', async () => {
+  test('sums by agent, most tokens first, with null for calls without an agent', async () => {
     const app = await startApp()
     const [small, large] = [await app.createAgent(), await app.createAgent()]
     await ask(app, 'hi', {}, small.agent_key)
@@ -240,7 +240,7 @@ describe('GET /v1/usage', () => {
     ])
   })
 
-  test('sums up by model and provider', async () => {
+  test('sums by model and provider', async () => {
     const app = await startApp()
     await ask(app, 'hi')
     await ask(app, 'hi')
@@ -249,10 +249,10 @@ describe('GET /v1/usage', () => {
   })
 
   test.each([
-    ['dates', '&from=2027-01-16&to=2027-01-17'],
-    ['seconds', `&from=${AFTERNOON + 86_400}&to=${AFTERNOON + 2 * 86_400}`],
-    ['a date and a second', `&from=2027-01-16&to=${AFTERNOON + 2 * 86_400}`],
-  ])('takes %s, both ends included', async (_what, range) => {
+    ['two dates', '&from=2027-01-16&to=2027-01-17'],
+    ['two Unix times', `&from=${AFTERNOON + 86_400}&to=${AFTERNOON + 2 * 86_400}`],
+    ['a date and a Unix time', `&from=2027-01-16&to=${AFTERNOON + 2 * 86_400}`],
+  ])('accepts %s, both inclusive', async (_what, range) => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     for (let day = 15; day <= 18; day++) {
@@ -273,7 +273,7 @@ describe('GET /v1/usage', () => {
     ['from=2027-01-16&to=2027-01-15', 'from'],
     ['from=2025-01-01&to=2027-01-15', 'from'],
     ['group_by=hour', 'group_by'],
-  ])('refuses %s and names the field', async (query, param) => {
+  ])('rejects %s and names the field', async (query, param) => {
     const app = await startApp()
     const { status, body } = await app.call('GET', `/v1/usage?${query}`)
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
@@ -285,7 +285,7 @@ describe('GET /v1/usage', () => {
     expect((await app.call('GET', '/v1/usage?groupby=day')).status).toBe(400)
   })
 
-  test('shows a tenant nothing of another', async () => {
+  test('shows a tenant only its own usage', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     await ask(app, 'mine')
@@ -302,7 +302,7 @@ describe('GET /v1/usage', () => {
     expect({ status, code: body.error.code }).toEqual({ status: 403, code: 'insufficient_permissions' })
   })
 
-  test('keeps the sums of an agent that was deleted', async () => {
+  test('keeps the usage of a deleted agent', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     await ask(app, 'hi', {}, agent_key)
@@ -310,7 +310,7 @@ describe('GET /v1/usage', () => {
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('is the same over RPC', async () => {
+  test('returns the same over RPC', async () => {
     const app = await startApp()
     await ask(app, 'hi')
     const headers = { Authorization: `Bearer ${app.key}` }

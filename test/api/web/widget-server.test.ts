@@ -1,4 +1,7 @@
-/** What the server serves of the widget: files, documents, and who may show the frame. */
+/**
+ * Tests how the server delivers the widget: files, caching, security headers and the pages that may embed the
+ * frame.
+ */
 import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,13 +15,13 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 
 const KIB = 1024
 
-interface Part {
+interface Asset {
   readonly file: string
   readonly integrity: string
   readonly gzipBytes: number
 }
 
-async function readManifest(): Promise<Record<string, Part>> {
+async function readManifest(): Promise<Record<string, Asset>> {
   const path = join(import.meta.dirname, '../../../dist/widget/manifest.json')
   return JSON.parse(await readFile(path, 'utf8'))
 }
@@ -32,7 +35,7 @@ const ancestorsOf = async (app: TestApp, query: string) => {
 
 const publicPartOf = (key: string) => key.slice(0, 'agnt_key-'.length + 12)
 
-test('the loader is for every page, and fresh within five minutes', async () => {
+test('the loader is readable from every page and cached for five minutes', async () => {
   const app = await startApp()
   const { status, headers } = await get(app, '/embed/parley.js')
   expect(status).toBe(200)
@@ -45,7 +48,7 @@ test('the loader is for every page, and fresh within five minutes', async () => 
   })
 })
 
-test('its copy of the same bytes never changes, and fits its digest', async () => {
+test('the versioned loader is immutable and matches its digest', async () => {
   const app = await startApp()
   const { loader } = await readManifest()
   const copy = await get(app, `/embed/${loader?.file}`)
@@ -91,7 +94,7 @@ test('what a browser has is not sent again', async () => {
   expect((await again('"x"')).status).toBe(200)
 })
 
-test('HEAD has the headers alone; other methods and paths are refused in the usual form', async () => {
+test('HEAD returns only headers, and other methods and paths get a standard error', async () => {
   const app = await startApp()
   for (const path of ['/embed/parley.js', '/embed/frame', '/demo']) {
     const head = await get(app, path, { method: 'HEAD' })
@@ -116,7 +119,7 @@ test('HEAD has the headers alone; other methods and paths are refused in the usu
   }
 })
 
-test('the frame is kept by nobody, and may call its own server alone', async () => {
+test('the frame is never cached and may connect only to its own server', async () => {
   const app = await startApp()
   const { headers } = await get(app, '/embed/frame')
   expect(headers.get('cache-control')).toBe('no-store')
@@ -129,7 +132,7 @@ test('the frame is kept by nobody, and may call its own server alone', async () 
   )
 })
 
-test('what the operator allows stands in the policy and in the document', async () => {
+test('settings of the operator appear in the policy and in the document', async () => {
   const app = await startApp({
     PARLEY_WIDGET_CONNECT_ORIGINS: 'https://one.example,http://two.example:8080/',
     PARLEY_WIDGET_ALLOW_PROVIDER_KEY: 'true',
@@ -140,7 +143,7 @@ test('what the operator allows stands in the policy and in the document', async 
   expect(await answer.text()).toContain(`data-connect-origins="${origins}" data-allow-provider-key="true"`)
 })
 
-test('an agent with origins is shown on those pages alone', async () => {
+test('an agent with allowed origins can be embedded only on those pages', async () => {
   const app = await startApp()
   const origins =
     'embed: { origins: [https://shop.example, "https://*.shop.example", http://localhost:8080] }\n'
@@ -152,7 +155,7 @@ test('an agent with origins is shown on those pages alone', async () => {
   expect(await ancestorsOf(app, `?key=${publicPartOf(open)}`)).toBe('*')
 })
 
-test('a key of nobody has the frame all the same', async () => {
+test('an unknown agent key still gets the frame', async () => {
   const app = await startApp()
   const { agent_key } = await app.createAgent(`${GREETER}embed: { origins: [https://shop.example] }\n`)
   const unknown = [
@@ -166,7 +169,7 @@ test('a key of nobody has the frame all the same', async () => {
   for (const query of unknown) expect(await ancestorsOf(app, query)).toBe('*')
 })
 
-test('a change of the origins counts at once here, and after two seconds elsewhere', async () => {
+test('a change of the origins applies at once here, and after two seconds in other processes', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const { agent_id, agent_key } = await app.createAgent(
@@ -177,7 +180,7 @@ test('a change of the origins counts at once here, and after two seconds elsewhe
   const yaml = `${GREETER}embed: { origins: [https://two.example] }\n`
   await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml } })
   expect(await ancestors()).toBe("'self' https://two.example")
-  // As another process would.
+  // Written directly to the database, as another process would do.
   const source = `${GREETER}embed: { origins: [https://three.example] }\n`
   await app.service.deps.db.updateTable('agents').set({ source, version: 3 }).execute()
   expect(await ancestors()).toBe("'self' https://two.example")
@@ -187,13 +190,13 @@ test('a change of the origins counts at once here, and after two seconds elsewhe
   expect(await ancestors()).toBe('*')
 })
 
-test('the loader is at most 6 KiB, the frame at most 110 KiB, compressed', async () => {
+test('the loader is at most 6 KiB and the frame at most 110 KiB, compressed', async () => {
   const { loader, frameScript, frameStyle } = await readManifest()
   expect(loader?.gzipBytes).toBeLessThanOrEqual(6 * KIB)
   expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(110 * KIB)
 })
 
-test('a server without the built widget says what builds it', async () => {
+test('a server without the built widget names the build command', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'parley-widget-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const failure = await loadWidget(pathToFileURL(`${folder}/`)).catch((error: unknown) => error)

@@ -1,4 +1,4 @@
-/** The chat with the server: sends messages and runs one turn at a time. */
+/** Sends messages to the server and runs one turn at a time. */
 
 import { newId } from '../../values.ts'
 import type { Store } from '../app-state.ts'
@@ -13,9 +13,9 @@ export interface Chat {
   /** Stops the running turn and uses this transport from now on. */
   readonly setTransport: (transport: Transport | undefined) => void
   readonly setContext: (context: Readonly<Record<string, unknown>>) => void
-  /** Returns whether the text was accepted; if not, the state says why. */
+  /** Returns whether the text was accepted; if not, the state has the reason. */
   readonly send: (text: string) => boolean
-  /** Writes the newest reply again. */
+  /** Replaces the newest reply with a new one. */
   readonly retry: () => void
   readonly startNew: () => void
   readonly stop: () => void
@@ -39,7 +39,7 @@ export function createChat({ store, toolRunner, onFailure }: ChatParts): Chat {
     return false
   }
 
-  /** Whether a turn can start; reports a context that is too large. */
+  /** Returns whether a turn can start; reports a context that is too large. */
   function canStart(): boolean {
     const { blocked, conversation, options } = store.get()
     if (transport === undefined || blocked !== undefined) return false

@@ -1,11 +1,11 @@
-/** Fetches so that reading a fast answer leaves the window time to be used: a server can send faster than text can be shown. */
+/** Slows down the reading of a fast response, because a server can send text faster than the window can render it. */
 
-/** Handed on at once: some dozen chunks of an answer. */
+/** Size of one piece, which holds a few dozen chunks of an answer. */
 const PIECE_BYTES = 4096
-/** How long the reader may keep the thread before others have their turn. */
+/** Longest time that the reader may block the thread. */
 const BUSY_MS = 8
 
-/** `fetch`, with a body that comes in small pieces and with pauses between them. */
+/** Works like `fetch`, but delivers the body in small pieces with pauses between them. */
 export async function pacedFetch(input: RequestInfo | URL | string, init?: RequestInit): Promise<Response> {
   const response = await fetch(input, init)
   if (response.body === null) return response
@@ -38,7 +38,7 @@ function paced(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   )
 }
 
-/** Input and painting come before it. */
+/** Waits for a new task, so that the browser can handle input and paint first. */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel()

@@ -1,10 +1,10 @@
-/** The chat API of another server, whose origin the operator has allowed. */
+/** Calls the chat API of another server, whose origin the operator has allowed. */
 import { createParser } from 'eventsource-parser'
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import { isRecord } from '../../values.ts'
 import { ChatFailure } from '../failure.ts'
 import { pacedFetch } from './paced-fetch.ts'
-import { type Refusal, toFailure } from './to-failure.ts'
+import { type ErrorResponse, toFailure } from './to-failure.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
 interface RestOptions {
@@ -33,7 +33,7 @@ export function createRestTransport({ endpoint, key, headers, takesSystem }: Res
     }).catch((cause) => {
       throw new ChatFailure(toFailure(undefined, false), cause)
     })
-    if (!response.ok) throw new ChatFailure(toFailure(await readRefusal(response), false))
+    if (!response.ok) throw new ChatFailure(toFailure(await readErrorResponse(response), false))
     return response
   }
 
@@ -72,7 +72,7 @@ async function* readChunks(response: Response): AsyncGenerator<readonly ChatChun
   }
 }
 
-/** @throws ChatFailure for the event that tells of a failure, and for what is no chunk. */
+/** @throws ChatFailure for an error event and for an invalid chunk. */
 function toChunk(data: string): ChatChunk {
   const chunk: unknown = JSON.parse(data)
   if (!isRecord(chunk) || chunk.error !== undefined) throw new ChatFailure({ code: 'interrupted' })
@@ -80,7 +80,7 @@ function toChunk(data: string): ChatChunk {
   return { ...chunk, choices: choices.filter(({ delta }) => isRecord(delta)) } as ChatChunk
 }
 
-async function readRefusal(response: Response): Promise<Refusal> {
+async function readErrorResponse(response: Response): Promise<ErrorResponse> {
   const body: unknown = await response.json().catch(() => undefined)
   const error = isRecord(body) && isRecord(body.error) ? body.error : {}
   const seconds = Number(response.headers.get('Retry-After') ?? Number.NaN)

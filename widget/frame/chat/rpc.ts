@@ -1,4 +1,4 @@
-/** The tRPC API of the frame's own server. */
+/** Calls the tRPC API of the frame's own server. */
 
 import { createTRPCClient, httpBatchStreamLink, isTRPCClientError } from '@trpc/client'
 import { clientTransformer } from '../../../src/operations/envelope.ts'
@@ -6,10 +6,10 @@ import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
 import type { AppRouter } from '../../../src/server/api.ts'
 import { ChatFailure } from '../failure.ts'
 import { pacedFetch } from './paced-fetch.ts'
-import { type Refusal, toFailure } from './to-failure.ts'
+import { type ErrorResponse, toFailure } from './to-failure.ts'
 import type { AgentSelf, ChatBody, Transport } from './transport.ts'
 
-/** Speaks to the server that the frame came from, with an agent key. */
+/** Creates a transport to the server that delivered the frame. */
 export function createRpcTransport(apiKey: string): Transport {
   const client = createTRPCClient<AppRouter>({
     links: [
@@ -33,21 +33,21 @@ export function createRpcTransport(apiKey: string): Transport {
           yield run
         }
       } catch (thrown) {
-        throw new ChatFailure(toFailure(refusalOf(thrown), hasBegun), thrown)
+        throw new ChatFailure(toFailure(toErrorResponse(thrown), hasBegun), thrown)
       }
     },
     async readAgent(signal): Promise<AgentSelf> {
       try {
         return await client.agents.me.query(undefined, { signal })
       } catch (thrown) {
-        throw new ChatFailure(toFailure(refusalOf(thrown), false), thrown)
+        throw new ChatFailure(toFailure(toErrorResponse(thrown), false), thrown)
       }
     },
   }
 }
 
-/** What the server said; undefined when it said nothing. */
-function refusalOf(thrown: unknown): Refusal | undefined {
+/** Returns the server's error; undefined if the server did not respond. */
+function toErrorResponse(thrown: unknown): ErrorResponse | undefined {
   if (!isTRPCClientError<AppRouter>(thrown)) return undefined
   const data: { httpStatus?: number; code?: string; retryAfterSeconds?: number | null } = thrown.data ?? {}
   if (data.httpStatus === undefined) return undefined

@@ -1,20 +1,20 @@
-/** Converts a server's error, or a network error, into a failure that the person can read. */
+/** Converts a server error or a network error to a failure that the frame can show. */
 import type { Failure } from '../failure.ts'
 
-/** A refusal, whichever way it came. */
-export interface Refusal {
+/** An error response, over tRPC or REST. */
+export interface ErrorResponse {
   readonly status: number
   readonly code: string
   readonly retryAfterSeconds: number | undefined
 }
 
-/** The failure; without a refusal the connection is at fault. `hasBegun`: part of the answer is there already. */
-export function toFailure(refusal: Refusal | undefined, hasBegun: boolean): Failure {
-  if (refusal === undefined) {
+/** Returns the failure; an undefined `response` means a network error, `hasBegun` that part of the answer has arrived. */
+export function toFailure(response: ErrorResponse | undefined, hasBegun: boolean): Failure {
+  if (response === undefined) {
     if (!navigator.onLine) return { code: 'offline' }
     return { code: hasBegun ? 'interrupted' : 'unreachable' }
   }
-  const { status, code, retryAfterSeconds } = refusal
+  const { status, code, retryAfterSeconds } = response
   if (status === 401 || code === 'insufficient_permissions') return { code: 'invalid_api_key' }
   if (status === 429 && code === 'insufficient_quota') return { code: 'quota_spent' }
   if (status === 429) {

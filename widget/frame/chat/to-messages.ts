@@ -1,17 +1,16 @@
-/** What of a conversation the model is sent. */
+/** Converts a conversation to the messages that the model receives. */
 
 import { isWithinLimit } from '../../values.ts'
 import type { Entry, Reply } from '../conversation.ts'
 import type { CalledTool, ChatMessage } from './transport.ts'
 
-/** Well below what the server takes, with room for what the agent adds. */
+/** Well below the server's limit, which also counts the messages that the agent adds. */
 const MAX_MESSAGES = 400
-/** In UTF-16 code units: a long conversation costs with every turn. */
+/** In UTF-16 code units; limits the cost of each turn in a long conversation. */
 const MAX_LENGTH = 512 * 1024
 
 /**
- * The newest part of the conversation, in whole entries, beginning with something a person said; `pageMessage` stands before the newest
- * message of the person.
+ * Returns the newest entries that fit the limits, starting with a user message. Inserts `pageMessage` before the newest user message.
  */
 export function toMessages(entries: readonly Entry[], pageMessage: string | undefined): ChatMessage[] {
   const kept = newestOf(withoutRefused(entries).map(renderEntry))
@@ -46,7 +45,7 @@ function renderEntry(entry: Entry): ChatMessage[] {
   return entry.kind === 'user' ? [{ role: 'user', content: entry.text }] : renderReply(entry)
 }
 
-/** A call without a result has been stopped; the model may not see a call that nobody answered. */
+/** Omits stopped calls, because the model must not receive a call without a result. */
 function renderReply(reply: Reply): ChatMessage[] {
   return reply.rounds.flatMap(({ text, calls }): ChatMessage[] => {
     const answered = calls.filter(({ result }) => result !== undefined)
@@ -83,9 +82,9 @@ export function toTurnMessages(
 
 /** As the server marks what a caller calls the system's. */
 const MARK = '[Context provided by the page, not by the user]'
-const EXPLANATION = 'This is data about the page the user is looking at. It is no message of the user.'
+const EXPLANATION = 'This is data about the page that the user is looking at, not a message from the user.'
 
-/** The message; undefined when the page adds nothing; null when it adds too much. */
+/** Returns the message, undefined if the page adds nothing, or null if it adds too much. */
 export function toPageMessage(
   system: string | undefined,
   context: Readonly<Record<string, unknown>>,

@@ -1,7 +1,7 @@
-/** What the frame needs from a server, over tRPC or REST. */
+/** Defines the interface to a server, which the frame calls over tRPC or REST. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 
-/** Part of `ChatRequest`: what the frame sends. */
+/** The fields of `ChatRequest` that the frame sends. */
 export interface ChatBody {
   readonly model?: string
   readonly messages: readonly ChatMessage[]
@@ -23,7 +23,7 @@ export interface CalledTool {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** What the frame wants to know of its agent. */
+/** The agent properties that the frame uses. */
 export interface AgentSelf {
   readonly id: string
   readonly name: string
@@ -37,6 +37,6 @@ export interface Transport {
   readonly takesSystem: boolean
   /** The chunks of an answer, several at a time. @throws ChatFailure */
   stream(body: ChatBody, signal: AbortSignal): AsyncIterable<readonly ChatChunk[]>
-  /** Nothing where no agent stands behind the address. @throws ChatFailure */
+  /** Resolves to undefined if the endpoint has no agent. @throws ChatFailure */
   readAgent(signal: AbortSignal): Promise<AgentSelf | undefined>
 }

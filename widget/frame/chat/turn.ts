@@ -1,12 +1,12 @@
-/** One turn: calls the model and its tools until the model has answered. */
+/** Runs one turn: calls the model and its tools until the model has answered. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import type { ConversationAction, ToolCall } from '../conversation.ts'
 import { ChatFailure, type Failure } from '../failure.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
-/** the server counts its own. */
+/** Limit of model calls with page tools in one turn; the server limits its own tool loop. */
 const MAX_ROUNDS = 8
-/** In one answer; the rest are not heard. */
+/** Limit of tool calls in one answer; the rest are ignored. */
 const MAX_CALLS = 64
 
 interface Turn {
@@ -46,7 +46,7 @@ export async function runTurn(turn: Turn): Promise<Failure | undefined> {
   }
 }
 
-/** One answer; its text goes into the conversation as it comes. @throws ChatFailure when it does not come to its end. */
+/** Streams one answer into the conversation and returns its tool calls. @throws ChatFailure if the stream is incomplete or empty */
 async function runRound({
   transport,
   toBody,
@@ -93,7 +93,7 @@ interface DraftCall {
   readonly argumentsText: string
 }
 
-/** See chat API (streamed tool calls come in pieces, told apart by `index`). */
+/** Adds a piece of a streamed tool call; `index` identifies the call. */
 function addPiece(calls: DraftCall[], { index, id, function: piece }: CallPiece): void {
   if (!(index >= 0 && index < MAX_CALLS)) return
   const known = calls[index]
@@ -108,13 +108,13 @@ const PACE_MS = 100
 
 interface TextPacer {
   readonly add: (text: string) => void
-  /** Hands on what is left; nothing comes after it. */
+  /** Emits the remaining text; must be the last call. */
   readonly end: () => void
   readonly hasText: () => boolean
 }
 
-/** The first text goes on at once, what follows at most every 100 ms. */
-function createTextPacer(hand: (text: string) => void): TextPacer {
+/** Emits the first text immediately, and later text at most every 100 ms. */
+function createTextPacer(emit: (text: string) => void): TextPacer {
   let waiting = ''
   let hasText = false
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -127,7 +127,7 @@ function createTextPacer(hand: (text: string) => void): TextPacer {
     const text = waiting
     waiting = ''
     timer = setTimeout(flush, PACE_MS)
-    hand(text)
+    emit(text)
   }
 
   return {
@@ -139,7 +139,7 @@ function createTextPacer(hand: (text: string) => void): TextPacer {
     },
     end() {
       clearTimeout(timer)
-      if (waiting !== '') hand(waiting)
+      if (waiting !== '') emit(waiting)
       waiting = ''
     },
     hasText: () => hasText,

@@ -1,4 +1,4 @@
-/** Copies a text, and says so. */
+/** Shows a button that copies a text and confirms it. */
 
 import { useEffect, useState } from 'react'
 import { useFrame } from '../frame-context.ts'
@@ -25,7 +25,7 @@ export function CopyButton({ text, name }: { text: string; name: string }) {
 
 const FLASH_MS = 2000
 
-/** Whether it is so, and what makes it so. */
+/** Returns a flag and a function that sets it for two seconds. */
 export function useFlash(): readonly [boolean, () => void] {
   const [count, setCount] = useState(0)
   useEffect(() => {
@@ -36,7 +36,7 @@ export function useFlash(): readonly [boolean, () => void] {
   return [count > 0, () => setCount((before) => before + 1)]
 }
 
-/** Whether it is there now. */
+/** Returns whether the text was copied. */
 async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text)

@@ -6,54 +6,58 @@ import { fill } from '../strings/strings.ts'
 import { titleOf } from '../tools/check-tools.ts'
 import { takeSentences } from './sentences.ts'
 
-/** How long sentences are gathered: a screen reader drops what is replaced too soon. */
+/** Time in which sentences are collected, because screen readers skip text that is replaced too soon. */
 const PACE_MS = 1500
 
 export function Announcer({ conversation, isOpen }: { conversation: Conversation; isOpen: boolean }) {
   const { language } = useFrame()
-  const [words, setWords] = useState('')
-  const said = useRef({ id: '', length: 0, note: '' })
+  const [shownText, setShownText] = useState('')
+  const announced = useRef({ id: '', length: 0, note: '' })
   const waiting = useRef('')
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const last = conversation.entries.at(-1)
 
   useEffect(() => {
     if (last?.kind !== 'reply') return
-    const news = takeNew(last, said.current, (reply) => noteOf(reply, language.strings))
-    if (news === '' || !isOpen) return
-    waiting.current = `${waiting.current} ${news}`.trim()
+    const newText = takeNewText(last, announced.current, (reply) => noteOf(reply, language.strings))
+    if (newText === '' || !isOpen) return
+    waiting.current = `${waiting.current} ${newText}`.trim()
     timer.current ??= setTimeout(() => {
       timer.current = undefined
-      setWords(waiting.current)
+      setShownText(waiting.current)
       waiting.current = ''
     }, PACE_MS)
   }, [last, language, isOpen])
 
   return (
     <div className="unseen" role="status" aria-live="polite">
-      {words}
+      {shownText}
     </div>
   )
 }
 
-interface Said {
+interface Announced {
   id: string
   length: number
   note: string
 }
 
-/** What has not been told yet of that reply; a reply that was there from the start is not told. */
-function takeNew(reply: Reply, said: Said, noteFor: (reply: Reply) => string): string {
+/** Returns the text that is not announced yet; replies that were complete when first seen are not announced. */
+function takeNewText(reply: Reply, announced: Announced, noteFor: (reply: Reply) => string): string {
   const text = textOf(reply)
-  if (said.id !== reply.id) {
-    Object.assign(said, { id: reply.id, length: reply.status === 'streaming' ? 0 : text.length, note: '' })
+  if (announced.id !== reply.id) {
+    Object.assign(announced, {
+      id: reply.id,
+      length: reply.status === 'streaming' ? 0 : text.length,
+      note: '',
+    })
     if (reply.status !== 'streaming') return ''
   }
-  const { sentences, end } = takeSentences(text, said.length, reply.status !== 'streaming')
-  said.length = end
+  const { sentences, end } = takeSentences(text, announced.length, reply.status !== 'streaming')
+  announced.length = end
   const note = noteFor(reply)
-  const isNewNote = note !== said.note
-  said.note = note
+  const isNewNote = note !== announced.note
+  announced.note = note
   return isNewNote ? `${sentences} ${note}`.trim() : sentences
 }
 

@@ -1,4 +1,4 @@
-/** The window: header, conversation, input. */
+/** Lays out the chat window: header, conversation and input. */
 import { useEffect, useMemo, useSyncExternalStore } from 'react'
 import { Frame } from '../frame-context.ts'
 import type { MarkdownParser } from '../markdown/parser.ts'
@@ -35,7 +35,7 @@ export function App({ session, parser }: { session: Session; parser: MarkdownPar
   )
 }
 
-/** What lies above the window (a menu, a question) takes the key for itself. */
+/** Closes the window on Escape, unless a menu or dialog handles the key. */
 function closeOnEscape(session: Session): () => void {
   function onKeyDown(event: KeyboardEvent): void {
     if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing) return

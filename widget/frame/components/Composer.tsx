@@ -1,4 +1,4 @@
-/** Where the person writes. */
+/** Shows the message input and its send button. */
 import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
@@ -7,9 +7,9 @@ import { fill } from '../strings/strings.ts'
 import { FailureNote } from './FailureNote.tsx'
 import { SendIcon, StopIcon } from './icons.tsx'
 
-/** In UTF-16 code units; much more is no message a person reads over. */
+/** Longest message, in UTF-16 code units. */
 const MAX_LENGTH = 32_000
-/** From here on it is shown how much is left. */
+/** Length from which the counter is shown. */
 const NEAR_LENGTH = 28_000
 
 export function Composer({ state }: { state: AppState }) {
@@ -32,7 +32,7 @@ export function Composer({ state }: { state: AppState }) {
   }
 
   function onKeyDown(event: KeyboardEvent): void {
-    // While a word is being composed, Enter chooses it. Some browsers say so by the code alone.
+    // During text composition, Enter selects a word; some browsers report that only as key code 229.
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing || event.keyCode === 229)
       return
     event.preventDefault()
@@ -53,7 +53,7 @@ export function Composer({ state }: { state: AppState }) {
         <textarea
           ref={area}
           rows={1}
-          // An empty input reads as the window does, with its placeholder.
+          // An empty input uses the direction of the window, because its placeholder does.
           dir={text === '' ? undefined : 'auto'}
           value={text}
           aria-label={strings.messageLabel}
@@ -72,7 +72,7 @@ export function Composer({ state }: { state: AppState }) {
   )
 }
 
-/** One button that changes, so that the focus stays on it. */
+/** Uses one button for sending and stopping, so that it keeps the focus. */
 function MainButton({ isStreaming, canSend }: { isStreaming: boolean; canSend: boolean }) {
   const { session, language } = useFrame()
   const name = isStreaming ? language.strings.stop : language.strings.send
@@ -102,7 +102,7 @@ function Length({ id, length, isTooLong }: { id: string; length: number; isTooLo
   )
 }
 
-/** As high as its text, up to what the style allows. */
+/** Grows the input with its text, up to the limit in the style sheet. */
 function useGrowth(area: React.RefObject<HTMLTextAreaElement | null>, text: string): void {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
   useLayoutEffect(() => {

@@ -1,4 +1,4 @@
-/** The messages so far, or the welcome text of an empty chat. */
+/** Shows the messages, or the welcome text of an empty chat. */
 
 import { memo, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
@@ -17,7 +17,7 @@ export function Conversation({ state }: { state: AppState }) {
   const { scroller, content, hasNew, scrollToEnd } = useStickToBottom(newestQuestion)
   return (
     <main className="conversation">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled with the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <section className="scroller" ref={scroller} tabIndex={0} aria-label={strings.conversation}>
         <div ref={content} className="messages">
           {entries.length === 0 && <Welcome state={state} />}
@@ -53,7 +53,7 @@ function Welcome({ state: { options } }: { state: AppState }) {
   )
 }
 
-/** What a person may want to say first; one press says it. */
+/** Shows suggested first messages, which are sent on click. */
 function Starters({ state: { agent } }: { state: AppState }) {
   const { session, language } = useFrame()
   const starters = [...new Set(agent?.starters)]
@@ -71,7 +71,7 @@ function Starters({ state: { agent } }: { state: AppState }) {
   )
 }
 
-/** Looks like a reply, and is none: the model never sees it. */
+/** Shows the greeting like a reply, but it is not sent to the model. */
 function Greeting({ state: { options, agent } }: { state: AppState }) {
   const { language, parser } = useFrame()
   const greeting = options?.greeting || agent?.greeting
@@ -98,18 +98,18 @@ const UserBubble = memo(function UserBubble({ entry }: { entry: UserMessage }) {
   )
 })
 
-/** Nearer to the end than that is at the end. */
+/** Within this distance the view counts as scrolled to the end. */
 const NEAR_PX = 48
 
 interface Stick {
   readonly scroller: RefObject<HTMLElement | null>
   readonly content: RefObject<HTMLDivElement | null>
-  /** Something came that is out of sight. */
+  /** New content has arrived below the visible part. */
   readonly hasNew: boolean
   readonly scrollToEnd: () => void
 }
 
-/** `stickKey` changing (the person has said something) brings the end into sight again. */
+/** Keeps the end in view while text grows; a change of `stickKey` (a new user message) scrolls to the end again. */
 function useStickToBottom(stickKey: unknown): Stick {
   const scroller = useRef<HTMLElement>(null)
   const content = useRef<HTMLDivElement>(null)
@@ -130,7 +130,7 @@ function useStickToBottom(stickKey: unknown): Stick {
     let top = box.scrollTop
     function onScroll(): void {
       const isNear = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX
-      // Text that has grown moves the end away; only a person moves back.
+      // Growing text moves the end away; only the user scrolls up.
       if (isNear) isAtEnd.current = true
       else if (box.scrollTop < top) isAtEnd.current = false
       top = box.scrollTop
@@ -151,7 +151,7 @@ function useStickToBottom(stickKey: unknown): Stick {
     }
   }, [])
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key is what this waits for
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect must run when the key changes
   useEffect(scrollToEnd, [stickKey])
   return { scroller, content, hasNew, scrollToEnd }
 }

@@ -26,7 +26,7 @@ export function FailureNote({ failure, canRetry = false }: { failure: Failure; c
   )
 }
 
-/** Whole seconds, rounded up; 0 when the time has come. */
+/** Returns the seconds until `timeMs`, rounded up; 0 once it has passed. */
 function useSecondsUntil(timeMs: number | undefined): number {
   const [nowMs, setNowMs] = useState(Date.now)
   const leftMs = timeMs === undefined ? 0 : timeMs - nowMs

@@ -1,4 +1,4 @@
-/** A button with a menu under it. See WAI-ARIA, menu button pattern. */
+/** Shows a menu button (WAI-ARIA menu button pattern). */
 import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react'
 import { useFrame } from '../frame-context.ts'
 import { MenuIcon } from './icons.tsx'
@@ -39,7 +39,7 @@ export function Menu({ items, buttonRef }: Props) {
   }
 
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: it only watches the keys of the button and the items in it
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only handles the keys of the button and the items inside
     <div
       className="menu"
       onKeyDown={onKeyDown}

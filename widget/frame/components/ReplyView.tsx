@@ -1,4 +1,4 @@
-/** A reply: its text, the tools it used, what went wrong, and what can be done with it. */
+/** Shows a reply: its text, tool calls, failure and actions. */
 import { memo } from 'react'
 import { type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
@@ -45,7 +45,7 @@ const RoundView = memo(function RoundView({ round }: { round: Reply['rounds'][nu
   )
 })
 
-/** Nothing moves: the person is shown that something will come. */
+/** Returns whether the reply has no visible content yet. */
 function isWaiting({ status, rounds }: Reply): boolean {
   const last = rounds.at(-1)
   return status === 'streaming' && last?.text === '' && last.calls.length === 0

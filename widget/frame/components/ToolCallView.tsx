@@ -1,4 +1,4 @@
-/** A call of a tool: what is going on, and on demand what was sent and what came back. */
+/** Shows the status of a tool call, with its arguments and result on demand. */
 
 import { useEffect, useId, useRef } from 'react'
 import type { ToolCall } from '../conversation.ts'
@@ -23,7 +23,7 @@ export function ToolCallView({ call }: { call: ToolCall }) {
   )
 }
 
-/** A name of the page's own must not turn the words around it. See Unicode, first strong isolate. */
+/** Isolates a name, so that its writing direction does not affect the text around it (Unicode first strong isolate). */
 function isolate(name: string): string {
   return `\u2068${name}\u2069`
 }
@@ -35,7 +35,7 @@ function ApprovalCard({ call, name }: { call: ToolCall; name: string }) {
   const card = useRef<HTMLElement>(null)
 
   useEffect(() => {
-    // Moves the focus to the question unless the person is typing.
+    // Moves the focus to the question unless the visitor is typing.
     const { activeElement } = document
     const isWriting = activeElement instanceof HTMLTextAreaElement && activeElement.value !== ''
     if (document.hasFocus() && !isWriting) card.current?.focus()
@@ -58,12 +58,12 @@ function ApprovalCard({ call, name }: { call: ToolCall; name: string }) {
   )
 }
 
-/** Text as it is, from left to right, never as Markdown. */
+/** Shows text unchanged, left to right and never as Markdown. */
 function Exact({ label, text, isTitled = true }: { label: string; text: string; isTitled?: boolean }) {
   return (
     <div className="exact">
       {isTitled && <h3>{label}</h3>}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled with the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <section className="exact-text" dir="ltr" tabIndex={0} aria-label={label}>
         {text}
       </section>
@@ -71,7 +71,7 @@ function Exact({ label, text, isTitled = true }: { label: string; text: string; 
   )
 }
 
-/** Indented; text that is no JSON as it is. Characters that cannot be seen, or turn text around, are written as escapes. */
+/** Indents JSON, leaves other text unchanged, and escapes invisible and bidirectional control characters. */
 function renderJson(text: string): string {
   try {
     return showUnseen(JSON.stringify(JSON.parse(text === '' ? '{}' : text), null, 2))

@@ -1,4 +1,4 @@
-/** The pictures on buttons: lines in the color of the text, mute for screen readers. */
+/** Draws the button icons in the text color, hidden from screen readers. */
 
 function icon(...paths: readonly string[]) {
   return function Icon() {

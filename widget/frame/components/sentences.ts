@@ -1,18 +1,18 @@
 /** Finds the sentences of a text that is still growing. */
 
-/** The end of a sentence, with what closes it; between words of languages that have spaces, a space must follow. */
+/** Matches the end of a sentence with closing marks; a space must follow, except after CJK punctuation. */
 const sentenceEnd = /[.!?…؟][\])"'”’»*_]*(?=\s)|[。！？]|\n/g
-/** A text without sentences is told in parts of about this length. */
+/** Text without sentence ends is announced in parts of about this length. */
 const LONG = 600
 
 interface Sentences {
-  /** As they are said: without the marks of Markdown. */
+  /** Without Markdown markup, for reading aloud. */
   readonly sentences: string
-  /** Where what has not been taken begins. */
+  /** Index of the first character not taken. */
   readonly end: number
 }
 
-/** The sentences that are complete from `start` on; all the rest of a text that `isComplete`. */
+/** Returns the complete sentences after `start`, or all remaining text if `isComplete`. */
 export function takeSentences(text: string, start: number, isComplete: boolean): Sentences {
   const rest = text.slice(start)
   let end = isComplete ? rest.length : 0
@@ -21,10 +21,10 @@ export function takeSentences(text: string, start: number, isComplete: boolean):
     if (end === 0 && rest.length > LONG) end = rest.lastIndexOf(' ', LONG)
     if (end <= 0) end = rest.length > LONG ? LONG : 0
   }
-  return { sentences: sayable(rest.slice(0, end)), end: start + end }
+  return { sentences: stripMarkdown(rest.slice(0, end)), end: start + end }
 }
 
-function sayable(text: string): string {
+function stripMarkdown(text: string): string {
   return text
     .replaceAll(/^[ \t]*(?:```|~~~).*$/gm, '')
     .replaceAll(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, '$1')

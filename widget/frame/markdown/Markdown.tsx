@@ -1,4 +1,4 @@
-/** A text of the model, as Markdown: parsed block by block, without HTML, pictures or foreign requests. */
+/** Renders the model's text as Markdown, block by block, without HTML, images or external requests. */
 import type { Root } from 'mdast'
 import { Component, memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import ReactMarkdown from 'react-markdown'
@@ -16,7 +16,7 @@ export function Markdown({ text, parser }: { text: string; parser: MarkdownParse
   ))
 }
 
-/** What is shown of a block: `tree` is of an earlier `text` while a newer one is being parsed. */
+/** A parsed block; it can be older than the current text, which is still being parsed. */
 interface Parsed {
   readonly text: string
   readonly tree: Root | undefined
@@ -25,12 +25,12 @@ interface Parsed {
 const Block = memo(function Block({ text, parser }: { text: string; parser: MarkdownParser }) {
   const parsed = useParsed(text, parser)
   if (parsed === undefined) return <Late text={text} />
-  // What cannot be parsed grows too.
+  // Text that cannot be parsed may still grow.
   if (parsed.tree === undefined) return <PlainText text={text} />
   return <Tree parsed={parsed as Required<Parsed>} />
 })
 
-/** Until it is parsed a block is not there, so that it does not change before one's eyes; unless that takes long. */
+/** Hides a block until it is parsed, so that it does not visibly change; shows plain text if parsing takes long. */
 function Late({ text }: { text: string }) {
   const [isLate, setIsLate] = useState(false)
   useEffect(() => {
@@ -51,18 +51,18 @@ const Tree = memo(function Tree({ parsed: { text, tree } }: { parsed: Parsed }) 
   )
 })
 
-/** The newest tree there is; while one text is being parsed, the next waits and those between are left out. */
+/** Returns the newest parsed tree; parses one text at a time and skips intermediate texts. */
 function useParsed(text: string, parser: MarkdownParser): Parsed | undefined {
   const [parsed, setParsed] = useState<Parsed>()
   const newest = useRef(text)
   const isBusy = useRef(false)
-  const isGone = useRef(false)
+  const isUnmounted = useRef(false)
   newest.current = text
 
   useEffect(() => {
-    isGone.current = false
+    isUnmounted.current = false
     return () => {
-      isGone.current = true
+      isUnmounted.current = true
     }
   }, [])
 
@@ -72,7 +72,7 @@ function useParsed(text: string, parser: MarkdownParser): Parsed | undefined {
       const current = newest.current
       parser.parse(current, (tree) => {
         isBusy.current = false
-        if (isGone.current) return
+        if (isUnmounted.current) return
         setParsed({ text: current, tree })
         if (newest.current !== current) parse()
       })
@@ -82,12 +82,12 @@ function useParsed(text: string, parser: MarkdownParser): Parsed | undefined {
   return parsed
 }
 
-/** Stands in for the parser: the tree comes from the other thread. */
+/** Replaces the parser of react-markdown, because a worker has already parsed the text. */
 function useParsedTree(this: { parser?: unknown }, tree: Root): void {
   this.parser = () => tree
 }
 
-/** Addresses are judged where links are shown; nothing else has one. */
+/** Keeps every URL, because the link component checks it. */
 function keepUrl(url: string): string {
   return url
 }
@@ -127,7 +127,7 @@ const Piece = memo(function Piece({ text }: { text: string }) {
   return <div className="piece">{text}</div>
 })
 
-/** Pieces of a text, cut after white space where there is some; joined they are the text again. */
+/** Splits a text into pieces, preferably after white space; joined, they are the original text. */
 function cutPlain(text: string): readonly string[] {
   const pieces: string[] = []
   let from = 0
@@ -141,7 +141,7 @@ function cutPlain(text: string): readonly string[] {
   return pieces
 }
 
-/** Not between the halves of one character. */
+/** Returns an end that does not split a surrogate pair. */
 function wholeLength(text: string, end: number): number {
   const code = text.charCodeAt(end - 1)
   return code >= 0xd800 && code < 0xdc00 ? end - 1 : end

@@ -1,4 +1,4 @@
-/** The elements that render Markdown. They load nothing; a link leaves the frame only on a click. */
+/** Defines the elements for rendered Markdown, which load no external resources. */
 import type { ReactNode } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
 import { CopyButton } from '../components/ActionButton.tsx'
@@ -39,13 +39,13 @@ export const components: Components = {
   ),
   li: ({ children, className }) => <li className={className}>{children}</li>,
   blockquote: ({ children }: Props) => <blockquote dir="auto">{children}</blockquote>,
-  // A task of a list: shown, not to be ticked.
+  // Task list items are read-only.
   input: ({ checked }) => <span aria-hidden="true">{checked ? '☑ ' : '☐ '}</span>,
   section: ({ children }: Props) => <>{children}</>,
   sup: ({ children }: Props) => <sup>{children}</sup>,
 }
 
-/** Below the headings of the window, and all on one level: a model leaves levels out. */
+/** Renders all headings at one level below the window's headings, because models skip levels. */
 function Heading({ children, node }: Props) {
   return (
     <h3 dir="auto" data-level={node?.tagName}>
@@ -114,7 +114,7 @@ function CodeBlock({ node }: ExtraProps) {
 function ScrollBox({ kind, children }: { kind: 'code' | 'table'; children: ReactNode }) {
   const { strings } = useFrame().language
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled with the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
     <section className={`scroll-${kind}`} tabIndex={0} aria-label={strings[kind]}>
       {children}
     </section>
@@ -124,9 +124,9 @@ function ScrollBox({ kind, children }: { kind: 'code' | 'table'; children: React
 const schemes: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:'])
 const MAX_LENGTH = 2048
 
-/** The address in full, as the browser understands it; undefined unless it is one of the web or of mail. */
+/** Returns the normalized address; undefined unless it is an http, https or mailto URL. */
 function safeAddress(address: string | undefined): string | undefined {
-  // A relative address would lead to the frame's own server: the model means the page, or nothing.
+  // A relative address would point to the frame's server, which the model cannot have meant.
   if (address === undefined || address.length > MAX_LENGTH || !URL.canParse(address)) return undefined
   const { protocol, href } = new URL(address)
   return schemes.has(protocol) ? href : undefined

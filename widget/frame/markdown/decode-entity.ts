@@ -1,6 +1,6 @@
 /**
- * Stands in for the package `decode-named-character-reference`, whose form for browsers writes HTML into an element: that is neither
- * possible on another thread nor allowed under Trusted Types. The names people know; any other stays as it is written.
+ * Replaces the package `decode-named-character-reference`, whose browser build parses HTML with an element: that does not work in a
+ * worker or under Trusted Types. Knows the common names; others stay unchanged.
  */
 
 const fromSpace =
@@ -29,7 +29,7 @@ const characters = new Map([
   }),
 ])
 
-/** The character of that name; false for a name that is not known here. */
+/** Returns the character with that name, or false for an unknown name. */
 export function decodeNamedCharacterReference(name: string): string | false {
   return characters.get(name) ?? false
 }

@@ -1,13 +1,13 @@
-/** Parses one block of Markdown, within bounds: the text is a model's, and may be meant to do harm. */
+/** Parses one block of Markdown within limits, because the model's text may be hostile. */
 
 import type { Nodes, Root } from 'mdast'
 import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'
 import { unified } from 'unified'
 
-/** Longer ones are shown as they are. In UTF-16 code units. */
+/** Longer blocks are shown as plain text; in UTF-16 code units. */
 const MAX_BLOCK_LENGTH = 20_000
-/** The characters whose pairs are looked for in quadratic time. */
+/** Limit of the characters that the parser pairs in quadratic time. */
 const MAX_MARKS = 2000
 const marks = /[*_[>~]/g
 const MAX_NODES = 6000
@@ -15,24 +15,24 @@ const MAX_DEPTH = 40
 
 const processor = unified().use(remarkParse).use(remarkGfm).freeze()
 
-/** Whether it can be tried at all. */
+/** Returns whether the text is within the limits for parsing. */
 export function isParseable(text: string): boolean {
   return text.length <= MAX_BLOCK_LENGTH && (text.match(marks)?.length ?? 0) <= MAX_MARKS
 }
 
-/** The block as a tree without places; undefined for what is to be shown as it is. */
+/** Returns the block as a tree without positions; undefined if it must be shown as plain text. */
 export function parseBlock(text: string): Root | undefined {
   if (!isParseable(text)) return undefined
   try {
     const tree = processor.parse(text)
     return tidy(tree, { left: MAX_NODES }, 0) ? tree : undefined
   } catch {
-    // Too deep for the parser.
+    // The nesting is too deep for the parser.
     return undefined
   }
 }
 
-/** Makes the tree small and safe in place; answers whether it is within bounds. */
+/** Removes positions and makes control characters visible, in place; returns whether the tree is within the limits. */
 function tidy(node: Nodes, nodes: { left: number }, depth: number): boolean {
   nodes.left -= 1
   if (nodes.left < 0 || depth > MAX_DEPTH) return false
@@ -47,7 +47,7 @@ function showControlsBelow(node: Nodes): void {
   if ('children' in node) for (const child of node.children) showControlsBelow(child)
 }
 
-/** What turns the direction of text around, made visible: a link or code must read as it is. */
+/** Makes bidirectional control characters visible, so that links and code cannot be disguised. */
 function showControls(text: string): string {
   return text.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
 }

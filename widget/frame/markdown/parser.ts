@@ -1,12 +1,12 @@
-/** Parses Markdown in a worker, and gives up on a text that takes too long. */
+/** Parses Markdown in a worker, and stops when a text takes too long. */
 import type { Root } from 'mdast'
 import { isParseable, parseBlock } from './parse-block.ts'
 
-/** A large table takes one second; what takes longer was made to. */
+/** A large table takes one second; text that takes longer is probably hostile. */
 const MAX_MS = 6000
 
 export interface MarkdownParser {
-  /** Calls `done` with the tree, or with nothing for a text that is shown as it is. In the order of the calls. */
+  /** Calls `done` with the tree, or with undefined for plain text, in the order of the calls. */
   readonly parse: (text: string, done: (tree: Root | undefined) => void) => void
 }
 
@@ -14,7 +14,7 @@ interface Waiting extends ParseRequest {
   readonly done: (tree: Root | undefined) => void
 }
 
-/** A parser that starts its thread with `startWorker` when it is first needed, and parses here where there can be none. */
+/** Creates a parser that starts a worker on first use, and parses on this thread if no worker can start. */
 export function createParser(startWorker: () => Worker): MarkdownParser {
   const waiting: Waiting[] = []
   let worker: Worker | undefined
@@ -81,7 +81,7 @@ interface ParseAnswer {
   readonly tree: Root | undefined
 }
 
-/** Answers every request, in order. */
+/** Parses requests inside the worker, in order. */
 export function serveParser(scope: Pick<Worker, 'postMessage' | 'addEventListener'>): void {
   scope.addEventListener('message', (event) => {
     const { id, text } = (event as MessageEvent<ParseRequest>).data
@@ -90,7 +90,7 @@ export function serveParser(scope: Pick<Worker, 'postMessage' | 'addEventListene
   })
 }
 
-/** Whether this is the thread, not the page. */
+/** True inside the worker. */
 export const isWorker = typeof document === 'undefined'
 
 interface ScriptPolicy {
@@ -101,11 +101,11 @@ interface PolicyFactory {
   createPolicy(name: string, rules: ScriptPolicy): ScriptPolicy
 }
 
-/** Starts the thread. @throws where the browser refuses. */
+/** Starts this script as a worker. @throws if the browser does not allow it */
 export function startOwnWorker(): Worker {
   const { trustedTypes } = globalThis as { trustedTypes?: PolicyFactory }
   policy ??= trustedTypes?.createPolicy('parley-own-script', { createScriptURL: () => import.meta.url })
-  // A trusted address stands for a string in every place that takes one.
+  // `Worker` accepts a TrustedScriptURL although its type says string.
   return new Worker(policy === undefined ? import.meta.url : policy.createScriptURL(''), { type: 'module' })
 }
 

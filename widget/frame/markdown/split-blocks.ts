@@ -2,16 +2,16 @@
 
 interface Fence {
   readonly mark: string
-  /** It belongs to an item of a list, and ends with it at the latest. */
+  /** The fence is inside a list item and ends with it at the latest. */
   readonly isInList: boolean
 }
 
-/** What is known of the lines since the last cut. */
+/** State of the lines since the last cut. */
 interface Place {
   fence: Fence | undefined
-  /** The column where the content of the newest item of a list begins; 0 outside of lists. */
+  /** Column where the content of the newest list item starts; 0 outside of lists. */
   itemColumn: number
-  /** The list may have ended, or what looks like one may be none: an indented fence can belong to it or not. */
+  /** It is unclear whether a list is open, and so whether an indented fence belongs to it. */
   isDoubtful: boolean
 }
 
@@ -23,8 +23,8 @@ const laterItem = /^ {0,3}(?!1[.)])\d{1,9}[.)]/
 const fenceLine = /^( {0,3})(`{3,}(?!.*`)|~{3,})/
 
 /**
- * Returns the blocks of a text; joined they are the text. Cuts only at blank lines, and never where the next line may continue a fence, a
- * list or indented code (CommonMark 0.31, section 3).
+ * Splits a text into blocks; joined, they are the original text. Cuts only at blank lines, and never where the next line may continue
+ * a fence, a list or indented code (CommonMark 0.31, section 3).
  */
 export function splitBlocks(text: string): readonly string[] {
   const blocks: string[] = []
@@ -56,7 +56,7 @@ export function splitBlocks(text: string): readonly string[] {
   return blocks
 }
 
-/** Whether the end of the text is inside a fence that was opened at the left edge. */
+/** Returns whether the text ends inside an open fence that is not in a list. */
 function isInFence(block: string): boolean {
   const place = newPlace()
   for (const { line } of listLines(block)) {
@@ -72,14 +72,14 @@ function newPlace(): Place {
 function advance(place: Place, line: string, isRightAfterLine: boolean): void {
   if (place.fence === undefined && indentOf(line) < (place.itemColumn || 4)) {
     const column = columnOfItem(line)
-    // An item cannot always stand right after other text, and other text right after an item may belong to it.
+    // An item directly after text may not start a list, and text directly after an item may belong to it.
     if (isRightAfterLine && (column === 0) !== (place.itemColumn === 0)) place.isDoubtful = true
     if (column > 0) place.itemColumn = column
   }
   place.fence = nextFence(place, line)
 }
 
-/** Where the content of the item begins that this line is; 0 for another line. */
+/** Returns the column where the content of a list item starts; 0 if the line is not a list item. */
 function columnOfItem(line: string): number {
   const [, marker, space] = listItem.exec(line) ?? []
   if (marker === undefined || space === undefined || thematicBreak.test(line)) return 0
@@ -97,7 +97,7 @@ function nextFence({ fence, itemColumn }: Place, line: string): Fence | undefine
   return isEnd ? undefined : fence
 }
 
-/** Tabs are written as the spaces they stand for. */
+/** Yields the lines with tabs expanded to spaces. */
 function* listLines(text: string): Generator<{ from: number; line: string }> {
   let from = 0
   for (const { index, 0: end } of text.matchAll(lineEnd)) {
@@ -111,7 +111,7 @@ function withoutTabs(line: string): string {
   let at = line.indexOf('\t')
   if (at === -1) return line
   let spaced = line
-  // Only those before the content matter.
+  // Only tabs before the content matter.
   for (; at !== -1 && at < 16; at = spaced.indexOf('\t')) {
     spaced = spaced.slice(0, at) + ' '.repeat(4 - (at % 4)) + spaced.slice(at + 1)
   }
@@ -129,7 +129,7 @@ function indentOf(line: string): number {
 const definition = /^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*\S[^\n]{0,2000}$/gm
 const MAX_DEFINITIONS = 50
 
-/** The blocks, those that may refer to a definition in another one followed by all definitions. */
+/** Appends all link definitions to the blocks that may refer to a definition in another block. */
 export function withDefinitions(blocks: readonly string[]): readonly string[] {
   const found = blocks.map((block) => block.match(definition) ?? [])
   const all = found.flat().slice(0, MAX_DEFINITIONS)

@@ -1,4 +1,4 @@
-/** The frame's words in Arabic. */
+/** Contains the frame's texts in Arabic. */
 import type { Strings } from './en.ts'
 
 export const ar: Strings = {

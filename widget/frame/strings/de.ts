@@ -1,4 +1,4 @@
-/** The frame's words in German. */
+/** Contains the frame's texts in German. */
 import type { Strings } from './en.ts'
 
 export const de: Strings = {

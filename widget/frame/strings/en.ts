@@ -1,7 +1,7 @@
-/** The frame's words in English: every other language has the same ones. */
+/** Defines the frame's texts in English, and their type for all other languages. */
 
 export const en = {
-  /** Counts of things, by the plural categories of the language. */
+  /** Strings with a count, keyed by plural category. */
   newMessages: { one: '{count} new message', other: '{count} new messages' },
 
   defaultTitle: 'Chat',
@@ -24,7 +24,7 @@ export const en = {
   newConversation: 'New conversation',
   shareConversation: 'Share conversation',
   newConversationQuestion: 'Start a new conversation?',
-  newConversationLoss: 'The messages of this one will be deleted from this device.',
+  newConversationLoss: 'The messages of this conversation will be deleted from this device.',
   startNew: 'Start new',
   cancel: 'Cancel',
 
@@ -41,7 +41,7 @@ export const en = {
   code: 'Code',
   table: 'Table',
 
-  tooLongInput: 'The message is too long: {count} of at most {limit} characters.',
+  tooLongInput: 'The message is too long: {count} characters (limit: {limit}).',
   charactersUsed: '{count} of {limit} characters',
 
   tool: {
@@ -51,34 +51,34 @@ export const en = {
     failed: '{name} failed',
     denied: '{name} was not allowed',
     asking: '{name} needs your permission',
-    arguments: 'Sent to it',
-    result: 'What came back',
-    question: 'The assistant wants to use {name} on this page with exactly this:',
+    arguments: 'Input',
+    result: 'Result',
+    question: 'The assistant wants to use {name} on this page with exactly this input:',
     approve: 'Allow',
     deny: 'Don’t allow',
   },
 
-  /** What is told when something goes wrong; `{wait}` is a time such as "12 seconds". */
+  /** Error messages by failure code; `{wait}` is a time such as "12 seconds". */
   failures: {
-    missing_api_key: 'This chat is not set up yet: the page gives no agent key.',
-    invalid_api_key: 'This chat cannot be used: its key was refused.',
+    missing_api_key: 'This chat is not set up yet: the page does not provide an agent key.',
+    invalid_api_key: 'This chat cannot be used: its key was rejected.',
     agent_mismatch: 'This chat is not set up correctly: its key belongs to another agent.',
-    endpoint_not_allowed: 'This chat may not speak to the server that the page names.',
+    endpoint_not_allowed: 'This chat is not allowed to connect to the server that the page names.',
     provider_key_not_allowed:
-      'This server does not allow a provider key in a page. The chat stays off so that the key is not used.',
+      'This server does not allow a provider key in a page. The chat is disabled so that the key is not used.',
     context_too_large: 'The page adds more information than can be sent. Your message was not sent.',
-    rate_limited: 'There are too many messages just now. Please wait a moment.',
-    rate_limited_wait: 'There are too many messages just now. Try again in {wait}.',
-    quota_spent: 'The allowance for this chat is used up for now. Please try again later.',
-    offline: 'You are offline. As soon as the connection is back, you can go on.',
+    rate_limited: 'Too many messages right now. Please wait a moment.',
+    rate_limited_wait: 'Too many messages right now. Try again in {wait}.',
+    quota_spent: 'This chat has reached its usage limit. Please try again later.',
+    offline: 'You are offline. You can continue as soon as the connection is back.',
     unreachable: 'The server cannot be reached. Please check your connection.',
     too_long: 'This conversation is too long for the assistant. Start a new one or send a shorter message.',
     refused: 'This message could not be processed.',
-    busy: 'The assistant is not available just now. Please try again in a moment.',
-    interrupted: 'The connection broke off in the middle of the answer.',
-    reloaded: 'The answer broke off when the page was reloaded.',
-    empty: 'No answer came back.',
-    server: 'Something went wrong on the server.',
+    busy: 'The assistant is not available right now. Please try again in a moment.',
+    interrupted: 'The connection was lost in the middle of the answer.',
+    reloaded: 'The answer was interrupted when the page was reloaded.',
+    empty: 'The assistant returned no answer.',
+    server: 'Something went wrong on the server. Please try again.',
   },
   offlineNotice: 'You are offline.',
 } as const
@@ -93,5 +93,5 @@ type Words<T> = {
       : Words<T[Name]>
 }
 
-/** Every word the frame shows. */
+/** All texts that the frame shows. */
 export type Strings = Words<typeof en>

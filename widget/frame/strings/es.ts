@@ -1,4 +1,4 @@
-/** The frame's words in Spanish. */
+/** Contains the frame's texts in Spanish. */
 import type { Strings } from './en.ts'
 
 export const es: Strings = {

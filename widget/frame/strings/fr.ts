@@ -1,4 +1,4 @@
-/** The frame's words in French. */
+/** Contains the frame's texts in French. */
 import type { Strings } from './en.ts'
 
 export const fr: Strings = {

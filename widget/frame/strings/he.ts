@@ -1,4 +1,4 @@
-/** The frame's words in Hebrew. */
+/** Contains the frame's texts in Hebrew. */
 import type { Strings } from './en.ts'
 
 export const he: Strings = {

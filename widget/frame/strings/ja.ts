@@ -1,4 +1,4 @@
-/** The frame's words in Japanese. */
+/** Contains the frame's texts in Japanese. */
 import type { Strings } from './en.ts'
 
 export const ja: Strings = {

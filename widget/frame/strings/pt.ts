@@ -1,4 +1,4 @@
-/** The frame's words in Portuguese. */
+/** Contains the frame's texts in Portuguese. */
 import type { Strings } from './en.ts'
 
 export const pt: Strings = {

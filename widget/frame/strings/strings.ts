@@ -1,4 +1,4 @@
-/** Finds the words for a person's language. */
+/** Selects the texts for the visitor's language. */
 import { ar } from './ar.ts'
 import { de } from './de.ts'
 import { en, type Plurals, type Strings } from './en.ts'
@@ -11,9 +11,9 @@ import { zh } from './zh.ts'
 
 const languages: Readonly<Record<string, Strings>> = { ar, de, en, es, fr, he, ja, pt, zh }
 
-/** A language the frame speaks, with what a page says of it. */
+/** A supported language with its texts. */
 export interface Language {
-  /** BCP 47, as it was asked for: numbers are written in its manner. */
+  /** The requested BCP 47 tag, which also sets the number format. */
   readonly tag: string
   readonly direction: 'ltr' | 'rtl'
   readonly strings: Strings
@@ -21,11 +21,11 @@ export interface Language {
 
 const rightToLeft: ReadonlySet<string> = new Set(['ar', 'he'])
 
-/** The first of the wanted languages that the frame speaks, English without one. */
+/** Returns the first supported language of `wanted`, or English. */
 export function chooseLanguage(wanted: readonly (string | undefined)[]): Language {
   for (const tag of wanted) {
     const base = tag?.toLowerCase().split(/[-_]/)[0] ?? ''
-    // The code Hebrew had until 1989 is still sent by some systems.
+    // Some systems still send `iw`, the code of Hebrew until 1989.
     const name = base === 'iw' ? 'he' : base
     if (!Object.hasOwn(languages, name)) continue
     const strings = languages[name] as Strings
@@ -34,19 +34,19 @@ export function chooseLanguage(wanted: readonly (string | undefined)[]): Languag
   return { tag: 'en', direction: 'ltr', strings: en }
 }
 
-/** A text with its `{names}` filled in. */
+/** Replaces each `{name}` in the text by its value. */
 export function fill(text: string, values: Readonly<Record<string, string | number>>): string {
   return text.replaceAll(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all))
 }
 
-/** A count in words. */
+/** Renders the number of new messages as text. */
 export function countIn({ tag, strings }: Language, count: number): string {
   const plurals: Plurals = strings.newMessages
   const text = plurals[new Intl.PluralRules(tag).select(count)] ?? plurals.other
   return fill(text, { count: new Intl.NumberFormat(tag).format(count) })
 }
 
-/** A time to wait in words, such as "12 seconds". */
+/** Renders a waiting time as text, such as "12 seconds". */
 export function secondsIn({ tag }: Language, seconds: number): string {
   const [count, unit] = seconds < 120 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
   return new Intl.NumberFormat(tag, { style: 'unit', unit, unitDisplay: 'long' }).format(count)

@@ -1,4 +1,4 @@
-/** The frame's words in Chinese, in simplified characters. */
+/** Contains the frame's texts in Simplified Chinese. */
 import type { Strings } from './en.ts'
 
 export const zh: Strings = {

@@ -49,19 +49,19 @@ function findProblem(
   return schemasLength > MAX_SCHEMAS_LENGTH ? 'the parameters of all tools are longer than 64 KiB' : undefined
 }
 
-/** As the chat API describes functions. */
+/** Renders a tool in the chat API's format. */
 export function renderTool({ name, description, inputSchema }: Tool): object {
   const described = description === undefined ? {} : { description }
   return { type: 'function', function: { name, ...described, parameters: inputSchema } }
 }
 
-/** Whether the person is asked before the tool is called. */
+/** Returns whether the visitor must approve each call. */
 export function needsApproval({ annotations }: Tool): boolean {
   const { destructiveHint, requiresApproval } = (annotations ?? {}) as Record<string, unknown>
   return destructiveHint === true || requiresApproval === true
 }
 
-/** What people are shown of it. */
+/** Returns the name that the visitor sees. */
 export function titleOf(tool: Tool | undefined, called: string): string {
   const title = tool?.annotations?.title ?? tool?.title
   if (typeof title === 'string' && title.trim() !== '') return title.slice(0, 80)

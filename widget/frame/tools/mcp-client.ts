@@ -1,23 +1,23 @@
-/** An MCP client for the tools of the page. See MCP 2025-11-25. */
+/** Implements an MCP client for the page's tools (MCP 2025-11-25). */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord, isWithinLimit, newId } from '../../values.ts'
 import { checkTools } from './check-tools.ts'
 
 const PROTOCOL_VERSION = '2025-11-25'
 const CALL_MS = 29_000
-/** A page that does not answer at all has no tools. */
+/** A page that does not answer in this time has no tools. */
 const LIST_MS = 3000
 const MAX_PAGES = 8
 
 export interface PageToolClient {
-  /** Asks the page what it has; again after every `list_changed`. */
+  /** Lists the page's tools, and again after every `list_changed`. */
   readonly start: () => void
-  /** Takes a message of the page; what nobody asked for, or twice, is dropped. */
+  /** Handles a message of the page; ignores responses without a pending request. */
   readonly receive: (message: Readonly<Record<string, unknown>>) => void
-  /** The tools of the page, once it has told or has kept silent too long. */
+  /** Resolves to the page's tools, after its response or the timeout. */
   readonly list: () => Promise<readonly Tool[]>
   readonly find: (name: string) => Tool | undefined
-  /** Never rejects: a failure is an outcome. */
+  /** Never rejects; a failure is part of the outcome. */
   readonly call: (name: string, args: Record<string, unknown>, signal: AbortSignal) => Promise<ToolOutcome>
 }
 
@@ -46,12 +46,15 @@ export function createPageToolClient(
         waiting.delete(id)
         resolve(answer)
       }
-      function give(up: string): void {
-        post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id, reason: up } })
-        settle({ problem: up })
+      function giveUp(reason: string): void {
+        post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id, reason } })
+        settle({ problem: reason })
       }
-      const onAbort = () => give('The person stopped the answer.')
-      const timer = setTimeout(() => give(`No answer within ${timeoutMs / 1000} seconds.`), timeoutMs)
+      const onAbort = () => giveUp('The visitor stopped the answer.')
+      const timer = setTimeout(
+        () => giveUp(`The page did not respond within ${timeoutMs / 1000} seconds.`),
+        timeoutMs,
+      )
       signal?.addEventListener('abort', onAbort)
       waiting.set(id, { settle, timer })
       post({ jsonrpc: '2.0', id, method, params })
@@ -111,7 +114,7 @@ export function createPageToolClient(
 function toAnswer({ result, error }: Readonly<Record<string, unknown>>): Answer {
   if (isRecord(result)) return { result }
   const words = isRecord(error) && typeof error.message === 'string' ? error.message.slice(0, 2000) : ''
-  return { problem: words === '' ? 'The page answered with something that is no result.' : words }
+  return { problem: words === '' ? 'The page returned an invalid result.' : words }
 }
 
 export interface ToolOutcome {
@@ -119,18 +122,17 @@ export interface ToolOutcome {
   readonly text: string
 }
 
-/** The result as text; one that is too large or none at all is an error. */
+/** Renders the result as text; a missing or too large result is an error. */
 function renderResult(result: CallToolResult): ToolOutcome {
   const text = textIn(result)
-  if (text === undefined)
-    return { isError: true, text: 'The page answered with something that is no result.' }
+  if (text === undefined) return { isError: true, text: 'The page returned an invalid result.' }
   if (!isWithinLimit(text)) {
     return { isError: true, text: 'The result of the tool is larger than 64 KiB.' }
   }
   return { isError: result.isError === true, text }
 }
 
-/** The content of the tool message. */
+/** Renders the content of the tool message for the model. */
 export function renderToolMessage({ isError, text }: ToolOutcome): string {
   return isError ? `Error: ${text}` : text
 }

@@ -1,4 +1,4 @@
-/** Runs the model's tool calls: checks each one, asks the person for approval if needed, and calls the page. */
+/** Runs the model's tool calls: checks each one, asks the visitor for approval if needed, and calls the page. */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 import type { ToolCall } from '../conversation.ts'
@@ -6,20 +6,20 @@ import { needsApproval, renderTool, titleOf } from './check-tools.ts'
 import type { PageToolClient } from './mcp-client.ts'
 import { renderToolMessage, type ToolOutcome } from './mcp-client.ts'
 
-/** How a call is changed while it is answered. */
+/** Updates a call in the conversation. */
 type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
 
 export interface ToolRunner {
-  /** The tools as a chat request lists them. */
+  /** Resolves to the tools in the chat API's format. */
   readonly list: () => Promise<readonly object[]>
-  /** Answers all calls at once; settles when each has its result, or at once when `signal` is aborted. Never rejects. */
+  /** Runs all calls in parallel; resolves when each has a result, or immediately when `signal` aborts. Never rejects. */
   readonly answer: (calls: readonly ToolCall[], change: ChangeCall, signal: AbortSignal) => Promise<void>
-  /** What the person said to a call that asks. */
+  /** Records the visitor's decision about a call that needs approval. */
   readonly decide: (callId: string, isAllowed: boolean) => void
 }
 
 export function createToolRunner(client: PageToolClient): ToolRunner {
-  /** Calls that wait for the person. There is no limit to how long: it has not begun to run. */
+  /** Calls that wait for the visitor, without a timeout, because they have not started. */
   const asking = new Map<string, (isAllowed: boolean) => void>()
 
   function ask(callId: string, signal: AbortSignal): Promise<boolean> {
@@ -39,13 +39,13 @@ export function createToolRunner(client: PageToolClient): ToolRunner {
     const tool = client.find(call.name)
     const args = parseArguments(call.argumentsText)
     const title = titleOf(tool, call.name)
-    if (tool === undefined) return end('failed', 'There is no tool of this name on this page.')
+    if (tool === undefined) return end('failed', 'This page has no tool with this name.')
     if (args === undefined) return end('failed', 'The arguments are not a JSON object.')
     if (needsApproval(tool)) {
       change(call.id, { status: 'asking', title })
       const isAllowed = await ask(call.id, signal)
       if (signal.aborted) return
-      if (!isAllowed) return end('denied', 'The person did not allow this call.')
+      if (!isAllowed) return end('denied', 'The visitor did not allow this call.')
     }
     change(call.id, { status: 'running', title })
     const outcome = await client.call(call.name, args, signal)

@@ -1,8 +1,8 @@
-/** The tools of the `tools` option. A call runs the page's listeners and its `onToolCall`. */
+/** Hosts the tools of the `tools` option; a call runs the page's listeners and its `onToolCall`. */
 import type { PageTool } from '../../options.ts'
 import type { WidgetEvents } from '../events.ts'
 
-/** A tool under the page's own name for it. */
+/** A tool with its handler. */
 export interface HostedTool {
   readonly tool: {
     readonly description?: unknown

@@ -1,9 +1,9 @@
-/** The page's MCP server: lists and calls the page's tools. See MCP 2025-11-25, Tools. */
+/** Implements the page's MCP server, which lists and calls the page's tools (MCP 2025-11-25, Tools). */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord, isText, isWithinLimit, toPlain } from '../../values.ts'
 import type { HostedTool } from './page-tools.ts'
 
-/** What the frame knows page tools by; the page itself never sees it. */
+/** Prefix of page tools in the frame; the page never sees it. */
 const PREFIX = 'postMessage_'
 
 const CALL_TIMEOUT_MS = 29_000
@@ -13,15 +13,15 @@ const METHOD_NOT_FOUND = -32601
 const INVALID_PARAMS = -32602
 
 interface ToolServer {
-  /** Takes what the client sent. */
+  /** Handles a message of the client. */
   readonly receive: (message: Readonly<Record<string, unknown>>) => void
-  /** Tells the client that there are other tools now. */
+  /** Notifies the client that the list of tools has changed. */
   readonly publishTools: () => void
-  /** The client is gone: nobody waits for what is running. */
+  /** Forgets the client and its running calls. */
   readonly reset: () => void
 }
 
-/** A server of whatever tools there are when it is asked. */
+/** Creates a server; `listTools` returns the tools at the time of each request. */
 export function createToolServer(
   listTools: () => ReadonlyMap<string, HostedTool>,
   post: (message: Readonly<Record<string, unknown>>) => void,
@@ -65,7 +65,7 @@ export function createToolServer(
   }
 }
 
-/** See MCP, Lifecycle. */
+/** The response to `initialize` (MCP, Lifecycle). */
 const description = {
   protocolVersion: '2025-11-25',
   capabilities: { tools: { listChanged: true } },
@@ -88,7 +88,7 @@ function renderTool([key, { tool }]: [name: string, HostedTool]) {
   }
 }
 
-/** Runs the tool; the model reads a failure as a result. */
+/** Runs the tool; a failure becomes a result, which the model can read. */
 function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promise<CallToolResult> {
   return new Promise((resolve, reject) => {
     setTimeout(reject, CALL_TIMEOUT_MS, 'Timed out')
@@ -96,7 +96,7 @@ function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promi
   }).then(toResult, toErrorResult)
 }
 
-/** A value as a result: a string as it is, MCP's own form as it is, everything else as JSON. */
+/** Converts a value to a result: strings and MCP results unchanged, everything else as JSON. */
 function toResult(value: unknown): CallToolResult {
   try {
     const isMcp =

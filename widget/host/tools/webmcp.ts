@@ -1,6 +1,6 @@
 /**
- * Tools that the page registers through WebMCP, for agents of any kind: recorded from the moment this code is loaded, whether the
- * browser has WebMCP or not. The page's own use of it stays what it is. See WebMCP, ModelContext.
+ * Records the tools that the page registers through WebMCP (`ModelContext`) after this code has loaded, even if the browser does not
+ * support WebMCP. Native WebMCP continues to work.
  */
 import { shared, sharedPage } from '../page.ts'
 import type { HostedTool } from './page-tools.ts'
@@ -19,7 +19,7 @@ type Tools = Map<string, ModelContextTool>
 type Method = (...given: unknown[]) => unknown
 type ModelContext = Partial<Record<string, Method>>
 
-/** The tools registered on this page so far; the first call starts recording. */
+/** Returns the tools registered so far; the first call starts recording. */
 export function recordWebMcp(): Tools {
   return shared('webmcp', startRecording)
 }

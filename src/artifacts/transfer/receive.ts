@@ -1,0 +1,194 @@
+/** Reads the body of one request into a resumable blob, and records at intervals how many bytes are durable. */
+import type { Hash } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { ServiceError } from '../../lib/errors.ts'
+import { countExternalBytes } from '../../lib/external-memory.ts'
+import type { ResumableBlob } from '../../storage/blobs.ts'
+
+/** Received bytes are synced and recorded at this interval during a request. */
+const SYNC_EVERY_BYTES = 8 * 1024 ** 2
+const SYNC_EVERY_MS = 5_000
+/** Maximum number of bytes that wait in memory for a busy disk. */
+const MAX_WAITING_BYTES = 1024 ** 2
+
+export interface ReceivingOptions {
+  readonly source: Readable
+  readonly blob: ResumableBlob
+  readonly offset: number
+  readonly limit: number
+  refuse(): ServiceError
+  /** Counts this many bytes of the upload against the quota. @throws if they do not fit. */
+  reserve(bytes: number): Promise<void>
+  /** The longest pause allowed between two chunks, in milliseconds. */
+  readonly idleMs: number
+  readonly hash: Hash | undefined
+  /** Aborts when the client disconnects or the service stops; received bytes are kept. */
+  readonly disconnected: AbortSignal
+  /** Aborts when the lease is stolen or the upload is deleted; unrecorded bytes are dropped. */
+  readonly stopped: AbortSignal
+  /** Records the number of durable bytes. @throws if the lease is lost. */
+  commit(beforeBytes: number, afterBytes: number): Promise<void>
+}
+
+export interface Received {
+  /** The recorded bytes of the upload. */
+  readonly bytes: number
+  /** Includes bytes that are stored but will be dropped. */
+  readonly writtenBytes: number
+  readonly failure: unknown
+}
+
+/** Resolves when the request has ended and no write is running. */
+export function receive(options: ReceivingOptions): Promise<Received> {
+  return new Receiving(options).run()
+}
+
+/**
+ * Which bytes to keep after a failure: `all` that were received, those `written`, or only the `safe`
+ * (recorded) ones.
+ */
+type Retained = 'all' | 'written' | 'safe'
+
+class Receiving {
+  private readonly options: ReceivingOptions
+  private waiting: Uint8Array[] = []
+  private waitingBytes = 0
+  private arrivedBytes: number
+  private writtenBytes: number
+  private safeBytes: number
+  private hasEnded = false
+  private halt: { readonly failure: unknown; readonly retained: Retained } | undefined
+  private syncing: Promise<void> | undefined
+  private wake: () => void = () => {}
+
+  constructor(options: ReceivingOptions) {
+    this.options = options
+    this.arrivedBytes = options.offset
+    this.writtenBytes = options.offset
+    this.safeBytes = options.offset
+  }
+
+  async run(): Promise<Received> {
+    const detach = this.attach()
+    try {
+      while (await this.hasMore()) await this.write()
+    } catch (error) {
+      this.end(error, 'written')
+    }
+    detach()
+    await this.syncing
+    if (this.halt?.retained !== 'safe') await this.sync().catch((error) => this.end(error, 'safe'))
+    return { bytes: this.safeBytes, writtenBytes: this.writtenBytes, failure: this.halt?.failure }
+  }
+
+  private attach(): () => void {
+    const { source, idleMs, disconnected, stopped } = this.options
+    const fail = (code: 'request_timeout' | 'invalid_value', problem: string) =>
+      this.end(new ServiceError(code, `${problem}. You can resume the upload.`), 'all')
+    const idle = setTimeout(() => {
+      // A busy disk does not count as a pause of the client.
+      if (this.waitingBytes > 0) idle.refresh()
+      else fail('request_timeout', 'The client sent no data before the timeout')
+    }, idleMs)
+    const syncing = setInterval(() => this.syncInBackground(), SYNC_EVERY_MS)
+    const onData = (chunk: Uint8Array) => {
+      idle.refresh()
+      this.take(chunk)
+    }
+    const onEnd = () => {
+      this.hasEnded = true
+      this.wake()
+    }
+    const onClose = () => {
+      if (!this.hasEnded) fail('invalid_value', 'The request body ended early')
+    }
+    const onDisconnect = () => this.end(disconnected.reason, 'all')
+    const onStopped = () => this.end(stopped.reason, 'safe')
+    source.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
+    disconnected.addEventListener('abort', onDisconnect)
+    stopped.addEventListener('abort', onStopped)
+    if (source.destroyed) onClose()
+    if (disconnected.aborted) onDisconnect()
+    if (stopped.aborted) onStopped()
+    // Keeps the error listener, because an error may still be emitted.
+    return () => {
+      clearTimeout(idle)
+      clearInterval(syncing)
+      source.off('data', onData).off('end', onEnd).off('close', onClose)
+      disconnected.removeEventListener('abort', onDisconnect)
+      stopped.removeEventListener('abort', onStopped)
+    }
+  }
+
+  private take(chunk: Uint8Array): void {
+    const { limit, refuse, source } = this.options
+    if (this.halt !== undefined) return
+    this.arrivedBytes += chunk.length
+    // Keeps no unrecorded bytes of a client that sends more than it announced, because the others may be wrong too.
+    if (this.arrivedBytes > limit) {
+      this.end(refuse(), 'safe')
+      return
+    }
+    this.waiting.push(chunk)
+    this.waitingBytes += chunk.length
+    if (this.waitingBytes >= MAX_WAITING_BYTES) source.pause()
+    this.wake()
+  }
+
+  private end(failure: unknown, retained: Retained): void {
+    this.halt ??= { failure, retained }
+    this.wake()
+  }
+
+  private async hasMore(): Promise<boolean> {
+    while (this.waitingBytes === 0 && !this.hasEnded && this.halt === undefined) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve
+      })
+    }
+    return this.waitingBytes > 0 && (this.halt === undefined || this.halt.retained === 'all')
+  }
+
+  private async write(): Promise<void> {
+    const { blob, source, hash, reserve } = this.options
+    const [chunks, sizeBytes] = [this.waiting, this.waitingBytes]
+    this.waiting = []
+    this.waitingBytes = 0
+    try {
+      await reserve(this.writtenBytes + sizeBytes)
+    } catch (error) {
+      this.end(error, 'safe')
+      return
+    }
+    if (source.isPaused()) source.resume()
+    const appending = blob.append(chunks)
+    for (const chunk of chunks) hash?.update(chunk)
+    await appending
+    this.writtenBytes += sizeBytes
+    countExternalBytes(sizeBytes)
+    if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncInBackground()
+  }
+
+  /**
+   * Syncs in the background. Leaves a complete upload unsynced until the request ends, because the client
+   * may still send more than it declared.
+   */
+  private syncInBackground(): void {
+    if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return
+    this.syncing = this.sync()
+      .catch((error) => this.end(error, 'safe'))
+      .finally(() => {
+        this.syncing = undefined
+      })
+  }
+
+  private async sync(): Promise<void> {
+    const [before, after] = [this.safeBytes, this.writtenBytes]
+    if (after === before) return
+    await this.options.blob.sync(async () => {
+      if (this.halt?.retained === 'safe') throw this.halt.failure
+      await this.options.commit(before, after)
+      this.safeBytes = after
+    })
+  }
+}

@@ -1,0 +1,49 @@
+/** Parses a provider's JSON within bounds, so that one answer can neither block the process nor fill its memory. */
+import { outlineOf } from '../lib/formats/json.ts'
+import { BackendFailure } from '../providers/provider.ts'
+
+/** As in a request: code that handles the answer may recurse. */
+const MAX_DEPTH = 64
+/** A list of log probabilities has about 160 values for each token. */
+const MAX_ANSWER_VALUES = 1_000_000
+const MAX_EVENT_VALUES = 50_000
+/** The most tools that a request may have. */
+const MAX_TOOL_CALLS = 128
+/** Some providers send more choices than the request asks for. */
+const MAX_UNREQUESTED_CHOICES = 8
+
+/** @throws BackendFailure `protocol` for JSON that is invalid, too deep or has too many values. */
+export function parseCompletion(bytes: Uint8Array): unknown {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
+  return parse(text, bytes, 'the answer', MAX_ANSWER_VALUES)
+}
+
+/** @throws BackendFailure `protocol` for JSON that is invalid, too deep or has too many values. */
+export function parseEvent(data: string): unknown {
+  return parse(data, Buffer.from(data), 'an event', MAX_EVENT_VALUES)
+}
+
+/** @throws BackendFailure `protocol` for more tool calls than one choice may have. */
+export function assertCallCount(count: number): void {
+  assertAtMost(count, MAX_TOOL_CALLS, 'a choice', 'tool calls')
+}
+
+/** @throws BackendFailure `protocol` for many more choices than the request asks for. */
+export function assertChoiceCount(count: number, requested: number): void {
+  assertAtMost(count, Math.max(requested, MAX_UNREQUESTED_CHOICES), 'the answer', 'choices')
+}
+
+function parse(text: string, bytes: Uint8Array, what: string, mostValues: number): unknown {
+  const { depth, values } = outlineOf(bytes, mostValues)
+  assertAtMost(depth, MAX_DEPTH, what, 'levels of nesting')
+  assertAtMost(values, mostValues, what, 'values')
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new BackendFailure('protocol', `${what} is not JSON`, { cause })
+  }
+}
+
+function assertAtMost(count: number, most: number, what: string, counted: string): void {
+  if (count > most) throw new BackendFailure('protocol', `${what} has more than ${most} ${counted}`)
+}

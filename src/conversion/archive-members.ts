@@ -1,0 +1,96 @@
+/**
+ * Compares the members of a ZIP archive with its directory, so that programs that read from the start and
+ * programs that read the directory find the same files.
+ */
+import { pipeline, type Readable } from 'node:stream'
+import { crc32, createInflateRaw } from 'node:zlib'
+import type { Entry, LocalFileHeader, ZipFile } from 'yauzl'
+import { dangerous, unconvertible } from './job.ts'
+
+export const STORED = 0
+export const DEFLATED = 8
+/** General purpose flag: the checksum and the sizes follow the bytes. */
+export const HAS_DESCRIPTOR = 0x08
+/** With and without a signature, with sizes of four or eight bytes. Some writers leave it out for folders. */
+const descriptorBytes: readonly number[] = [0, 12, 16, 20, 24]
+const LOCAL_HEADER_BYTES = 30
+/** Refers to the ZIP64 extra field. */
+const IN_EXTRA_FIELD = 0xffffffff
+const ZIP64_FIELD = 0x0001
+
+export interface MemberPlace {
+  readonly start: number
+  /** The offset after the last compressed byte. */
+  readonly end: number
+  readonly hasDescriptor: boolean
+}
+
+/** @throws ConversionRejection `unconvertible` */
+export function assertSameHeaders(entry: Entry, header: LocalFileHeader): void {
+  const sizes = readSizes(header)
+  const hasDescriptor = (header.generalPurposeBitFlag & HAS_DESCRIPTOR) !== 0
+  const isSame = (local: number, listed: number) => local === listed || (hasDescriptor && local === 0)
+  if (
+    header.compressionMethod !== entry.compressionMethod ||
+    header.generalPurposeBitFlag !== entry.generalPurposeBitFlag ||
+    !isSame(header.crc32, entry.crc32) ||
+    !isSame(sizes.compressed, entry.compressedSize) ||
+    !isSame(sizes.uncompressed, entry.uncompressedSize)
+  )
+    throw unconvertible('The archive contains a file with two different headers.')
+  if (hasDescriptor && entry.compressionMethod === STORED && sizes.compressed !== entry.compressedSize)
+    throw unconvertible('The archive contains a file whose size is not stated before its bytes.')
+}
+
+function readSizes({ compressedSize, uncompressedSize, extraField }: LocalFileHeader) {
+  for (let at = 0; at + 4 <= extraField.length; at += 4 + extraField.readUInt16LE(at + 2)) {
+    const isZip64 = extraField.readUInt16LE(at) === ZIP64_FIELD && at + 20 <= extraField.length
+    if (!isZip64 || compressedSize !== IN_EXTRA_FIELD || uncompressedSize !== IN_EXTRA_FIELD) continue
+    const read = (offset: number) => Number(extraField.readBigUInt64LE(at + offset))
+    return { compressed: read(12), uncompressed: read(4) }
+  }
+  return { compressed: compressedSize, uncompressed: uncompressedSize }
+}
+
+/**
+ * Requires that the members follow each other from the start of the archive to its directory.
+ * @throws ConversionRejection `dangerous` when another member fits in between; otherwise `unconvertible`.
+ */
+export function assertNothingHidden(places: readonly MemberPlace[], directoryOffset: number): void {
+  const sorted = [...places].sort((left, right) => left.start - right.start)
+  let last = { end: 0, hasDescriptor: false }
+  for (const next of [...sorted, { start: directoryOffset, end: directoryOffset, hasDescriptor: false }]) {
+    const gapBytes = next.start - last.end
+    const isUsual = last.hasDescriptor ? descriptorBytes.includes(gapBytes) : gapBytes === 0
+    if (gapBytes >= LOCAL_HEADER_BYTES)
+      throw dangerous('The archive contains bytes that its directory does not list.')
+    if (!isUsual) throw unconvertible('The archive and its directory disagree.')
+    last = next
+  }
+}
+
+/** Inflates a member and checks that it is what the directory states. @throws ConversionRejection `unconvertible` */
+export async function* readMember(zip: ZipFile, entry: Entry): AsyncIterable<Buffer> {
+  const raw: Readable = await zip.openReadStreamPromise(entry, { decodeFileData: false })
+  let [checksum, bytes, consumedBytes] = [0, 0, () => bytes]
+  let decoded: Readable = raw
+  if (entry.compressionMethod === DEFLATED) {
+    const inflating = createInflateRaw()
+    // The loop below receives the errors.
+    decoded = pipeline(raw, inflating, () => {})
+    consumedBytes = () => inflating.bytesWritten
+  }
+  try {
+    for await (const chunk of decoded as AsyncIterable<Buffer>) {
+      checksum = crc32(chunk, checksum)
+      bytes += chunk.length
+      if (bytes > entry.uncompressedSize) break
+      yield chunk
+    }
+  } finally {
+    raw.destroy()
+  }
+  // Bytes after the end of the compressed data could be another member.
+  const isWhole = bytes === entry.uncompressedSize && consumedBytes() === entry.compressedSize
+  if (!isWhole || checksum !== entry.crc32) throw unconvertible('The archive is damaged.')
+}

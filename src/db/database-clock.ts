@@ -1,0 +1,55 @@
+/** A clock that shows the time of PostgreSQL, so that all replicas agree on when keys, leases and files expire. */
+import { sql } from 'kysely'
+import type { Logger } from 'pino'
+import type { Clock } from '../lib/clock.ts'
+import type { Database } from './database.ts'
+
+const COMPARE_EVERY_MS = 30_000
+/** Smaller differences are ignored, because a slow answer looks like one. */
+const TOLERANCE_MS = 1_000
+
+export interface DatabaseClock extends Clock {
+  /** Reads the time of the database; on failure the clock keeps running. */
+  compare(): Promise<void>
+  stop(): void
+}
+
+/** Between comparisons the clock runs on the monotonic clock of `local`, so that setting that clock has no effect. */
+export async function startDatabaseClock(
+  db: Database,
+  local: Clock,
+  log: Pick<Logger, 'warn'>,
+): Promise<DatabaseClock> {
+  let anchor = await readTime()
+  const now = () => anchor.wallMs + local.monotonic() - anchor.monotonicMs
+
+  async function readTime() {
+    const before = local.monotonic()
+    const query = sql<{ ms: number }>`select extract(epoch from clock_timestamp()) * 1000 as ms`
+    const { rows } = await query.execute(db)
+    return { wallMs: Number(rows[0]?.ms), monotonicMs: (before + local.monotonic()) / 2 }
+  }
+
+  async function compare(): Promise<void> {
+    const read = await readTime()
+    const differenceMs = read.wallMs - (anchor.wallMs + read.monotonicMs - anchor.monotonicMs)
+    if (Math.abs(differenceMs) > TOLERANCE_MS) anchor = read
+  }
+
+  const timer = setInterval(() => {
+    compare().catch((error) => log.warn({ err: error }, 'failed to read the time of the database'))
+  }, COMPARE_EVERY_MS).unref()
+  const differenceMs = Math.round(local.now() - now())
+  if (Math.abs(differenceMs) > TOLERANCE_MS)
+    log.warn(
+      { differenceMs },
+      'the clock of this machine differs from that of the database; using the time of the database',
+    )
+  return {
+    now,
+    monotonic: () => local.monotonic(),
+    wait: (ms, signal) => local.wait(ms, signal),
+    compare,
+    stop: () => clearInterval(timer),
+  }
+}

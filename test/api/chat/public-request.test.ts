@@ -1,0 +1,118 @@
+/** Tests that a request with an agent key, which is public, cannot steer or bill the provider through nested fields. */
+import { describe, expect, test } from 'vitest'
+import { startChatStand } from '../../support/chat-stand.ts'
+
+const stand = await startChatStand()
+const path = '/v1/chat/completions'
+const AGENT = 'name: A\ninstructions: B\n'
+const hello = { messages: [{ role: 'user', content: 'hello' }] }
+const search = {
+  type: 'function',
+  function: {
+    name: 'postMessage_search',
+    description: 'Searches.',
+    parameters: { type: 'object' },
+    strict: true,
+  },
+}
+
+/** Sends a request with an agent key and returns the body that the provider received. */
+async function ask(request: object) {
+  const app = await stand.start()
+  const { agent_key } = await app.createAgent(AGENT)
+  const answer = await app.call('POST', path, { key: agent_key, body: { ...hello, ...request } })
+  const [chat] = await stand.listChats()
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  return { answer, body: chat?.body as any }
+}
+
+const mcp = { type: 'mcp', server_url: 'http://evil.example/mcp', require_approval: 'never' }
+
+describe('an agent key', () => {
+  test.each<[what: string, param: RegExp, request: object]>([
+    ['an MCP tool', /^tools\[0\]\.type$/, { tools: [{ ...mcp, function: search.function }] }],
+    ['a web search tool', /^tools\[1\]\.type$/, { tools: [search, { type: 'web_search' }] }],
+    ['a code interpreter', /^tools\[0\]\.type$/, { tools: [{ type: 'code_interpreter', container: {} }] }],
+    ['a choice of an MCP tool', /^tool_choice/, { tools: [search], tool_choice: mcp }],
+    ['a web search', /^web_search_options$/, { web_search_options: {} }],
+    ['more than 8 choices', /^n$/, { n: 9 }],
+    [
+      'a part that the chat API does not define',
+      /^messages\[0\]\.content\[0\]\.type$/,
+      { messages: [{ role: 'user', content: [{ type: 'web_page', url: 'http://evil.example' }] }] },
+    ],
+    [
+      'a call of an MCP tool',
+      /^messages\[0\]\.tool_calls\[0\]\.type$/,
+      {
+        messages: [
+          { role: 'assistant', tool_calls: [{ ...mcp, id: 'a', function: { name: 'a', arguments: '{}' } }] },
+        ],
+      },
+    ],
+    [
+      'a format that the chat API does not define',
+      /^response_format\.type$/,
+      { response_format: { type: 'grammar' } },
+    ],
+  ])('is rejected with %s', async (_what, param, request) => {
+    const { answer, body } = await ask(request)
+    expect(answer.status).toBe(400)
+    expect(answer.body.error.param).toMatch(param)
+    expect(body).toBe(undefined)
+  })
+
+  test('sends only known fields of tools, messages and options to the provider', async () => {
+    const extra = { server_url: 'http://evil.example', cache_control: { type: 'ephemeral' } }
+    const call = { id: 'c', type: 'function', function: { name: 'postMessage_search', arguments: '{}' } }
+    const clean = {
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'a' }] },
+        {
+          role: 'user',
+          content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==', detail: 'low' } }],
+        },
+        { role: 'assistant', content: null, tool_calls: [call], reasoning_content: 'hm' },
+        { role: 'tool', tool_call_id: 'c', content: 'done' },
+      ],
+      tools: [search],
+      tool_choice: { type: 'function', function: { name: 'postMessage_search' } },
+      response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } },
+      stream_options: { include_usage: true },
+    }
+    /** Adds the unknown fields to each object except a schema, which belongs to the caller. */
+    function spoil(value: unknown): unknown {
+      if (Array.isArray(value)) return value.map(spoil)
+      if (typeof value !== 'object' || value === null) return value
+      const entries = Object.entries(value).map(([key, one]) =>
+        ['schema', 'parameters'].includes(key) ? [key, one] : [key, spoil(one)],
+      )
+      return { ...Object.fromEntries(entries), ...extra }
+    }
+    const request = Object.entries(clean).map(([key, value]) => [key, spoil(value)])
+    const { answer, body } = await ask({
+      ...Object.fromEntries(request),
+      service_tier: 'priority',
+      store: true,
+    })
+    expect(answer.status).toBe(200)
+    expect(body).toMatchObject({ ...clean, messages: [{ role: 'system' }, ...clean.messages] })
+    expect(JSON.stringify(body)).not.toMatch(/evil|ephemeral|priority|store/)
+  })
+})
+
+test('a parent key sends unknown nested fields to the provider', async () => {
+  const app = await stand.start()
+  const request = {
+    messages: [
+      { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
+    ],
+    tools: [{ type: 'web_search', filters: {} }],
+    service_tier: 'priority',
+    store: true,
+  }
+  const answer = await app.call('POST', path, { body: { model: 'up-chat', ...request } })
+  expect(answer.status).toBe(200)
+  const [chat] = await stand.listChats()
+  expect(chat?.body).toMatchObject(request)
+})

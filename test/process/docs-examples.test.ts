@@ -1,0 +1,24 @@
+/** Tests that the code blocks of the README and the documentation pages work as printed. */
+import { globSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { checkCodeBlock, createStage, listCodeBlocks } from '../support/docs-examples.ts'
+import { repository } from '../support/process.ts'
+
+const pages = ['README.md', ...globSync('docs/*.md', { cwd: repository }).sort()]
+  .map((page) => ({ page, blocks: listCodeBlocks(page) }))
+  .filter(({ blocks }) => blocks.length > 0)
+
+test.each(pages)(
+  'the code blocks of $page work as printed',
+  { timeout: 120_000 },
+  async ({ page, blocks }) => {
+    const stage = await createStage()
+    const failures: string[] = []
+    for (const block of blocks) {
+      await checkCodeBlock(block, stage).catch((error: Error & { stdout?: string }) =>
+        failures.push(`${page}:${block.line} ${error.message}\n${error.stdout ?? ''}`),
+      )
+    }
+    expect(failures).toEqual([])
+  },
+)

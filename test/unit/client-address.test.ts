@@ -1,0 +1,39 @@
+/** Tests how the client's address is read, also one with a zone, which sockets of link-local IPv6 connections report. */
+import type { IncomingMessage } from 'node:http'
+import ipaddr from 'ipaddr.js'
+import { describe, expect, test } from 'vitest'
+import { clientAddressOf } from '../../src/http/request.ts'
+import { isForbiddenAddress, isWithin } from '../../src/lib/net.ts'
+import { addressGroup } from '../../src/operations/access.ts'
+
+const zones = ['', '%eth0', '%eth0.1', '%br-lan', '%wg_home', '%3']
+const linkLocal = [ipaddr.IPv6.parse('fe80::'), 10] as const
+
+function requestFrom(remoteAddress: string, forwarded?: string): IncomingMessage {
+  const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
+  return { socket: { remoteAddress }, headers } as unknown as IncomingMessage
+}
+
+describe.each(zones)('a link-local address with the zone "%s"', (zone) => {
+  const address = `fe80::1:2${zone}`
+
+  test('is the address of the client without the zone, and belongs to a group', () => {
+    const client = clientAddressOf(requestFrom(address), [])
+    expect(client).toBe('fe80::1:2')
+    expect(addressGroup(client)).toBe('65152:0:0:0')
+  })
+
+  test('can be the address of a trusted proxy', () => {
+    expect(isWithin(address, [linkLocal])).toBe(true)
+    expect(clientAddressOf(requestFrom(address, '203.0.113.9'), [linkLocal])).toBe('203.0.113.9')
+  })
+
+  test('can be sent by a trusted proxy', () => {
+    const proxy = [ipaddr.IPv4.parse('10.0.0.0'), 8] as const
+    expect(clientAddressOf(requestFrom('10.0.0.1', address), [proxy])).toBe('fe80::1:2')
+  })
+
+  test('is an address that model and MCP servers may not have', () => {
+    expect(isForbiddenAddress(address)).toBe(true)
+  })
+})

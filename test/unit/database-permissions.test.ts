@@ -1,0 +1,41 @@
+/** Tests which permissions of a data directory are reported as too wide. */
+import { chmod } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openDatabase } from '../../src/db/open.ts'
+import { listLoosePermissions } from '../../src/db/permissions.ts'
+import { startApp } from '../support/app.ts'
+import { makeFolder } from '../support/process.ts'
+
+async function createDataDirectory(): Promise<string> {
+  const dataDir = join(await makeFolder(), 'data')
+  await (await openDatabase({ dataDir, role: 'server' })).close()
+  return dataDir
+}
+
+test('a new data directory and a data directory in memory have no problem', async () => {
+  const dataDir = join(await makeFolder(), 'data')
+  const app = await startApp({ PARLEY_DATA_DIR: dataDir })
+  await app.createAgent()
+  expect(await listLoosePermissions(dataDir)).toEqual([])
+  expect(await listLoosePermissions(':memory:')).toEqual([])
+})
+
+test.each([0o770, 0o707, 0o777])('a directory of mode %o is reported', async (mode) => {
+  const dataDir = await createDataDirectory()
+  await chmod(dataDir, mode)
+  expect(await listLoosePermissions(dataDir)).toEqual([
+    `other users of this machine can write to ${dataDir}; run \`chmod 700\` on it`,
+  ])
+})
+
+test('a readable file is reported if other users can enter the directory', async () => {
+  const dataDir = await createDataDirectory()
+  const path = join(dataDir, 'parley.db')
+  await chmod(path, 0o644)
+  expect(await listLoosePermissions(dataDir)).toEqual([])
+  await chmod(dataDir, 0o755)
+  expect(await listLoosePermissions(dataDir)).toEqual([
+    `${path} can be read by other users (mode 644); run \`chmod 600\` on it`,
+  ])
+})

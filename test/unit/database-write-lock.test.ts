@@ -1,0 +1,51 @@
+/** Tests how statements wait for the write lock of SQLite. */
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { disableBlockingWaits, openSqlite, toKysely } from '../../src/db/sqlite.ts'
+import { toServiceError } from '../../src/lib/errors.ts'
+import { opened, parentKey, raw } from '../support/database.ts'
+import { makeFolder } from '../support/process.ts'
+
+async function openLocked(patienceMs?: number) {
+  const dataDir = await makeFolder()
+  await (await opened('server', dataDir)).close()
+  const connection = openSqlite(join(dataDir, 'parley.db'))
+  onTestFinished(() => void connection.close())
+  disableBlockingWaits(connection)
+  const other = raw(dataDir)
+  other.exec('begin immediate')
+  const db = toKysely(connection, patienceMs)
+  const insert = (id: string) => db.insertInto('parent_keys').values(parentKey(id)).execute()
+  const insertInTransaction = (id: string) =>
+    db.transaction().execute((trx) => trx.insertInto('parent_keys').values(parentKey(id)).execute())
+  const listIds = async () =>
+    (await db.selectFrom('parent_keys').select('id').orderBy('id').execute()).map(({ id }) => id)
+  return { other, insert, insertInTransaction, listIds }
+}
+
+test('statements and transactions wait for the lock, and reads do not', async () => {
+  const { other, insert, insertInTransaction, listIds } = await openLocked()
+  const writes = [insert('1'), insertInTransaction('2'), insert('3'), insertInTransaction('4')]
+  expect(await listIds()).toEqual([])
+  other.exec('rollback')
+  await Promise.all(writes)
+  expect(await listIds()).toEqual(['1', '2', '3', '4'])
+})
+
+test('writes that waited too long fail with 503, and the connection stays usable', async () => {
+  const { other, insert, insertInTransaction, listIds } = await openLocked(0)
+  const results = await Promise.allSettled([insert('1'), insertInTransaction('2'), insert('3')])
+  for (const result of results)
+    expect(toServiceError((result as PromiseRejectedResult).reason).status).toBe(503)
+  other.exec('rollback')
+  await insertInTransaction('4')
+  await insert('5')
+  expect(await listIds()).toEqual(['4', '5'])
+})
+
+test.each(['SQLITE_BUSY_RECOVERY', 'SQLITE_BUSY_SNAPSHOT', 'SQLITE_LOCKED_SHAREDCACHE'])(
+  '%s is answered with 503',
+  (code) => {
+    expect(toServiceError(Object.assign(new Error('locked'), { code })).status).toBe(503)
+  },
+)

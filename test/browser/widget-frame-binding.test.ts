@@ -57,7 +57,7 @@ test('headers cannot replace the agent key on the own server', async () => {
       headers: { authorization: `Bearer ${lockedKey}` },
     },
   })
-  await shown(opened.frame, 'gives no agent key').waitFor()
+  await shown(opened.frame, 'does not provide an agent key').waitFor()
   const said = await opened.said()
   expect(said).toContainEqual(
     expect.objectContaining({
@@ -70,7 +70,7 @@ test('headers cannot replace the agent key on the own server', async () => {
 
 test('a parent key is not used, and the page is told that it is a secret', async () => {
   const opened = await stand.open({ key: stand.app.key })
-  await shown(opened.frame, 'its key was refused').waitFor()
+  await shown(opened.frame, 'its key was rejected').waitFor()
   await expect.poll(opened.said).toContainEqual({
     type: 'error',
     code: 'invalid_api_key',

@@ -28,7 +28,10 @@ export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList):
   const sent = parseList(Buffer.concat(pieces))
   const normalized = Buffer.from(JSON.stringify(normalizeList(sent, wanted)))
   const usage = isJsonObject(sent.usage) ? sent.usage : {}
-  return { pieces: [normalized], tokens: countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens') }
+  return {
+    pieces: [normalized],
+    tokens: countIn(usage, usage.prompt_tokens === undefined ? 'total_tokens' : 'prompt_tokens'),
+  }
 }
 
 function isWhole(

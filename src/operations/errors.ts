@@ -38,13 +38,48 @@ export function errorHeaders({ details, status }: ServiceError): string[] {
 export function toInvalidValue(error: z.ZodError): ServiceError {
   const issue = mostSpecific(error.issues)
   const param = renderPath(issue.path)
-  const isMissing = issue.message.endsWith(', received undefined')
-  const problem = isMissing ? 'is required' : issue.message.replace(/^Invalid input: /, '')
+  const problem = describeIssue(issue)
   const message = param === '' ? problem : `${param}: ${problem}`
   return new ServiceError('invalid_value', message, param === '' ? {} : { param })
 }
 
 type Issue = z.core.$ZodIssue
+
+/** Matches zod's own messages, which a schema with an `error` replaces. */
+const defaultMessage = /^(Too (big|small)|Invalid|Unrecognized)/
+
+/** Returns the schema's own message, or one that says what the value must be. */
+function describeIssue(issue: Issue): string {
+  if (issue.message.endsWith(', received undefined')) return 'is required'
+  if (!defaultMessage.test(issue.message)) return issue.message
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${withArticle(issue.expected)}${issue.message.replace(/^.*, received /, ' (got ')})`
+    case 'too_big':
+      return describeBound(issue.origin, issue.inclusive === false ? 'less than' : 'at most', issue.maximum)
+    case 'too_small':
+      return describeBound(issue.origin, issue.inclusive === false ? 'more than' : 'at least', issue.minimum)
+    case 'invalid_value':
+      return `must be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
+    case 'unrecognized_keys':
+      return `unknown ${issue.keys.length > 1 ? 'fields' : 'field'} ${issue.keys.map((key) => `'${key}'`).join(', ')}`
+    case 'invalid_format':
+      return issue.pattern === undefined ? 'has an invalid format' : `must match ${issue.pattern}`
+    default:
+      return 'is invalid'
+  }
+}
+
+function withArticle(type: string): string {
+  return /^[aeio]/.test(type) ? `an ${type === 'int' ? 'integer' : type}` : `a ${type}`
+}
+
+const units: Readonly<Record<string, string>> = { string: 'characters', array: 'items', record: 'fields' }
+
+function describeBound(origin: string, bound: string, limit: number | bigint): string {
+  const unit = units[origin]
+  return unit === undefined ? `must be ${bound} ${limit}` : `must have ${bound} ${limit} ${unit}`
+}
 
 /** Picks the union branch that matched deepest, which names the field that the caller must fix. */
 function mostSpecific(issues: readonly Issue[]): Issue {

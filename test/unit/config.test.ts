@@ -54,6 +54,7 @@ describe('without any variable', () => {
           agent: 120,
           agentAddress: 60,
           authFailures: 30,
+          agents: 1_000,
           streams: { parent: 50, agent: 20, address: 4 },
           maxBodyBytes: 20 * 1024 * 1024,
           maxAgentBodyBytes: 2 * 1024 * 1024,

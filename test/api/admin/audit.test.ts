@@ -231,9 +231,10 @@ test('no audit row contains a secret, even when names or request ids do', async 
   expect(rows).toHaveLength(7)
   expectNoSecrets(rows)
   const publicPart = app.key.slice(0, 16)
-  expect(JSON.parse(rows[1]?.details ?? '').name).toBe(`for ${agent_key.slice(0, 21)}…, not ${generated}`)
-  expect(rows[2]?.request_id).toBe(`${publicPart}…`)
-  expect(JSON.parse(rows[3]?.details ?? '').name).toBe(`${publicPart}…`)
+  expect(JSON.parse(rows[1]?.details ?? '').name).toBe(`${publicPart}…`)
+  expect(JSON.parse(rows[2]?.details ?? '').name).toBe(`for ${agent_key.slice(0, 21)}…, not ${generated}`)
+  expect(rows[3]?.request_id).toBe(`${publicPart}…`)
+  expect(JSON.parse(rows[4]?.details ?? '').name).toBe(`${publicPart}…`)
 })
 
 describe('when the audit row cannot be written', () => {

@@ -13,7 +13,7 @@ interface CheckedOptions {
 export function checkOptions(given: FrameOptions, ownOrigin: string): CheckedOptions {
   const { headers, ...options } = given
   const problems = toHex(given.primaryColor) === undefined ? ['primaryColor'] : []
-  if (headers === undefined) return { options: given, problems }
+  if (headers === undefined || Object.keys(headers).length === 0) return { options, problems }
   if (options.endpoint === undefined)
     return { options, problems: [...problems, 'headers: set `endpoint` too; headers are sent only there.'] }
   const isOwn =

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { build, type InlineConfig, type Rolldown } from 'vite'
 import { replaceBuild, root } from './web-folder.ts'
 import { webBuilds } from './web-sources.mjs'
@@ -44,6 +44,13 @@ const frameAliases = [
     replacement: join(root, 'widget/frame/markdown/decode-entity.ts'),
   },
 ]
+
+/**
+ * Properties that the loader shortens. None may appear in a message, in an option, on `ParleyChat`, in the DOM, or in what the
+ * loader shares with the React component (`widget/host/page.ts`).
+ */
+const internalNames =
+  /^(attach|load|post|receive|reset|onConnect|onEscape|onMessage|onSilence|onToggle|paint|publishCall|setOpen|setUnread|show|showHint)$/
 
 async function bundle(
   entry: string,
@@ -94,12 +101,15 @@ async function bundleReact(): Promise<Uint8Array> {
 async function write(folder: string, name: string, extension: string, code: Uint8Array): Promise<BuiltPart> {
   const digest = createHash('sha384').update(code).digest()
   const file = `${name}-${digest.toString('hex').slice(0, 12)}.${extension}`
+  const gzip = gzipSync(code, { level: 9 })
   await writeFile(join(folder, file), code)
+  await writeFile(join(folder, `${file}.gz`), gzip)
+  await writeFile(join(folder, `${file}.br`), brotliCompressSync(code))
   return {
     file,
     integrity: `sha384-${digest.toString('base64')}`,
     sizeBytes: code.length,
-    gzipBytes: gzipSync(code, { level: 9 }).length,
+    gzipBytes: gzip.length,
   }
 }
 
@@ -108,7 +118,14 @@ function styleOf({ style }: BuiltCode): Uint8Array {
 }
 
 async function writeAll(folder: string): Promise<object> {
-  const loader = await bundle('loader/main.ts', {}, { format: 'iife' })
+  const loader = await bundle(
+    'loader/main.ts',
+    {},
+    {
+      format: 'iife',
+      minify: { compress: true, mangle: true, codegen: true, mangleProps: { include: internalNames } },
+    },
+  )
   const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, { format: 'es' })
   const demo = await bundle('demo/main.ts', {}, { format: 'es' })
   await writeFile(join(folder, 'react.js'), await bundleReact())

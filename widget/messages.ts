@@ -49,9 +49,11 @@ export type PageMessage =
   | { readonly type: 'visibility'; readonly isOpen: boolean }
   /** The window was opened, so the input takes the focus. */
   | { readonly type: 'focus' }
+  /** The person has signed out of the page: the stored conversations with this agent are deleted. */
+  | { readonly type: 'logout' }
   | ToolMessage
 
-/** Texts for the launcher and the window in the visitor's language; they come from the frame, which has all languages. */
+/** What the page shows of the widget besides the frame: only the frame knows all languages and computes contrasts. */
 export interface LauncherWords {
   /** Name of the button while the window is closed. */
   readonly open: string
@@ -59,6 +61,9 @@ export interface LauncherWords {
   readonly close: string
   /** Accessible name of the window. */
   readonly window: string
+  /** The button's background, `#rrggbb`, and the color of its icon, which stands out on it. */
+  readonly color: string
+  readonly iconColor: string
 }
 
 /** Messages from the frame to the page over the port. No other text of the conversation leaves the frame. */

@@ -50,7 +50,9 @@ export interface FrameOptions {
   readonly language?: string
   /** Whether the frame stores the conversation, so that it survives a reload. */
   readonly history: boolean
-  /** Whether the frame is in a container of the page, and so has no close button. */
+  /** The page's id of the signed-in person, at most 256 characters; each has a stored conversation of their own. */
+  readonly user?: string
+  /** Whether the frame has a close button: not when it stands in a container of the page. */
   readonly isInline: boolean
 }
 

@@ -12,8 +12,8 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 /** Limit of a context and of a tool result, in bytes of UTF-8. */
 const MAX_BYTES = 64 * 1024
 
-export function isWithinLimit(text: string): boolean {
-  return new TextEncoder().encode(text).length <= MAX_BYTES
+export function isWithinLimit(value: unknown): boolean {
+  return new TextEncoder().encode(isText(value) ? value : JSON.stringify(value)).length <= MAX_BYTES
 }
 
 /** Returns a copy through JSON, without functions and other values that JSON cannot represent. */
@@ -21,7 +21,12 @@ export function toPlain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value))
 }
 
-/** Returns 128 random bits; `crypto.randomUUID` needs a secure context, which pages in a local network often lack. */
+/** The prefix and public id of an agent key, by which its agent is found; empty for any other text. */
+export function publicPartOf(key = ''): string {
+  return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
+}
+
+/** 128 random bits. `crypto.randomUUID` needs a secure context, which servers in a local network often lack. */
 export function newId(): string {
   return crypto.getRandomValues(new Uint32Array(4)).join('-')
 }

@@ -114,6 +114,14 @@ function changesNothing({ method, headers }: ImplicitCredentials): boolean {
   return (method === 'GET' || method === 'HEAD') && headers['x-http-method-override'] === undefined
 }
 
+/** The origin of the page that makes the request; undefined without one and for pages of this service. */
+export function foreignOriginOf(
+  headers: IncomingHttpHeaders,
+  publicUrl: string | undefined,
+): string | undefined {
+  return isOwnOrigin(headers, publicUrl) || isOwnHost(headers) ? undefined : headers.origin
+}
+
 function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined): boolean {
   if (headers['sec-fetch-site'] === 'same-origin') return true
   return publicUrl !== undefined && headers.origin === new URL(publicUrl).origin

@@ -177,6 +177,8 @@ export interface RequestMetadata {
   readonly token?: string | undefined
   /** A cookie or proxy headers; undefined with a bearer token or where only keys are accepted. */
   readonly implicit: ImplicitCredentials | undefined
+  /** The `Origin` header, unless it names this service; undefined for callers that are not pages. */
+  readonly foreignOrigin?: string | undefined
 }
 
 /** The context of one call; a class, because accessors of object literals are slow here. */

@@ -1,6 +1,7 @@
 /** Builds the app: the steps that every request passes through, and the routes that are not operations, such as pages. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { definitionSchema } from '../agents/definition.ts'
+import { checkPageOrigin } from '../agents/page-origin.ts'
 import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
 import {
@@ -15,7 +16,14 @@ import {
 } from '../http/request.ts'
 import { noStore } from '../http/response.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { authenticate, checkPermission, checkSameOrigin, limitRate } from '../operations/access.ts'
+import {
+  type AccessStep,
+  authenticate,
+  checkPermission,
+  checkSameOrigin,
+  foreignOriginOf,
+  limitRate,
+} from '../operations/access.ts'
 import type { AnyCaller, RequestMetadata } from '../operations/operation.ts'
 import {
   type Endpoint,
@@ -62,7 +70,8 @@ export function createApp(options: AppOptions): App {
   let isDraining = false
   const active = new Set<AbortController>()
   const responses = new Set<ServerResponse>()
-  const access = [authenticate, limitRate, checkSameOrigin, checkPermission] as const
+  const checkOrigin: AccessStep = (call) => checkPageOrigin(call, deps.agents)
+  const access = [authenticate, limitRate, checkSameOrigin, checkPermission, checkOrigin] as const
   const endpoints = [
     createPageEndpoint(options, () => isDraining),
     createRestEndpoint(restOperations),
@@ -116,6 +125,7 @@ function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerR
     bearer,
     token: bearer === undefined ? tokenOf(request) : undefined,
     implicit: bearer === undefined ? implicitCredentialsOf(request) : undefined,
+    foreignOrigin: foreignOriginOf(request.headers, deps.config.server.publicUrl),
   }
 }
 

@@ -1,5 +1,6 @@
 /** Serves the widget under `/embed` and its demo page: the built files, the frame and the documents. */
 import { readFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { AgentDirectory } from '../agents/cache.ts'
@@ -32,6 +33,8 @@ interface WidgetPart {
   readonly path: string
   readonly integrity: string
   readonly body: Buffer
+  /** The body in each encoding, best first. Browsers accept brotli only over https. */
+  readonly encoded: readonly (readonly [encoding: 'br' | 'gzip', body: Buffer])[]
 }
 
 export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
@@ -42,8 +45,13 @@ export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAsset
   try {
     const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
     const parts = Object.entries(manifest).map(async ([name, { file, integrity }]) => {
-      const body = await readFile(new URL(file, folder))
-      return [name, { path: `/embed/${file}`, integrity, body }] as const
+      const read = (extension: string) => readFile(new URL(file + extension, folder))
+      const encoded: WidgetPart['encoded'] = [
+        ['br', await read('.br')],
+        ['gzip', await read('.gz')],
+      ]
+      const part: WidgetPart = { path: `/embed/${file}`, integrity, body: await read(''), encoded }
+      return [name, part] as const
     })
     return Object.fromEntries(await Promise.all(parts)) as WidgetAssets
   } catch (cause) {
@@ -141,6 +149,9 @@ const crossOriginHeaders: Headers = {
   'Content-Security-Policy': filePolicy,
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Access-Control-Allow-Origin': '*',
+  // The frame's worker needs the policy of the frame.
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  Vary: 'Accept-Encoding',
 }
 
 export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): ReadonlyMap<string, Page> {
@@ -153,20 +164,35 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   ])
 }
 
-function filePage({ path, body, integrity }: WidgetPart, cacheControl: string): Page {
+function filePage({ path, body, encoded, integrity }: WidgetPart, cacheControl: string): Page {
   const mediaType = path.endsWith('.css') ? 'text/css' : 'text/javascript'
-  const entityTag = `"${integrity}"`
   const headers = {
     ...crossOriginHeaders,
     'Content-Type': `${mediaType}; charset=utf-8`,
     'Cache-Control': cacheControl,
-    ETag: entityTag,
   }
   return (request, response) => {
+    const [encoding, sent] = encoded.find(([name]) => acceptsEncoding(request, name)) ?? ['', body]
+    const entityTag = encoding === '' ? `"${integrity}"` : `"${integrity}-${encoding}"`
+    const all = { ...headers, ETag: entityTag, ...(encoding !== '' && { 'Content-Encoding': encoding }) }
     const known = request.headers['if-none-match']
-    if (known !== undefined && matchesTag(known, entityTag)) response.writeHead(304, headers).end()
-    else writePage(request, response, headers, body)
+    if (known !== undefined && matchesTag(known, entityTag)) response.writeHead(304, all).end()
+    else writePage(request, response, all, sent)
   }
+}
+
+function acceptsEncoding({ headers }: IncomingMessage, encoding: string): boolean {
+  const accepted = String(headers['accept-encoding'] ?? '').split(',')
+  return accepted.some((one) => {
+    const [name = '', ...parameters] = one.split(';').map((part) => part.trim().toLowerCase())
+    return name === encoding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
+  })
+}
+
+/** Pages under `Cross-Origin-Embedder-Policy` can show the frame. */
+const embeddable: Headers = {
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  'Cross-Origin-Resource-Policy': 'cross-origin',
 }
 
 function framePage(deps: Dependencies, html: string): Page {
@@ -176,7 +202,7 @@ function framePage(deps: Dependencies, html: string): Page {
     const ancestors = await listFrameAncestors(deps, key)
     const policy = renderFramePolicy(deps.config.widget.connectOrigins, ancestors)
     const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
-    writePage(request, response, { ...documentHeaders(policy), ...permissions }, body)
+    writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }
 }
 

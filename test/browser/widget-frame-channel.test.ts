@@ -127,7 +127,7 @@ describe('port messages', () => {
       { type: 'configure' },
       { type: 'configure', options: { ...good, title: 7 } },
       { type: 'configure', options: { ...good, theme: 'pink' } },
-      { type: 'configure', options: { ...good, headers: { a: 1 } } },
+      { type: 'configure', options: { ...good, headers: [] } },
       { type: 'configure', options: [] },
       { type: 'configure', options: { ...good, title: 'x'.repeat(300_000) } },
       { type: 'visibility', isOpen: 'yes' },

@@ -1,6 +1,12 @@
 /** Tests that a conversation survives a page reload, in the frame's own storage. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, type OpenFrame, openFrameStand, shown } from '../support/widget-frame.ts'
+import {
+  type FrameStand,
+  type OpenFrame,
+  openFrameStand,
+  plainOptions,
+  shown,
+} from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -92,5 +98,39 @@ describe('a conversation', () => {
     await reloaded.say('and here')
     await shown(reloaded.frame, 'You said: and here').waitFor()
     expect(reloaded.complaints).toEqual([])
+  })
+
+  test('belongs to one user of the page, and another does not see it', async () => {
+    const opened = await stand.open({ isSameSite: true, options: { user: 'ada' } })
+    await opened.say('of ada')
+    await opened.settle()
+    const grace = await again(opened, { options: { user: 'grace' } })
+    await shown(grace.frame, 'Hello! I am').waitFor()
+    expect(await grace.frame.locator('article.user').count()).toBe(0)
+    const ada = await again(grace, { options: { user: 'ada' } })
+    await shown(ada.frame, 'You said: of ada').waitFor()
+  })
+
+  test('is deleted for all users by logout', async () => {
+    const opened = await stand.open({ isSameSite: true, options: { user: 'ada' } })
+    await opened.say('of ada')
+    await opened.settle()
+    await opened.post({ type: 'configure', options: { ...plainOptions, apiKey: stand.agent.agent_key } })
+    await opened.post({ type: 'logout' })
+    await expect.poll(() => opened.frame.locator('article.user').count()).toBe(0)
+    await expect.poll(() => stored(opened)).toEqual({})
+  })
+
+  test('keeps what two tabs have said', async () => {
+    const one = await stand.open({ isSameSite: true })
+    const other = await stand.open({ beside: one, isSameSite: true })
+    await one.say('in the first tab')
+    await shown(other.frame, 'You said: in the first tab').waitFor()
+    await other.say('in the second tab')
+    await shown(one.frame, 'You said: in the second tab').waitFor()
+    await other.page.close()
+    const reloaded = await again(one)
+    await shown(reloaded.frame, 'You said: in the first tab').waitFor()
+    await shown(reloaded.frame, 'You said: in the second tab').waitFor()
   })
 })

@@ -164,7 +164,7 @@ test('the loader reports invalid options by name, without their values, and igno
     height: -5,
     autoOpen: 'secret-5',
     context: ['secret-6'],
-    tools: [{ type: 'function', function: { name: 'secret 7' } }],
+    tools: 'secret-7',
     widgetUrl: 'ftp://secret-8',
     onOpen: 'secret-9',
     title: null,

@@ -8,6 +8,14 @@ export function hostPage(frameOrigin: string): string {
 <body><script>(${page.toString()})(${JSON.stringify(frameOrigin)})</script></body></html>`
 }
 
+interface Given {
+  readonly options: { readonly apiKey?: string }
+  readonly context?: object
+  readonly tools: object[]
+  /** The key in the frame's address; the public part of `apiKey` unless given. */
+  readonly address?: string
+}
+
 /** Runs in the page, so it can use nothing from outside. */
 function page(frameOrigin: string): void {
   // biome-ignore lint/suspicious/noExplicitAny: the page's own globals
@@ -41,13 +49,14 @@ function page(frameOrigin: string): void {
       if (answer !== undefined) reply(answer)
     }
   }
-  here.connect = ({ options, context, tools }: { options: object; context?: object; tools: object[] }) =>
+  here.connect = ({ options, context, tools, address }: Given) =>
     new Promise<void>((resolve) => {
       here.tools = tools
+      const [publicPart = ''] = /^agnt_key-[0-9A-Za-z]{12}/.exec(options.apiKey ?? '') ?? []
       const frame = document.createElement('iframe')
       frame.title = 'Chat'
       frame.allow = 'clipboard-write'
-      frame.src = `${frameOrigin}/embed/frame`
+      frame.src = `${frameOrigin}/embed/frame?key=${address ?? publicPart}`
       const hello = { protocol: 'parley/1', type: 'page-hello', session: here.session }
       frame.onload = () => frame.contentWindow?.postMessage(hello, frameOrigin)
       addEventListener('message', ({ source, data }) => {

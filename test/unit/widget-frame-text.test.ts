@@ -4,11 +4,16 @@ import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'
 import { unified } from 'unified'
 import { describe, expect, test, vi } from 'vitest'
-import { toMessages } from '../../widget/frame/chat/to-messages.ts'
+import { toMessages, toTurnMessages } from '../../widget/frame/chat/to-messages.ts'
 import { takeSentences } from '../../widget/frame/components/sentences.ts'
 import { contrastOf, readableOn, textOn } from '../../widget/frame/contrast.ts'
 import type { Entry } from '../../widget/frame/conversation.ts'
-import { parseHistory, renderHistory } from '../../widget/frame/history.ts'
+import {
+  breakOffAll,
+  mergeEntries,
+  parseHistory,
+  renderHistory,
+} from '../../widget/frame/history/stored-entries.ts'
 import { isParseable, parseBlock } from '../../widget/frame/markdown/parse-block.ts'
 import { splitBlocks, withDefinitions } from '../../widget/frame/markdown/split-blocks.ts'
 
@@ -113,14 +118,28 @@ const reply = (text: string): Entry => ({
   status: 'done',
 })
 
-describe('a chat history', () => {
+const NOW = Date.UTC(2026, 0, 1)
+const DAY_MS = 24 * 60 * 60 * 1000
+
+describe('a history', () => {
   test('keeps the newest entries that fit', () => {
     const many = Array.from({ length: 300 }, (_, index) => user(`${index}`))
-    expect(parseHistory(renderHistory(many) ?? '')).toEqual(many.slice(-200))
+    expect(parseHistory(renderHistory(many, NOW) ?? '', NOW)).toEqual(many.slice(-200))
     const large = Array.from({ length: 20 }, (_, index) => user(`${index}`.repeat(50_000)))
-    const text = renderHistory(large) ?? ''
+    const text = renderHistory(large, NOW) ?? ''
     expect(text.length).toBeLessThanOrEqual(1024 * 1024 + 100)
-    expect(parseHistory(text).at(-1)).toEqual(large.at(-1))
+    expect(parseHistory(text, NOW).at(-1)).toEqual(large.at(-1))
+  })
+
+  test('expires 30 days after its last change', () => {
+    const text = renderHistory([user('one')], NOW) ?? ''
+    expect(parseHistory(text, NOW + 30 * DAY_MS - 1)).toHaveLength(1)
+    expect(parseHistory(text, NOW + 30 * DAY_MS)).toEqual([])
+  })
+
+  test('marks a reply that was being written as interrupted', () => {
+    const [entry] = breakOffAll([{ ...reply('half'), status: 'streaming' } as Entry])
+    expect(entry).toMatchObject({ status: 'interrupted', failure: { code: 'reloaded' } })
   })
 
   test.each([
@@ -129,13 +148,51 @@ describe('a chat history', () => {
     '7',
     'null',
     '{}',
-    '{"version":2,"entries":[]}',
-    '{"version":1,"entries":[{"kind":"user","id":1}]}',
-  ])('is read as empty in another format: %j', (text) => expect(parseHistory(text)).toEqual([]))
+    '{"version":99,"entries":[]}',
+    `{"version":2,"savedAtMs":${NOW},"entries":[{"kind":"user","id":1}]}`,
+    '{"version":2,"entries":[{"kind":"user","id":"a","text":"b"}]}',
+  ])('with invalid text has no entries: %s', (text) => expect(parseHistory(text, NOW)).toEqual([]))
+
+  test('keeps what two tabs have added', () => {
+    const first = user('first', '1')
+    const [here, there] = [user('here', '2'), user('there', '3')]
+    expect(mergeEntries([first, there], [first], [first, here])).toEqual([first, there, here])
+  })
+
+  test('keeps what this tab changed, and drops what either tab removed', () => {
+    const [kept, removedHere, removedThere] = [user('a', 'a'), user('b', 'b'), user('c', 'c')]
+    const changed = user('changed', 'a')
+    const base = [kept, removedHere, removedThere]
+    expect(mergeEntries([kept, removedHere], base, [changed, removedThere])).toEqual([changed])
+  })
+
+  test('puts a reply that was written again behind its question', () => {
+    const [question, other] = [user('q', 'q'), user('other', 'o')]
+    const [old, again] = [reply('old'), { ...reply('again'), id: 'r2' } as Entry]
+    expect(mergeEntries([question, old, other], [question, old], [question, again])).toEqual([
+      question,
+      again,
+      other,
+    ])
+  })
 })
 
-describe('the messages for the model', () => {
-  test('start with a user message, are limited, and have the page context before the newest question', () => {
+describe('what the model is sent', () => {
+  test('leaves out messages that the provider refused', () => {
+    const refused = { ...reply(''), status: 'failed', failure: { code: 'refused' } } as Entry
+    const entries = [user('one'), reply('two'), user('bad'), refused, user('three')]
+    expect(toMessages(entries, undefined).map(({ content }) => content)).toEqual(['one', 'two', 'three'])
+  })
+
+  test('has the system prompt as a system message where no agent answers', () => {
+    expect(toTurnMessages([user('one')], 'Be brief.', {}, true)).toEqual([
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'one' },
+    ])
+    expect(toTurnMessages([user('one')], 'Be brief.', {}).map(({ role }) => role)).toEqual(['user', 'user'])
+  })
+
+  test('begins with the person, is bounded, and has the page before the newest question', () => {
     const entries = [user('one'), reply('two'), user('three')]
     expect(toMessages(entries, 'page')).toEqual([
       { role: 'user', content: 'one' },

@@ -63,8 +63,30 @@ test('lists tools with the prefix and a schema of the right form', async () => {
   ])
 })
 
-describe('a tool call', () => {
-  test("reaches the page without the prefix and returns the page's result", async () => {
+test('lists a tool with a cyclic schema by its name only', async () => {
+  const parameters: Record<string, unknown> = { type: 'object' }
+  parameters.self = parameters
+  const sent: Message[] = []
+  const tools = [
+    { type: 'function', function: { name: 'bad', parameters } },
+    { type: 'function', function: { name: 'good' } },
+  ] as const
+  const server = createToolServer(
+    () => new Map(hostPageTools(tools, () => {})),
+    (message) => void sent.push(message),
+  )
+  server.receive({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+  await vi.waitUntil(() => sent.length === 1)
+  expect(sent[0]?.result).toEqual({
+    tools: [
+      { name: 'postMessage_bad' },
+      { name: 'postMessage_good', description: '', inputSchema: { type: 'object' } },
+    ],
+  })
+})
+
+describe('a call', () => {
+  test('reaches the page without the prefix, and what it sends goes back', async () => {
     const calls: unknown[] = []
     const { ask } = startServer(({ tool, args, sendResult }) => {
       calls.push([tool, args])
@@ -79,6 +101,9 @@ describe('a tool call', () => {
     [null, 'null', false],
     [undefined, '', false],
     [{ content: [{ type: 'text', text: 'as MCP has it' }] }, 'as MCP has it', false],
+    [{ content: [{ id: 1, title: 'an article' }] }, '{"content":[{"id":1,"title":"an article"}]}', false],
+    [{ content: [{ type: 'text', text: 5 }] }, '{"content":[{"type":"text","text":5}]}', false],
+    [{ content: [] }, '{"content":[]}', false],
     ['x'.repeat(64 * 1024), 'More than 64 KiB', true],
     [
       {
@@ -94,7 +119,15 @@ describe('a tool call', () => {
     expect(textOf(await ask('tools/call', callOf('find')))).toEqual([text, isError])
   })
 
-  test('returns only the first result', async () => {
+  test('reaches a tool whose own name contains the prefix', async () => {
+    const { ask } = startServer(({ tool, sendResult }) => sendResult(tool), ['my_postMessage_tool'])
+    expect(textOf(await ask('tools/call', callOf('my_postMessage_tool')))).toEqual([
+      'my_postMessage_tool',
+      false,
+    ])
+  })
+
+  test('has one answer: the first', async () => {
     const { ask, sent } = startServer(({ sendResult }) => {
       sendResult('first')
       sendResult('second')

@@ -14,6 +14,8 @@ import { isRecord } from '../values.ts'
 
 /** The open channel to the page. */
 export interface Channel {
+  /** The page's origin. */
+  readonly origin: string
   readonly post: (message: FrameMessage) => void
 }
 
@@ -35,13 +37,17 @@ export function openChannel(onMessage: (message: PageMessage, channel: Channel) 
     } else if (port === undefined && isGreeting(data, 'port') && ports.length === 1) {
       if (origin !== hello?.origin || data.session !== hello.session) return
       port = ports[0] as MessagePort
-      listen(port, onMessage)
+      listen(port, origin, onMessage)
     }
   })
 }
 
-function listen(port: MessagePort, onMessage: (message: PageMessage, channel: Channel) => void): void {
-  const channel: Channel = { post: (message) => port.postMessage(message) }
+function listen(
+  port: MessagePort,
+  origin: string,
+  onMessage: (message: PageMessage, channel: Channel) => void,
+): void {
+  const channel: Channel = { origin, post: (message) => port.postMessage(message) }
   port.onmessage = ({ data }: MessageEvent<unknown>) => {
     if (isBounded(data) && isPageMessage(data)) onMessage(data, channel)
   }
@@ -55,10 +61,14 @@ function isGreeting<T extends 'page-hello' | 'port'>(
   return protocol === PROTOCOL && sent === type && typeof session === 'string' && session.length <= 128
 }
 
-/** Also rejects data that is not JSON, which the channel does not allow. */
+/** A list of tools may be longer: those that are too large are dropped one by one, and reported. */
+const MAX_TOOLS_LENGTH = 16 * MAX_MESSAGE_LENGTH
+
+/** Also refuses what JSON cannot hold: the channel carries nothing else. */
 function isBounded(data: unknown): boolean {
+  const limit = isRecord(data) && data.type === 'mcp' ? MAX_TOOLS_LENGTH : MAX_MESSAGE_LENGTH
   try {
-    return (JSON.stringify(data)?.length ?? 0) <= MAX_MESSAGE_LENGTH
+    return (JSON.stringify(data)?.length ?? 0) <= limit
   } catch {
     return false
   }
@@ -91,10 +101,11 @@ const optionChecks: Readonly<Record<keyof FrameOptions, Check>> = {
   greeting: optional(isText),
   placeholder: optional(isText),
   debug: isFlag,
-  headers: optional((value) => isRecord(value) && Object.values(value).every(isText)),
+  headers: optional(isRecord),
   providerApiKey: optional(isText),
   language: optional(isText),
   history: isFlag,
+  user: optional(isText),
   isInline: isFlag,
 }
 
@@ -103,6 +114,7 @@ const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<strin
   context: ({ context }) => isRecord(context),
   visibility: ({ isOpen }) => isFlag(isOpen),
   focus: () => true,
+  logout: () => true,
   mcp: ({ message }) => isRecord(message),
 }
 

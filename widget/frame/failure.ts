@@ -28,6 +28,8 @@ export interface Failure {
   readonly code: FailureCode
   /** Earliest time of a retry, in milliseconds of the Unix epoch. */
   readonly retryAtMs?: number
+  /** What the page's developer is told instead of the visitor's text. */
+  readonly detail?: string
 }
 
 /** Failures that last until the page changes its options. */

@@ -11,7 +11,7 @@ if (isWorker) serveParser(globalThis as unknown as Worker)
 else startPage()
 
 function startPage(): void {
-  const session = createSession(readOperator(document.documentElement))
+  const session = createSession(readOperator(document.documentElement, location))
   const root = document.createElement('div')
   root.className = 'root'
   document.body.append(root)

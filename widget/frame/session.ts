@@ -1,15 +1,19 @@
-/** Connects the page, the server and the frame's state. */
-import type { FrameMessage, PageMessage } from '../messages.ts'
+/** The frame's session: connects the page, the server and the state. */
+import type { FrameMessage, LauncherWords, PageMessage } from '../messages.ts'
 import type { FrameOptions } from '../options.ts'
+import { publicPartOf } from '../values.ts'
 import { type AppState, createStore, type Store } from './app-state.ts'
 import type { Channel } from './channel.ts'
 import { type Chat, createChat } from './chat/chat.ts'
 import { chooseServer, type Operator, type Server } from './chat/choose-server.ts'
+import { checkOptions, needsOtherAddress } from './check-options.ts'
+import { textOn } from './contrast.ts'
 import { findStreaming, renderTranscript } from './conversation.ts'
 import { ChatFailure, type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
-import { createHistorySync } from './history.ts'
+import { createHistorySync } from './history/history.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
+import { accentOf } from './theme.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
 import { createToolRunner } from './tools/tool-runner.ts'
 
@@ -30,11 +34,13 @@ export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNe
 export function createSession(operator: Operator): Session {
   const store = createStore()
   const { dispatch } = store
-  const pageTools = createPageToolClient((message) => post({ type: 'mcp', message }))
+  const reportMistake = createMistakeReporter(post)
+  const pageTools = createPageToolClient((message) => post({ type: 'mcp', message }), reportMistake)
   const toolRunner = createToolRunner(pageTools)
   const chat = createChat({ store, toolRunner, onFailure: reportFailure })
   const connection = createConnection({ store, operator, chat, onFailure: reportFailure })
   const history = createHistorySync(store)
+  const announceReady = createAnnouncer(post)
   let channel: Channel | undefined
 
   function post(message: FrameMessage): void {
@@ -43,19 +49,25 @@ export function createSession(operator: Operator): Session {
   }
 
   function reportFailure(failure: Failure): void {
-    post({ type: 'error', code: toWidgetErrorCode(failure.code), message: en.failures[failure.code] })
+    const { code, detail } = failure
+    if (detail !== undefined) logMistake(detail)
+    post({ type: 'error', code: toWidgetErrorCode(code), message: detail ?? en.failures[code] })
     if (isLasting(failure)) dispatch({ type: 'blocked', failure })
   }
 
-  function configure(options: FrameOptions): void {
+  function configure(given: FrameOptions, pageOrigin: string): void {
+    if (needsOtherAddress(given, operator.publicKey)) {
+      location.replace(`?key=${publicPartOf(given.apiKey)}`)
+      return
+    }
     const before = store.get().options
+    const { options, problems } = checkOptions(given, operator.origin)
+    for (const problem of problems) reportMistake(problem)
     const language = chooseLanguage([options.language, ...navigator.languages])
-    connection.configure(options, language)
-    history.follow(connection.historyScope(), options.history)
-    const { openChat, closeChat, defaultTitle } = language.strings
-    const words = { open: openChat, close: closeChat, window: defaultTitle }
-    const hasNewWords = before === undefined || before.language !== options.language
-    if (hasNewWords) afterRender(() => post({ type: 'ready', words }))
+    connection.configure(options, language, pageOrigin)
+    const server = connection.historyScope()
+    history.follow(server === undefined ? undefined : { server, user: options.user }, options.history)
+    announceReady(renderLauncher(options, language))
     if (before === undefined) pageTools.start()
   }
 
@@ -75,7 +87,11 @@ export function createSession(operator: Operator): Session {
       if (message.type === 'mcp') return pageTools.receive(message.message)
       if (message.type === 'context') return chat.setContext(message.context)
       if (message.type === 'focus') return dispatch({ type: 'focus' })
-      if (message.type === 'configure') return configure(message.options)
+      if (message.type === 'logout') {
+        chat.stop()
+        return history.forget()
+      }
+      if (message.type === 'configure') return configure(message.options, from.origin)
       dispatch({ type: 'visibility', isOpen: message.isOpen })
       void connection.readAgent()
     },
@@ -129,13 +145,13 @@ function createConnection({ store, operator, chat, onFailure }: ConnectionParts)
     readAgent,
     historyScope: () => server?.historyScope,
     /** Connects to another server only if the options that name it have changed. */
-    configure(options: FrameOptions, language: Language): void {
+    configure(options: FrameOptions, language: Language, pageOrigin: string): void {
       const { options: before, blocked } = store.get()
       if (before !== undefined && isSameServer(before, options)) {
         dispatch({ type: 'configured', options, language, blocked })
         return
       }
-      const chosen = chooseServer(options, operator)
+      const chosen = chooseServer(options, operator, pageOrigin)
       const failure = 'code' in chosen ? chosen : undefined
       server = 'code' in chosen ? undefined : chosen
       dispatch({ type: 'configured', options, language, blocked: failure })
@@ -177,6 +193,22 @@ function isSameServer(one: FrameOptions, other: FrameOptions): boolean {
   return identity(one) === identity(other)
 }
 
+/** Tells the page that the frame is configured, and again when the launcher must look different. */
+function createAnnouncer(post: (message: FrameMessage) => void): (words: LauncherWords) => void {
+  let posted = ''
+  return (words) => {
+    const text = JSON.stringify(words)
+    if (text !== posted) afterRender(() => post({ type: 'ready', words }))
+    posted = text
+  }
+}
+
+function renderLauncher({ primaryColor }: FrameOptions, { strings }: Language): LauncherWords {
+  const { openChat, closeChat, defaultTitle } = strings
+  const color = accentOf(primaryColor)
+  return { open: openChat, close: closeChat, window: defaultTitle, color, iconColor: textOn(color) }
+}
+
 /** On a small screen the window covers the page, so it closes to show the inserted text. */
 function coversPage({ options }: AppState): boolean {
   return options?.isInline === false && screen.width < 640
@@ -185,6 +217,23 @@ function coversPage({ options }: AppState): boolean {
 /** Waits with a timer, because a hidden frame is never painted. */
 function afterRender(act: () => void): void {
   setTimeout(act, 0)
+}
+
+/** Reports each mistake of the page's developer once. */
+function createMistakeReporter(post: (message: FrameMessage) => void): (message: string) => void {
+  const reported = new Set<string>()
+  return (message) => {
+    if (reported.has(message)) return
+    reported.add(message)
+    logMistake(message)
+    post({ type: 'error', code: 'invalid_option', message })
+  }
+}
+
+/** Logs a mistake of the page's developer, without values. */
+function logMistake(message: string): void {
+  // biome-ignore lint/suspicious/noConsole: the page's developer looks there
+  console.error(`Parley: ${message}`)
 }
 
 /** Logs names only, never keys or text. */

@@ -15,7 +15,7 @@ const surfaces = {
 /** Sets the colors now and when the system's color scheme changes; returns a function that stops this. */
 export function applyTheme(root: HTMLElement, { theme, primaryColor }: FrameOptions): () => void {
   const dark = matchMedia('(prefers-color-scheme: dark)')
-  const accent = toHex(primaryColor) ?? defaultOptions.primaryColor
+  const accent = accentOf(primaryColor)
   const set = () => setColors(root, accent, theme === 'auto' ? (dark.matches ? 'dark' : 'light') : theme)
   set()
   dark.addEventListener('change', set)
@@ -42,13 +42,20 @@ function setColors(root: HTMLElement, accent: string, theme: Theme): void {
   for (const [name, value] of Object.entries(colors)) root.style.setProperty(name, value)
 }
 
-/** Converts an opaque CSS color to `#rrggbb`; returns undefined for anything else. */
-function toHex(color: string): Hex | undefined {
+/** The page's color as `#rrggbb`, or the default if it is not an opaque color of its own. */
+export function accentOf(primaryColor: string): Hex {
+  return toHex(primaryColor) ?? defaultOptions.primaryColor
+}
+
+/** `#rrggbb` for a color of CSS without transparency; undefined for anything else, such as `inherit`. */
+export function toHex(color: string): Hex | undefined {
   const canvas = document.createElement('canvas')
   canvas.width = canvas.height = 1
   const context = canvas.getContext('2d', { willReadFrequently: true })
   if (context === null || !CSS.supports('color', color)) return undefined
-  context.fillStyle = color
+  // A canvas ignores what is not a color of its own, such as `inherit`, `var(--x)` or `env(x)`.
+  context.fillStyle = 'transparent'
+  if (!/current/i.test(color)) context.fillStyle = color
   context.fillRect(0, 0, 1, 1)
   const [red, green, blue, alpha] = context.getImageData(0, 0, 1, 1).data
   if (alpha !== 255) return undefined

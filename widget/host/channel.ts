@@ -2,19 +2,21 @@
 import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isRecord, isText, newId } from '../values.ts'
 
-/** Longest time between the frame's load event and its answer. */
+/** How long the frame may take to load and answer. */
 const HELLO_TIMEOUT_MS = 15_000
 
 interface Channel {
-  /** Drops the message while the frame is not connected. */
-  readonly post: (message: PageMessage) => void
+  /** Loads the frame from this address, without an entry in the page's session history. */
+  readonly load: (address: string) => void
+  /** Returns false, and drops the message, while the frame is not connected. */
+  readonly post: (message: PageMessage) => boolean
 }
 
 interface ChannelEvents {
   /** Called again each time the frame reloads. */
   readonly onConnect: () => void
   readonly onMessage: (message: FrameMessage) => void
-  /** Called when the frame has loaded but does not answer. */
+  /** The frame does not answer. */
   readonly onSilence: () => void
 }
 
@@ -40,10 +42,15 @@ export function openChannel(
     frame.contentWindow?.postMessage({ protocol: PROTOCOL, type, session }, originOf(), ports)
   }
 
-  frame.onload = () => {
+  /** A frame that the browser blocks or whose server is silent never loads. */
+  function expectHello(): void {
     disconnect()
-    session = newId()
     timer = setTimeout(events.onSilence, HELLO_TIMEOUT_MS)
+  }
+
+  frame.onload = () => {
+    expectHello()
+    session = newId()
     greet('page-hello', [])
   }
 
@@ -63,7 +70,20 @@ export function openChannel(
 
   window.addEventListener('message', receiveHello, ended)
   ended.signal.onabort = disconnect
-  return { post: (message) => port?.postMessage(message) }
+  return {
+    load(address) {
+      const parent = frame.parentNode
+      // A frame that is put in place again starts a session history of its own.
+      frame.remove()
+      frame.src = address
+      parent?.append(frame)
+      expectHello()
+    },
+    post(message) {
+      port?.postMessage(message)
+      return port !== undefined
+    },
+  }
 }
 
 /** Ignores unknown fields and error codes, so that a newer frame can talk to an older page. */

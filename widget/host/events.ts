@@ -1,5 +1,7 @@
-/** Reports to the page: through callbacks, document events and console warnings. */
+/** What the widget reports to the page: callbacks, events of the document, and warnings in the console. */
+
 import type { WidgetErrorCode } from '../messages.ts'
+import { dom } from './dom.ts'
 
 /** The argument of `onError`. */
 export interface WidgetError extends Error {
@@ -68,7 +70,7 @@ export function publish<Name extends keyof WidgetEvents>(
   detail: WidgetEvents[Name] | undefined,
 ): void {
   if (options.debug) log('info', name)
-  document.dispatchEvent(new CustomEvent(`parley-chat-${name}`, { detail }))
+  dom.dispatchEvent(new CustomEvent(`parley-chat-${name}`, { detail }))
   const callback = options[callbackNames[name] as 'onReady'] as ((detail: unknown) => void) | undefined
   // The options may be unchecked when mounting fails.
   if (typeof callback !== 'function') return

@@ -1,7 +1,7 @@
 /** Reads the page's options; reports each invalid one and uses its default. */
 
 import { defaultOptions, type FrameOptions, type WidgetOptions } from '../options.ts'
-import { isRecord, isText, toPlain } from '../values.ts'
+import { isRecord, isText, publicPartOf, toPlain } from '../values.ts'
 import type { WidgetCallbacks } from './events.ts'
 
 /** The options that a page may pass, all optional. */
@@ -28,11 +28,11 @@ const callback = accept((value) => typeof value === 'function')
 /** Accepts booleans, and their text form from attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
-const color = accept((value) => isText(value) && CSS.supports('color', value) && !value.includes('var('))
-
-const webAddress = accept((value) => isText(value) && /^https?:/.test(toUrl(value)?.href ?? ''))
-
-const tools = accept((value) => Array.isArray(value) && value.every(isTool))
+/** The absolute address. */
+const webAddress: Read = (value) => {
+  const { href = '' } = (isText(value) && toUrl(value)) || {}
+  return /^https?:/.test(href) ? href : undefined
+}
 
 /** Accepts a number of pixels or a CSS length, but not a CSS keyword. */
 const length: Read = (value) => {
@@ -40,69 +40,42 @@ const length: Read = (value) => {
   return isText(css) && /\d/.test(css) && CSS.supports('width', css) ? css : undefined
 }
 
-/** Resolves an address against the page; returns undefined for an invalid one. */
+/** Resolves an address against the page's own; user content can contain a `<base>`. Undefined for an invalid one. */
 function toUrl(address: string): URL | undefined {
   try {
-    return new URL(address, document.baseURI)
+    return new URL(address, location.href)
   } catch {
     return undefined
   }
 }
 
-function isTool(value: unknown): boolean {
-  return isRecord(value) && isRecord(value.function) && isToolName(value.function.name)
-}
-
-/** Returns whether the chat API accepts the name with the prefix `postMessage_`. */
-export function isToolName(name: unknown): name is string {
-  return isText(name) && /^[\w-]{1,52}$/.test(name)
-}
-
-const readers: Readonly<Record<keyof ReadOptions, Read>> = {
-  apiKey: text,
-  agentId: text,
+/** The readers of options whose names and defaults do not tell how they are read. */
+const readers: Readonly<Record<string, Read>> = {
   endpoint: webAddress,
-  model: text,
-  system: text,
-  welcomeMessage: text,
-  title: text,
   theme: matching(/^(light|dark|auto)$/),
-  primaryColor: color,
-  greeting: text,
-  placeholder: text,
-  debug: flag,
-  headers: accept((value) => isRecord(value) && Object.values(value).every(isText)),
-  providerApiKey: text,
-  language: text,
-  history: flag,
+  headers: accept(isRecord),
   position: matching(/^bottom-(right|left)$/),
   width: length,
   height: length,
-  autoOpen: flag,
   context: accept(isRecord),
-  tools,
+  tools: accept(Array.isArray),
   widgetUrl: webAddress,
-  defaultUI: flag,
-  containerId: text,
-  autoMount: flag,
-  onReady: callback,
-  onOpen: callback,
-  onClose: callback,
-  onInsert: callback,
-  onToolCall: callback,
-  onUserShare: callback,
-  onError: callback,
+}
+
+function readerOf(name: string): Read {
+  if (typeof defaultOptions[name as 'debug'] === 'boolean') return flag
+  return readers[name] ?? (/^on[A-Z]/.test(name) ? callback : text)
 }
 
 /** Merges the options over the defaults, and calls `reject` with the name of each invalid one. */
 export function readOptions(given: GivenOptions, reject: (name: string) => void): ReadOptions {
   const read: Record<string, unknown> = { ...defaultOptions, width: '360px', height: '420px' }
-  for (const name of Object.keys(readers) as (keyof ReadOptions)[]) {
-    // React and JSON use `null` for an absent value.
-    const value = given[name] ?? undefined
-    const usable = value === undefined ? undefined : readers[name](value)
+  for (const [name, value] of Object.entries(given)) {
+    // `null` is how React and JSON say that there is nothing.
+    if (value == null) continue
+    const usable = readerOf(name)(value)
     if (usable !== undefined) read[name] = usable
-    else if (value !== undefined) reject(name)
+    else reject(name)
   }
   return read as unknown as ReadOptions
 }
@@ -117,10 +90,9 @@ export function toFrameOptions({ context: _context, tools: _tools, ...options }:
  * the script, or of the page, whichever is given first.
  */
 export function frameAddressOf(
-  { widgetUrl, endpoint, apiKey = '' }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,
+  { widgetUrl, endpoint, apiKey }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,
   scriptUrl: string | undefined,
 ): string {
   const origin = toUrl(widgetUrl ?? endpoint ?? scriptUrl ?? '')?.origin
-  const [publicPart = ''] = /^agnt_key-[0-9A-Za-z]{12}/.exec(apiKey) ?? []
-  return `${origin}/embed/frame?key=${publicPart}`
+  return `${origin}/embed/frame?key=${publicPartOf(apiKey)}`
 }

@@ -1,6 +1,7 @@
 /** Builds the widget's element in the page: an open shadow root with the launcher and the window around the frame. */
 
 import type { LauncherWords } from '../messages.ts'
+import { dom } from './dom.ts'
 import type { ReadOptions } from './read-options.ts'
 import styles from './shell.css?inline'
 
@@ -11,8 +12,9 @@ interface Shell {
   /** Shows the launcher unless the page has disabled it. */
   readonly show: (words: LauncherWords) => void
   readonly setUnread: (count: number, label: string) => void
-  readonly setOpen: (isOpen: boolean) => void
+  readonly setOpen: (isOpen: boolean, takesFocus: boolean) => void
   readonly showHint: (text: string) => void
+  /** Puts the element in its place, and puts it back whenever the page has removed it, as when it replaces its body. */
   readonly attach: () => void
   readonly remove: () => void
 }
@@ -22,13 +24,13 @@ interface LauncherEvents {
   readonly onEscape: () => void
 }
 
-/** Builds the widget's element in `container`, or as a window above the page. Follows the visual viewport until `ended` aborts. */
+/** Builds the widget's element in the container, or as a window above the page. Follows the visual viewport until `ended`. */
 export function createShell(
-  container: Element | undefined,
+  containerId: string | undefined,
   { onToggle, onEscape }: LauncherEvents,
   ended: AbortController,
 ): Shell {
-  const host = document.createElement('parley-chat')
+  const host = dom.createElement('parley-chat')
   const root = attachStyledRoot(host)
   const badge = make('span', 'badge')
   badge.hidden = true
@@ -38,11 +40,11 @@ export function createShell(
   launcher.onkeydown = ({ key }) => {
     if (key === 'Escape') onEscape()
   }
-  const frame = document.createElement('iframe')
+  const frame = dom.createElement('iframe')
   frame.allow = 'clipboard-write'
   const pane = make('div', 'window', frame)
   pane.id = 'window'
-  const isInline = container !== undefined
+  const isInline = containerId !== undefined
   host.toggleAttribute('data-inline', isInline)
   const layout = make('div', isInline ? 'inline' : 'overlay', pane)
   if (!isInline) layout.append(launcher)
@@ -62,20 +64,27 @@ export function createShell(
     launcher.ariaLabel = (isOpen ? words.close : words.open) + unread
   }
 
+  function attach(): void {
+    if (!host.isConnected) (isInline ? dom.getElementById(containerId) : dom.body)?.append(host)
+  }
+
+  const observer = new MutationObserver(attach)
   return {
     frame,
-    paint({ defaultUI, position, theme, primaryColor, width, height }) {
+    paint({ defaultUI, position, theme, width, height }) {
       hasLauncher = defaultUI
       layout.classList.toggle('left', position === 'bottom-left')
       layout.style.colorScheme = theme === 'auto' ? 'light dark' : theme
-      const variables = { primary: primaryColor, width, height, above: defaultUI ? '72px' : '0px' }
+      const variables = { width, height, above: defaultUI ? '72px' : '0px' }
       for (const [name, value] of Object.entries(variables)) layout.style.setProperty(`--${name}`, `${value}`)
       refresh()
     },
     show(given) {
       words = given
       frame.title = given.window
-      root.querySelector('.hint')?.remove()
+      layout.style.setProperty('--primary', given.color)
+      layout.style.setProperty('--icon', given.iconColor)
+      root.querySelector('[role]')?.remove()
       refresh()
     },
     setUnread(count, label) {
@@ -84,20 +93,28 @@ export function createShell(
       unread = count === 0 ? '' : ` (${label})`
       refresh()
     },
-    setOpen(open) {
+    setOpen(open, takesFocus) {
       const hadFocus = root.activeElement === frame
-      if (open && !hadFocus) focusedBefore = document.activeElement
+      if (open && !hadFocus) focusedBefore = dom.activeElement
       isOpen = open
       refresh()
       if (isInline) return
-      if (open) frame.focus()
-      else if (hadFocus) (launcher.hidden ? (focusedBefore as HTMLElement | null) : launcher)?.focus()
+      if (takesFocus) frame.focus()
+      else if (!open && hadFocus)
+        (launcher.hidden ? (focusedBefore as HTMLElement | null) : launcher)?.focus()
     },
     showHint(text) {
-      layout.appendChild(make('div', 'hint', text)).role = 'alert'
+      layout.classList.add('open')
+      layout.appendChild(make('div', 'window', text)).role = 'alert'
     },
-    attach: () => (container ?? document.body).append(host),
-    remove: () => host.remove(),
+    attach() {
+      attach()
+      observer.observe(dom.documentElement, { childList: true, subtree: true })
+    },
+    remove() {
+      observer.disconnect()
+      host.remove()
+    },
   }
 }
 
@@ -114,7 +131,7 @@ function make<Name extends keyof HTMLElementTagNameMap>(
   className: string,
   ...children: (Node | string)[]
 ): HTMLElementTagNameMap[Name] {
-  const element = document.createElement(name)
+  const element = dom.createElement(name)
   element.className = className
   element.append(...children)
   return element

@@ -1,7 +1,9 @@
-/** Mounts the widget: connects the launcher and the frame with the page's options, callbacks and tools. */
+/** The widget on a page: connects the launcher and the frame with the page's options, callbacks and tools. */
+
 import type { FrameMessage } from '../messages.ts'
 import { isWithinLimit, toPlain } from '../values.ts'
 import { openChannel } from './channel.ts'
+import { dom } from './dom.ts'
 import { createError, publish, reportMistake, type WidgetEvents } from './events.ts'
 import { publishChange, sharedPage, type Widget, type WidgetState } from './page.ts'
 import { frameAddressOf, type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
@@ -18,26 +20,28 @@ type Notify = <Name extends keyof WidgetEvents>(name: Name, detail?: WidgetEvent
  */
 export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | undefined {
   const page = sharedPage()
-  if (page.widget !== undefined) return void reportMistake(first, 'already_mounted')
+  if (page.widget?.iframe.isConnected) return void reportMistake(first, 'already_mounted')
+  page.widget?.destroy()
   const { containerId } = first
-  const container = document.getElementById(containerId ?? '') ?? undefined
   const isInline = typeof containerId === 'string'
-  if (isInline && container === undefined)
+  if (isInline && !dom.getElementById(containerId))
     return void reportMistake(first, 'container_not_found', containerId)
 
   let given = first
   let options = readOptions(given, (name) => reportMistake(given, 'invalid_option', name))
   let state: WidgetState = { isReady: false, isOpen: false, hasUnread: false }
   let wantsOpen = options.autoOpen || isInline
+  let isLoggedOut = false
   const webMcpTools = recordWebMcp()
   const ended = new AbortController()
-  const shell = createShell(container, { onToggle: toggle, onEscape: close }, ended)
+  const shell = createShell(isInline ? containerId : undefined, { onToggle: toggle, onEscape: close }, ended)
   const channel = openChannel(
     shell.frame,
     {
       onConnect() {
         tools.reset()
         channel.post({ type: 'configure', options: toFrameOptions(options) })
+        if (isLoggedOut) logout()
         postContext()
         channel.post({ type: 'visibility', isOpen: state.isOpen })
       },
@@ -78,20 +82,20 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     if (state.isReady) return
     change({ isReady: true })
     notify('ready')
-    if (wantsOpen) setOpen(true)
+    if (wantsOpen) setOpen(true, false)
   }
 
   function reportSilence(): void {
     const { origin } = new URL(shell.frame.src)
     const text = `No answer from ${origin}. Does the agent's embed.origins list ${location.origin}?`
     reportMistake(options, 'frame_unreachable', text)
-    if (/(^|\.)localhost$|^127\.|^\[::1/.test(location.hostname)) shell.showHint(text)
+    if (/^(.+\.)?localhost$|^127\.|^\[::1/.test(location.hostname)) shell.showHint(text)
   }
 
   function postContext(): void {
     try {
-      if (isWithinLimit(JSON.stringify(options.context)))
-        channel.post({ type: 'context', context: toPlain(options.context) })
+      const context = toPlain(options.context)
+      if (isWithinLimit(context)) channel.post({ type: 'context', context })
       else reportMistake(options, 'context_too_large', 'More than 64 KiB')
     } catch {
       reportMistake(options, 'invalid_option', 'context')
@@ -106,13 +110,16 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     return new Map([...hostWebMcpTools(webMcpTools), ...own])
   }
 
-  function setOpen(isOpen: boolean): void {
+  /** Leaves the focus in a field in which the person may be typing. */
+  function setOpen(isOpen: boolean, mayFocus = true): void {
     wantsOpen = isOpen
     if (!state.isReady || state.isOpen === isOpen) return
-    shell.setOpen(isOpen)
+    const fields = 'input,textarea,[contenteditable]'
+    const takesFocus = isOpen && !isInline && mayFocus && !dom.activeElement?.matches(fields)
+    shell.setOpen(isOpen, takesFocus)
     change({ isOpen })
     channel.post({ type: 'visibility', isOpen })
-    if (isOpen && !isInline) channel.post({ type: 'focus' })
+    if (takesFocus) channel.post({ type: 'focus' })
     notify(isOpen ? 'opened' : 'closed')
   }
 
@@ -126,11 +133,16 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     else setOpen(true)
   }
 
+  /** Repeated when the frame connects, because it may not be there yet. */
+  function logout(): void {
+    isLoggedOut = !channel.post({ type: 'logout' })
+  }
+
   /** Reloads the frame only if its address has changed. */
   function paint(): void {
     shell.paint(options)
     const address = frameAddressOf(options, scriptUrl)
-    if (shell.frame.src !== address) shell.frame.src = address
+    if (shell.frame.src !== address) channel.load(address)
   }
 
   const widget: Widget = {
@@ -142,6 +154,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     open: () => setOpen(true),
     close,
     toggle,
+    logout,
     configure(changes) {
       const before = options
       given = { ...given, ...changes }

@@ -1,4 +1,5 @@
-/** Creates `ParleyChat`, the API that a host page uses to control the widget. */
+/** `ParleyChat`: what a page can do with the widget. */
+import { dom } from '../host/dom.ts'
 import { log } from '../host/events.ts'
 import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
@@ -19,8 +20,8 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   let asked: GivenOptions | undefined
   const gather = (): GivenOptions => ({ ...attributes, ...window.ParleyChatConfig, ...configured })
 
-  /** Mounts immediately if needed, instead of waiting until the page is idle. */
-  function call(name: 'open' | 'close' | 'toggle'): void {
+  /** What the page asks for is done as soon as it can be, not when the page is quiet. */
+  function call(name: 'open' | 'close' | 'toggle' | 'logout'): void {
     mountIfWaiting()
     whenParsed(() => {
       if (page.widget === undefined) log('warn', `${name}: no widget`)
@@ -49,6 +50,10 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
     open: () => call('open'),
     close: () => call('close'),
     toggle: () => call('toggle'),
+    logout() {
+      api.configure({ user: undefined })
+      call('logout')
+    },
     setContext: (context) => api.configure({ context }),
     destroy() {
       configured = {}
@@ -57,7 +62,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       page.widget?.destroy()
     },
     get ready() {
-      return readiness()
+      return waitUntilReady(api)
     },
     get isOpen() {
       return page.widget?.state.isOpen === true
@@ -69,7 +74,6 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       return page.widget?.iframe ?? null
     },
   }
-  const readiness = createReadiness(api)
   return {
     api,
     autoMount() {
@@ -89,7 +93,9 @@ export interface ParleyChat {
   toggle(): void
   /** Replaces the context; needs a new object, because a changed one is not detected. */
   setContext(context: Readonly<Record<string, unknown>>): void
-  /** Removes the widget; `mount` can create another one. */
+  /** Forgets `user` and deletes the conversations with this agent that this browser has stored. */
+  logout(): void
+  /** Takes the widget off the page; `mount` puts another one there. */
   destroy(): void
   /** Resolves when the widget is ready; after `destroy`, a new promise waits for the next widget. */
   readonly ready: Promise<ParleyChat>
@@ -98,39 +104,27 @@ export interface ParleyChat {
   readonly iframe: HTMLIFrameElement | null
 }
 
-/** Returns a function that returns the `ready` promise of the current widget, or of the next one. */
-function createReadiness(api: ParleyChat): () => Promise<ParleyChat> {
-  const page = sharedPage()
-  let settle: (() => void) | undefined
-  let ready: Promise<ParleyChat> | undefined
-
-  function follow(): void {
-    if (page.widget?.state.isReady) {
-      settle?.()
-      settle = undefined
-    } else if (settle === undefined) ready = undefined
-  }
-
-  page.listeners.add(follow)
-  return () => {
-    ready ??= new Promise((resolve) => {
-      settle = () => resolve(api)
-    })
-    follow()
-    return ready as Promise<ParleyChat>
-  }
+/** Resolves once the current widget, or the next one, is ready. */
+function waitUntilReady(api: ParleyChat): Promise<ParleyChat> {
+  const { listeners } = sharedPage()
+  return new Promise((resolve) => {
+    const settle = () => {
+      if (sharedPage().widget?.state.isReady && listeners.delete(settle)) resolve(api)
+    }
+    listeners.add(settle)
+    settle()
+  })
 }
 
 /** Runs when the document is parsed, or immediately if it is. */
 function whenParsed(run: () => void): void {
-  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', run)
+  if (dom.readyState === 'loading') dom.addEventListener('DOMContentLoaded', run)
   else run()
 }
 
 /** Runs when the page has loaded and is idle, so that the page's own content comes first. */
 function whenQuiet(run: () => void): void {
-  // Safari does not support `requestIdleCallback`.
-  const wait = () => (window.requestIdleCallback ?? setTimeout)(run)
-  if (document.readyState === 'complete') wait()
+  const wait = () => setTimeout(run)
+  if (dom.readyState === 'complete') wait()
   else window.addEventListener('load', wait)
 }

@@ -1,5 +1,7 @@
 /** Starts the script of `/embed/parley.js`: installs `ParleyChat` and mounts the widget. */
 
+import { dom } from '../host/dom.ts'
+import { shared } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { recordWebMcp } from '../host/tools/webmcp.ts'
 import type { CreatedApi, ParleyChat } from './api.ts'
@@ -7,7 +9,7 @@ import { createApi } from './api.ts'
 
 const script = findScript()
 recordWebMcp()
-installApi(createApi(script?.src, readAttributes(script)))
+shared('api', () => installApi(createApi(script?.src, readAttributes(script))))
 
 /** A call made before the script loaded: the name of a method and its arguments. */
 type QueuedCall = readonly [name: string, ...given: never[]]
@@ -19,11 +21,10 @@ declare global {
   }
 }
 
-/** Installs the API; does nothing if another script has installed it. */
-function installApi({ api, autoMount }: CreatedApi): void {
-  const queue = window.ParleyChat?.q
-  // Before the script loads, `q` is an array of the page; an earlier script replaces it with another object.
-  if (queue !== undefined && !Array.isArray(queue)) return
+/** Runs once per page: a second script changes nothing. */
+function installApi({ api, autoMount }: CreatedApi): ParleyChat {
+  // An element with this id is not the page's queue.
+  const queue: unknown = window.ParleyChat?.q
   const call = ([name, ...given]: QueuedCall) => {
     const methods = api as unknown as Readonly<Record<string, (...given: never[]) => unknown>>
     // `ready` is a promise, not a method.
@@ -32,13 +33,13 @@ function installApi({ api, autoMount }: CreatedApi): void {
   }
   window.ParleyChat = Object.assign(api, { q: { push: call } })
   autoMount()
-  queue?.forEach(call)
+  if (Array.isArray(queue)) queue.forEach(call)
+  return api
 }
 
 /** Returns the running script tag; modules have no `currentScript`, so their tag is found by its address. */
 function findScript(): HTMLScriptElement | null {
-  const { currentScript } = document
-  return (currentScript ?? document.querySelector('script[src*="/embed/parley"]')) as HTMLScriptElement | null
+  return (dom.currentScript ?? dom.querySelector('script[src*="/embed/parley"]')) as HTMLScriptElement | null
 }
 
 /** Reads options from attributes: `data-primary-color` sets `primaryColor`. Lists and objects are not supported. */

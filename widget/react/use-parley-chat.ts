@@ -11,6 +11,8 @@ export interface ParleyChatHandle extends WidgetState {
   sendMessage(content: string): void
   /** Replaces the context until the `context` prop changes to another object. */
   setContext(context: Record<string, unknown>): void
+  /** Deletes the conversations with this agent that this browser has stored. */
+  logout(): void
   readonly iframe: HTMLIFrameElement | null
 }
 
@@ -21,6 +23,7 @@ const actions = {
   open: () => sharedPage().widget?.open(),
   close: () => sharedPage().widget?.close(),
   toggle: () => sharedPage().widget?.toggle(),
+  logout: () => sharedPage().widget?.logout(),
   sendMessage: (_content: string) => log('warn', 'sendMessage is not implemented; nothing was sent.'),
   setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),
 }

@@ -58,7 +58,32 @@ test('the versioned loader is immutable and matches its digest', async () => {
   expect(body).toEqual(Buffer.from(await (await get(app, '/embed/parley.js')).arrayBuffer()))
 })
 
-test('a browser with a current copy gets 304', async () => {
+test.each([
+  ['br', 'gzip, deflate, br, zstd'],
+  ['gzip', 'gzip, deflate'],
+  ['gzip', 'br;q=0, gzip'],
+  [null, 'identity'],
+])(
+  'the files of the widget are sent with the encoding %s to a browser that accepts %s',
+  async (encoding, accepted) => {
+    const app = await startApp()
+    const { loader, frameScript } = await readManifest()
+    for (const path of ['/embed/parley.js', `/embed/${loader?.file}`, `/embed/${frameScript?.file}`]) {
+      const { headers } = await get(app, path, { headers: { 'Accept-Encoding': accepted } })
+      expect([headers.get('content-encoding'), headers.get('vary')]).toEqual([encoding, 'Accept-Encoding'])
+    }
+  },
+)
+
+test('pages under Cross-Origin-Embedder-Policy can show the frame', async () => {
+  const app = await startApp()
+  expect(Object.fromEntries((await get(app, '/embed/frame')).headers)).toMatchObject({
+    'cross-origin-embedder-policy': 'require-corp',
+    'cross-origin-resource-policy': 'cross-origin',
+  })
+})
+
+test('what a browser has is not sent again', async () => {
   const app = await startApp()
   const etag = (await get(app, '/embed/parley.js')).headers.get('etag') ?? ''
   const again = (tag: string) => get(app, '/embed/parley.js', { headers: { 'If-None-Match': tag } })

@@ -5,7 +5,7 @@ import type { Store } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
 import type { ToolRunner } from '../tools/tool-runner.ts'
-import { toMessages, toPageMessage } from './to-messages.ts'
+import { toPageMessage, toTurnMessages } from './to-messages.ts'
 import type { ChatBody, Transport } from './transport.ts'
 import { runTurn } from './turn.ts'
 
@@ -50,15 +50,15 @@ export function createChat({ store, toolRunner, onFailure }: ChatParts): Chat {
   async function toBody(): Promise<ChatBody> {
     const tools = await toolRunner.list()
     const { conversation, options } = store.get()
-    const messages = toMessages(conversation.entries, toPageMessage(options?.system, context) ?? undefined)
+    const messages = toTurnMessages(conversation.entries, options?.system, context, transport?.takesSystem)
     const model = options?.model === undefined ? {} : { model: options.model }
-    return { ...model, messages, ...(tools.length === 0 ? {} : { tools }) }
+    return { ...model, messages, ...(tools.length > 0 && { tools }) }
   }
 
   async function start(replyId: string): Promise<void> {
     const controller = new AbortController()
-    running = controller
     const { signal } = controller
+    running = controller
     const failure = await runTurn({
       replyId,
       transport: transport as Transport,

@@ -1,54 +1,81 @@
 /** Chooses the server that the frame talks to, the transport, and the scope of the stored history. */
 import type { FrameOptions } from '../../options.ts'
+import { publicPartOf } from '../../values.ts'
 import type { Failure } from '../failure.ts'
 import { createRestTransport } from './rest.ts'
 import { createRpcTransport } from './rpc.ts'
 import type { Transport } from './transport.ts'
 
-/** Settings of the server's operator, which the frame's document contains. */
+/** What the server says about this frame: the operator's settings and the frame's own address. */
 export interface Operator {
   /** The frame's own origin. */
   readonly origin: string
+  /** The public part of the key in the frame's address, whose agent decided which pages may show the frame. */
+  readonly publicKey: string
   readonly connectOrigins: readonly string[]
   readonly isProviderKeyAllowed: boolean
 }
 
 export interface Server {
   readonly transport: Transport
-  /** Storage scope of the conversation, which contains no secret; undefined if nothing identifies the agent. */
+  /** The name of the stored conversation, which contains no secret; undefined if the conversation is not stored. */
   readonly historyScope: string | undefined
 }
 
-/** Captures `agnt_key-` and the public part of an agent key. */
-const agentKey = /^(agnt_key-[0-9A-Za-z]{12})[0-9A-Za-z]/
 const CHAT_PATH = '/v1/chat/completions'
 
-/** Returns the server for these options, or the reason why none can be used. */
-export function chooseServer(options: FrameOptions, operator: Operator): Server | Failure {
-  const { apiKey, endpoint, headers, providerApiKey } = options
+/** The server for these options, or why there is none. `pageOrigin` is the origin of the page around the frame. */
+export function chooseServer(
+  options: FrameOptions,
+  operator: Operator,
+  pageOrigin: string,
+): Server | Failure {
+  const { apiKey, endpoint, headers = {}, providerApiKey } = options
+  if (apiKey !== undefined && /^\s*svc_(?!scoped_)/.test(apiKey)) return parentKeyFailure
   if (providerApiKey !== undefined && !operator.isProviderKeyAllowed)
     return { code: 'provider_key_not_allowed' }
   const address = endpoint === undefined ? undefined : parseAddress(endpoint, operator.origin)
   if (endpoint !== undefined && !isAllowed(address, operator)) return { code: 'endpoint_not_allowed' }
-  const isOwn = address?.origin === operator.origin && address.pathname === CHAT_PATH
-  if (address === undefined || (isOwn && headers === undefined && providerApiKey === undefined)) {
+  const publicKey = publicPartOf(apiKey)
+  // The page may show the frame of the agent in its address, and no other agent's.
+  if (publicKey !== '' && publicKey !== operator.publicKey) return otherAgentFailure
+  if (address === undefined || address.origin === operator.origin) {
     if (apiKey === undefined || apiKey === '') return { code: 'missing_api_key' }
-    return { transport: createRpcTransport(apiKey), historyScope: agentKey.exec(apiKey)?.[1] }
+    if (publicKey === '') return { code: 'invalid_api_key' }
+    const own = { historyScope: publicKey }
+    if (address === undefined || (address.pathname === CHAT_PATH && Object.keys(headers).length === 0))
+      return { ...own, transport: createRpcTransport(apiKey) }
+    return {
+      ...own,
+      transport: createRestTransport({ endpoint: address.href, key: apiKey, headers, takesSystem: false }),
+    }
   }
-  const transport = createRestTransport({
-    endpoint: address.href,
-    key: providerApiKey ?? apiKey,
-    headers: headers ?? {},
-  })
-  const scope = apiKey === undefined ? undefined : agentKey.exec(apiKey)?.[1]
-  return { transport, historyScope: `${address.origin}${address.pathname} ${scope ?? ''}`.trim() }
+  const key = providerApiKey ?? apiKey
+  return {
+    transport: createRestTransport({ endpoint: address.href, key, headers, takesSystem: publicKey === '' }),
+    // Without an agent, nothing but its origin tells which pages may show the conversation.
+    historyScope: `${address.origin}${address.pathname} ${publicKey === '' ? pageOrigin : publicKey}`,
+  }
 }
 
-/** Reads the operator's settings from the root element of the document. */
-export function readOperator(root: HTMLElement): Operator {
+const parentKeyFailure: Failure = {
+  code: 'invalid_api_key',
+  detail:
+    'apiKey is a parent key (svc_…). A parent key is a secret: everyone who opens this page can read it. ' +
+    'Revoke it, and set apiKey to the agent key (agnt_key-…). The widget did not use the key.',
+}
+
+const otherAgentFailure: Failure = {
+  code: 'invalid_api_key',
+  detail: "apiKey belongs to another agent than the key in the frame's address.",
+}
+
+/** The operator's settings, from the root of the document, and the key in the frame's address. */
+export function readOperator(root: HTMLElement, address: Pick<Location, 'origin' | 'search'>): Operator {
   const { connectOrigins = '', allowProviderKey } = root.dataset
   return {
-    origin: location.origin,
+    origin: address.origin,
+    publicKey: new URLSearchParams(address.search).get('key') ?? '',
     connectOrigins: connectOrigins.split(/\s+/).filter((origin) => origin !== ''),
     isProviderKeyAllowed: allowProviderKey === 'true',
   }

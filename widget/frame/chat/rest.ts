@@ -11,10 +11,11 @@ interface RestOptions {
   readonly endpoint: string
   readonly key: string | undefined
   readonly headers: Readonly<Record<string, string>>
+  readonly takesSystem: boolean
 }
 
-/** Creates a transport to one endpoint; sends no credentials other than those given. */
-export function createRestTransport({ endpoint, key, headers }: RestOptions): Transport {
+/** Speaks to one address; nothing but what is given here is sent along. */
+export function createRestTransport({ endpoint, key, headers, takesSystem }: RestOptions): Transport {
   async function ask(body: ChatBody, signal: AbortSignal): Promise<Response> {
     const response = await pacedFetch(endpoint, {
       method: 'POST',
@@ -37,6 +38,7 @@ export function createRestTransport({ endpoint, key, headers }: RestOptions): Tr
   }
 
   return {
+    takesSystem,
     async *stream(body, signal) {
       const response = await ask(body, signal)
       try {

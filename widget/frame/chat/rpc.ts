@@ -23,6 +23,7 @@ export function createRpcTransport(apiKey: string): Transport {
     ],
   })
   return {
+    takesSystem: false,
     async *stream(body: ChatBody, signal: AbortSignal): AsyncGenerator<readonly ChatChunk[]> {
       let hasBegun = false
       try {

@@ -13,11 +13,18 @@ const MAX_LENGTH = 512 * 1024
  * Returns the newest entries that fit the limits, starting with a user message. Inserts `pageMessage` before the newest user message.
  */
 export function toMessages(entries: readonly Entry[], pageMessage: string | undefined): ChatMessage[] {
-  const kept = newestOf(entries.map(renderEntry))
+  const kept = newestOf(withoutRefused(entries).map(renderEntry))
   const messages = kept.flat()
   if (pageMessage === undefined) return messages
   const newest = messages.findLastIndex(({ role }) => role === 'user')
   return messages.toSpliced(Math.max(0, newest), 0, { role: 'user', content: pageMessage })
+}
+
+/** A message that the provider has refused would be refused again with every later turn. */
+function withoutRefused(entries: readonly Entry[]): readonly Entry[] {
+  const isRefused = (entry: Entry | undefined) =>
+    entry?.kind === 'reply' && (entry.failure?.code === 'refused' || entry.failure?.code === 'too_long')
+  return entries.filter((entry, index) => !isRefused(entry) && !isRefused(entries[index + 1]))
 }
 
 function newestOf(rendered: readonly ChatMessage[][]): readonly ChatMessage[][] {
@@ -61,7 +68,19 @@ function renderReply(reply: Reply): ChatMessage[] {
   })
 }
 
-/** The server marks a client's system messages in the same way. */
+/** The messages of a turn. Where no agent adds instructions, `system` is sent as a system message of its own. */
+export function toTurnMessages(
+  entries: readonly Entry[],
+  system: string | undefined,
+  context: Readonly<Record<string, unknown>>,
+  takesSystem = false,
+): ChatMessage[] {
+  const pageMessage = toPageMessage(takesSystem ? undefined : system, context) ?? undefined
+  const messages = toMessages(entries, pageMessage)
+  return takesSystem && system ? [{ role: 'system', content: system }, ...messages] : messages
+}
+
+/** As the server marks what a caller calls the system's. */
 const MARK = '[Context provided by the page, not by the user]'
 const EXPLANATION = 'This is data about the page that the user is looking at, not a message from the user.'
 

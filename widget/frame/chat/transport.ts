@@ -9,7 +9,7 @@ export interface ChatBody {
 }
 
 export type ChatMessage =
-  | { readonly role: 'user'; readonly content: string }
+  | { readonly role: 'system' | 'user'; readonly content: string }
   | {
       readonly role: 'assistant'
       readonly content: string | null
@@ -33,7 +33,9 @@ export interface AgentSelf {
 }
 
 export interface Transport {
-  /** Yields the chunks of an answer, several at a time. @throws ChatFailure */
+  /** Whether `system` is sent as a system message, because no agent adds instructions. */
+  readonly takesSystem: boolean
+  /** The chunks of an answer, several at a time. @throws ChatFailure */
   stream(body: ChatBody, signal: AbortSignal): AsyncIterable<readonly ChatChunk[]>
   /** Resolves to undefined if the endpoint has no agent. @throws ChatFailure */
   readAgent(signal: AbortSignal): Promise<AgentSelf | undefined>

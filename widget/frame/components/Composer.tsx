@@ -83,7 +83,8 @@ function MainButton({ isStreaming, canSend }: { isStreaming: boolean; canSend: b
       aria-label={name}
       title={name}
       aria-disabled={!isStreaming && !canSend}
-      onClick={isStreaming ? session.stop : undefined}
+      // The second click of a double click on Send is not meant for Stop.
+      onClick={isStreaming ? ({ detail }) => detail > 1 || session.stop() : undefined}
     >
       {isStreaming ? <StopIcon /> : <SendIcon />}
     </button>

@@ -3,12 +3,21 @@ import type { ReactNode } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
 import { CopyButton } from '../components/ActionButton.tsx'
 import { useFrame } from '../frame-context.ts'
+import { findHiddenHost } from './find-hidden-host.ts'
 
 type Props = ExtraProps & { readonly children?: ReactNode }
 
 export const components: Components = {
-  a: ({ href, children }) => <Link address={href}>{children}</Link>,
-  img: ({ src, alt }) => <Link address={typeof src === 'string' ? src : undefined}>{alt || src}</Link>,
+  a: ({ href, children, node }) => (
+    <Link address={href} text={textIn(node)}>
+      {children}
+    </Link>
+  ),
+  img: ({ src, alt }) => (
+    <Link address={typeof src === 'string' ? src : undefined} text={alt ?? ''}>
+      {alt || src}
+    </Link>
+  ),
   pre: CodeBlock,
   table: ({ children }: Props) => (
     <ScrollBox kind="table">
@@ -45,15 +54,34 @@ function Heading({ children, node }: Props) {
   )
 }
 
-/** Renders a link, or only its text if the address is not safe. */
-function Link({ address, children }: { address: string | undefined; children: ReactNode }) {
+/** An address that is not for people is not followed: its text stays. */
+function Link({ address, text, children }: LinkProps) {
   const href = safeAddress(address)
   if (href === undefined) return <span>{children}</span>
+  const host = findHiddenHost(href, text)
   return (
     <a href={href} title={href} target="_blank" rel="noopener noreferrer nofollow">
       <bdi>{children}</bdi>
+      {host !== undefined && <bdi> ({host})</bdi>}
     </a>
   )
+}
+
+interface LinkProps {
+  readonly address: string | undefined
+  /** The text of `children`. */
+  readonly text: string
+  readonly children: ReactNode
+}
+
+interface TextTree {
+  readonly value?: unknown
+  readonly children?: readonly object[]
+}
+
+function textIn(node: TextTree | undefined): string {
+  if (typeof node?.value === 'string') return node.value
+  return (node?.children ?? []).map(textIn).join('')
 }
 
 function CodeBlock({ node }: ExtraProps) {

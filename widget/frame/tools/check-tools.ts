@@ -2,24 +2,51 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 
-/** Prefix that the page adds to the names of its tools. */
+/** The page puts it before the names of its tools. */
 const PAGE_TOOL_PREFIX = 'postMessage_'
 const MAX_TOOLS = 128
 const MAX_SCHEMAS_LENGTH = 64 * 1024
 const MAX_DESCRIPTION_LENGTH = 4096
-const name = /^postMessage_[A-Za-z0-9_.-]{1,100}$/
+/** The server accepts names of 64 characters. */
+const name = /^postMessage_[A-Za-z0-9_-]{1,52}$/
 
-/** Returns the valid tools with unique names, up to the limits. */
-export function listValidTools(offered: readonly unknown[]): readonly Tool[] {
-  const valid = new Map<string, Tool>()
+interface CheckedTools {
+  readonly tools: readonly Tool[]
+  /** One sentence per dropped tool, for the page's developer. */
+  readonly problems: readonly string[]
+}
+
+/** Keeps the tools that can be offered, each name once; drops others one by one. */
+export function checkTools(offered: readonly unknown[]): CheckedTools {
+  const good = new Map<string, Tool>()
+  const problems: string[] = []
   let schemasLength = 0
-  for (const tool of offered) {
-    if (!isTool(tool) || valid.has(tool.name) || valid.size === MAX_TOOLS) continue
-    schemasLength += JSON.stringify(tool.inputSchema).length
-    if (schemasLength > MAX_SCHEMAS_LENGTH) break
-    valid.set(tool.name, tool)
+  for (const [index, offer] of offered.entries()) {
+    const length = isTool(offer) ? JSON.stringify(offer.inputSchema).length : 0
+    const problem = findProblem(offer, good, schemasLength + length)
+    if (problem === undefined) {
+      schemasLength += length
+      good.set((offer as Tool).name, offer as Tool)
+    } else problems.push(`tools[${index}]: ${problem}`)
   }
-  return [...valid.values()]
+  return { tools: [...good.values()], problems }
+}
+
+/** Why the tool cannot be offered; undefined if it can. */
+function findProblem(
+  tool: unknown,
+  good: ReadonlyMap<string, Tool>,
+  schemasLength: number,
+): string | undefined {
+  if (!isRecord(tool) || typeof tool.name !== 'string' || !name.test(tool.name))
+    return 'the name must have 1 to 52 letters, digits, `_` and `-`'
+  const { description = '' } = tool
+  if (typeof description !== 'string' || description.length > MAX_DESCRIPTION_LENGTH)
+    return 'the description must be a text of at most 4,096 characters'
+  if (!isTool(tool)) return 'parameters must be a JSON Schema without cycles, and annotations an object'
+  if (good.has(tool.name)) return 'another tool has the same name'
+  if (good.size === MAX_TOOLS) return `at most ${MAX_TOOLS} tools are offered`
+  return schemasLength > MAX_SCHEMAS_LENGTH ? 'the parameters of all tools are longer than 64 KiB' : undefined
 }
 
 /** Renders a tool in the chat API's format. */

@@ -1,7 +1,7 @@
 /** Implements an MCP client for the page's tools (MCP 2025-11-25). */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord, isWithinLimit, newId } from '../../values.ts'
-import { listValidTools } from './check-tools.ts'
+import { checkTools } from './check-tools.ts'
 
 const PROTOCOL_VERSION = '2025-11-25'
 const CALL_MS = 29_000
@@ -28,8 +28,11 @@ interface Waiting {
 
 type Answer = { readonly result: Record<string, unknown> } | { readonly problem: string }
 
-/** Creates a client that sends its messages with `post`. */
-export function createPageToolClient(post: (message: Record<string, unknown>) => void): PageToolClient {
+/** A client that posts with `post`. `reportMistake` is called for each tool that cannot be offered. */
+export function createPageToolClient(
+  post: (message: Record<string, unknown>) => void,
+  reportMistake: (problem: string) => void,
+): PageToolClient {
   const waiting = new Map<string, Waiting>()
   let tools: readonly Tool[] = []
   let listing: Promise<void> = Promise.resolve()
@@ -77,7 +80,9 @@ export function createPageToolClient(post: (message: Record<string, unknown>) =>
       cursor = answer.result.nextCursor
       if (typeof cursor !== 'string') break
     }
-    tools = listValidTools(found)
+    const checked = checkTools(found)
+    tools = checked.tools
+    for (const problem of checked.problems) reportMistake(problem)
   }
 
   return {

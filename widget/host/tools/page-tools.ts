@@ -20,15 +20,24 @@ export function hostPageTools(
   tools: readonly PageTool[],
   publishCall: PublishCall,
 ): [name: string, HostedTool][] {
-  return tools.map(({ function: { name, description, parameters, annotations } }) => [
-    name,
-    {
-      tool: { description, inputSchema: parameters, annotations },
-      // The first outcome counts: the result that the page sends, or the error that its callback throws.
-      call: (args) =>
-        new Promise((sendResult, reject) => {
-          new Promise((settle) => settle(publishCall({ tool: name, args, sendResult }))).catch(reject)
-        }),
-    },
-  ])
+  return tools.map((tool) => {
+    // The frame reports tools without a usable name.
+    const {
+      name = '',
+      description,
+      parameters,
+      annotations,
+    }: Partial<PageTool['function']> = tool?.function ?? {}
+    return [
+      name,
+      {
+        tool: { description, inputSchema: parameters, annotations },
+        // The first of these wins: what the page sends, or what its callback throws.
+        call: (args) =>
+          new Promise((sendResult, reject) => {
+            new Promise((settle) => settle(publishCall({ tool: name, args, sendResult }))).catch(reject)
+          }),
+      },
+    ]
+  })
 }

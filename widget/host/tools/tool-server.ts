@@ -1,6 +1,6 @@
 /** Implements the page's MCP server, which lists and calls the page's tools (MCP 2025-11-25, Tools). */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord, isWithinLimit, toPlain } from '../../values.ts'
+import { isRecord, isText, isWithinLimit, toPlain } from '../../values.ts'
 import type { HostedTool } from './page-tools.ts'
 
 /** Prefix of page tools in the frame; the page never sees it. */
@@ -38,10 +38,9 @@ export function createToolServer(
       return { result: { tools: [...tools].map(renderTool) } }
     }
     if (method !== 'tools/call') return toError(METHOD_NOT_FOUND)
-    const [, name = ''] = String(params.name).split(PREFIX)
-    const call = tools.get(name)?.call
-    if (call === undefined) return toError(INVALID_PARAMS)
-    return { result: await runTool(call, isRecord(params.arguments) ? params.arguments : {}) }
+    const [, found] = [...tools].find(([name]) => PREFIX + name === params.name) ?? []
+    if (found === undefined) return toError(INVALID_PARAMS)
+    return { result: await runTool(found.call, isRecord(params.arguments) ? params.arguments : {}) }
   }
 
   return {
@@ -73,15 +72,20 @@ const description = {
   serverInfo: { name: 'parley', version: '1' },
 }
 
-/** Renders a tool for `tools/list`. */
-function renderTool([name, { tool }]: [name: string, HostedTool]) {
+/** The tool as MCP lists it. One that JSON cannot hold has only its name, which the frame reports. */
+function renderTool([key, { tool }]: [name: string, HostedTool]) {
+  const name = PREFIX + key
   const { description, inputSchema, annotations } = tool
-  return toPlain({
-    name: PREFIX + name,
-    description: `${description ?? ''}`,
-    inputSchema: { type: 'object', ...(inputSchema as object | undefined) },
-    annotations,
-  })
+  try {
+    return toPlain({
+      name,
+      description: `${description ?? ''}`,
+      inputSchema: { type: 'object', ...(inputSchema as object | undefined) },
+      annotations,
+    })
+  } catch {
+    return { name }
+  }
 }
 
 /** Runs the tool; a failure becomes a result, which the model can read. */
@@ -95,18 +99,22 @@ function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promi
 /** Converts a value to a result: strings and MCP results unchanged, everything else as JSON. */
 function toResult(value: unknown): CallToolResult {
   try {
-    const isMcp = isRecord(value) && Array.isArray(value.content)
+    const isMcp =
+      isRecord(value) && Array.isArray(value.content) && value.content[0] && value.content.every(isTextPart)
     const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
     const result = isMcp ? toPlain(value) : { content: [{ type: 'text', text }] }
-    return isWithinLimit(JSON.stringify(result))
-      ? (result as CallToolResult)
-      : toErrorResult('More than 64 KiB')
+    return isWithinLimit(result) ? (result as CallToolResult) : toErrorResult('More than 64 KiB')
   } catch (error) {
     return toErrorResult(error)
   }
 }
 
-/** Converts an error to a result. */
+/** Whether it is a text of MCP, the only kind of content that a model receives. See MCP, Tools, Tool Result. */
+function isTextPart(part: unknown): boolean {
+  return isRecord(part) && part.type === 'text' && isText(part.text)
+}
+
+/** A failure as a result the model reads. */
 function toErrorResult(error: unknown): CallToolResult {
   const text = error instanceof Error ? error.message : String(error)
   return { content: [{ type: 'text', text: text.slice(0, 2_000) }], isError: true }

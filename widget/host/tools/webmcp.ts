@@ -3,7 +3,6 @@
  * support WebMCP. Native WebMCP continues to work.
  */
 import { shared, sharedPage } from '../page.ts'
-import { isToolName } from '../read-options.ts'
 import type { HostedTool } from './page-tools.ts'
 
 /** See WebMCP, ModelContextTool. */
@@ -29,7 +28,9 @@ function startRecording(): Tools {
   const tools: Tools = new Map()
   const recorders = createRecorders(tools)
   const places = [document, navigator] as { modelContext?: ModelContext }[]
-  const native = places.find(({ modelContext }) => modelContext)?.modelContext
+  const native = places.find(
+    ({ modelContext }) => typeof modelContext?.registerTool === 'function',
+  )?.modelContext
   if (native !== undefined) {
     for (const [name, record] of Object.entries(recorders)) wrap(native, name, record as Method)
   } else {
@@ -79,9 +80,7 @@ function createRecorders(tools: Tools) {
   }
 }
 
-/** Returns the recorded tools whose names the chat API accepts. */
+/** The recorded tools; the frame checks them. */
 export function hostWebMcpTools(tools: Tools): [name: string, HostedTool][] {
-  return [...tools.values()]
-    .filter(({ name }) => isToolName(name))
-    .map((tool) => [tool.name, { tool, call: (args) => tool.execute(args) }])
+  return [...tools.values()].map((tool) => [tool.name, { tool, call: (args) => tool.execute(args) }])
 }

@@ -1,0 +1,64 @@
+/** Tests that elements of a page whose names hide properties of `document` and `window` do not steer the loader. */
+import { createServer } from 'node:http'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { listenElsewhere } from '../support/elsewhere.ts'
+import { openWidgetStand, type WidgetStand } from '../support/widget-stand.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let stand: WidgetStand
+let evilOrigin: string
+const evilRequests: string[] = []
+const evil = createServer(({ url = '' }, response) => {
+  evilRequests.push(url)
+  response.end()
+})
+beforeAll(async () => {
+  stand = await openWidgetStand()
+  evilOrigin = await listenElsewhere(evil)
+})
+afterAll(async () => {
+  evil.close()
+  await stand?.close()
+})
+
+const open = (content: string, attributes = '') =>
+  stand.open({
+    head: `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: stand.agent.agent_key })}</script>`,
+    body: content + stand.script(attributes),
+  })
+
+describe('the loader', () => {
+  test.each(['', 'async', 'type="module" crossorigin'])(
+    'loads the frame from its own server when a picture is named currentScript (script %s)',
+    async (attributes) => {
+      const opened = await open(
+        `<img name="currentScript" src="${evilOrigin}/embed/parley.js" data-widget-url="${evilOrigin}">`,
+        attributes,
+      )
+      await opened.launcher.waitFor()
+      expect(await opened.page.evaluate('new URL(ParleyChat.iframe.src).origin')).toBe(stand.app.url)
+      expect(evilRequests.filter((url) => url.includes('frame'))).toEqual([])
+      await opened.page.close()
+    },
+  )
+
+  test.each([
+    '<form id="ParleyChat"><input name="q"></form>',
+    '<img name="ParleyChat"><img name="ParleyChat">',
+    '<form id="ParleyChatConfig"><input name="apiKey"></form>',
+    '<form name="body"></form>',
+    '<img name="readyState"><img name="baseURI"><img name="activeElement">',
+    '<img name="createElement"><img name="querySelector"><img name="getElementById">',
+    '<img name="addEventListener"><img name="dispatchEvent">',
+    '<form name="modelContext"><input name="registerTool"></form>',
+  ])('mounts the widget on a page that contains %s', async (content) => {
+    const opened = await open(content)
+    await opened.launcher.waitFor()
+    await opened.launcher.click()
+    await opened.page.waitForFunction('ParleyChat.isOpen')
+    await opened.frame.getByText('Hello!').waitFor()
+    await opened.page.close()
+  })
+})

@@ -1,0 +1,102 @@
+/** Tests that the frame works only for the agent in its address, which decides the pages that may show it. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import {
+  type FrameStand,
+  type HostPage,
+  openFrameStand,
+  plainOptions,
+  shown,
+} from '../support/widget-frame.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let stand: FrameStand
+let lockedKey: string
+beforeAll(async () => {
+  stand = await openFrameStand()
+  const yaml = 'name: Locked\ninstructions: Help.\nembed: { origins: [https://shop.example] }\n'
+  lockedKey = (await stand.app.createAgent(yaml)).agent_key
+})
+afterAll(() => stand?.close())
+
+/** A page on which no agent lists it, with a frame from `address` and these options. */
+async function openUnlisted(address: string, options: object) {
+  const page = await (await stand.browser.newContext()).newPage()
+  const authorized: string[] = []
+  page.on('request', (request) => {
+    if (request.headers().authorization !== undefined) authorized.push(request.url())
+  })
+  const refused = page.waitForEvent('console', (message) => message.text().includes('frame-ancestors'))
+  await page.goto(stand.hostUrl)
+  await page.evaluate(
+    (given) => {
+      void (globalThis as unknown as HostPage).connect(given)
+    },
+    { options: { ...plainOptions, ...options }, tools: [], address },
+  )
+  return { page, authorized, refused }
+}
+
+describe('on a page that the agent does not list', () => {
+  test.each([
+    ['an address without a key', () => ''],
+    ["another agent's address", () => stand.agent.agent_key.slice(0, 21)],
+  ])('the frame from %s sends nothing for the agent', async (_case, addressOf) => {
+    const opened = await openUnlisted(addressOf(), { apiKey: lockedKey })
+    await opened.refused
+    expect(opened.authorized).toEqual([])
+    await opened.page.close()
+  })
+})
+
+test('headers cannot replace the agent key on the own server', async () => {
+  const opened = await stand.open({
+    key: null,
+    options: {
+      endpoint: `${stand.app.url}/v1/chat/completions`,
+      headers: { authorization: `Bearer ${lockedKey}` },
+    },
+  })
+  await shown(opened.frame, 'does not provide an agent key').waitFor()
+  const said = await opened.said()
+  expect(said).toContainEqual(
+    expect.objectContaining({
+      code: 'invalid_option',
+      message: expect.stringContaining('headers: `Authorization`'),
+    }),
+  )
+  expect(JSON.stringify(said)).not.toContain(lockedKey)
+})
+
+test('a parent key is not used, and the page is told that it is a secret', async () => {
+  const opened = await stand.open({ key: stand.app.key })
+  await shown(opened.frame, 'its key was rejected').waitFor()
+  await expect.poll(opened.said).toContainEqual({
+    type: 'error',
+    code: 'invalid_api_key',
+    message: expect.stringContaining('A parent key is a secret'),
+  })
+  expect(opened.complaints).toEqual([expect.stringContaining('A parent key is a secret')])
+  expect(opened.requests.filter((url) => url.includes('/trpc/'))).toEqual([])
+})
+
+test.each([
+  ['a line break in a header', { 'X-A': 'a\r\nb' }, 'headers: `X-A` has an invalid name or value'],
+  ['a header that browsers set', { Cookie: 'a=b' }, 'headers: `Cookie` has an invalid name or value'],
+])('the page is told about %s', async (_case, headers, message) => {
+  const opened = await stand.open({ options: { endpoint: '/v1/chat/completions', headers } })
+  await expect
+    .poll(opened.said)
+    .toContainEqual(
+      expect.objectContaining({ code: 'invalid_option', message: expect.stringContaining(message) }),
+    )
+  await opened.say('still works')
+  await shown(opened.frame, 'You said: still works').waitFor()
+})
+
+test('the page is told about headers without an endpoint', async () => {
+  const opened = await stand.open({ options: { headers: { 'X-A': 'b' } } })
+  await expect
+    .poll(opened.said)
+    .toContainEqual(expect.objectContaining({ message: expect.stringContaining('headers: set `endpoint`') }))
+})

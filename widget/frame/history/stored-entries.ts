@@ -1,0 +1,101 @@
+/** The stored form of a conversation: its limits, its expiry, and how the versions of several tabs are combined. */
+
+import { isRecord } from '../../values.ts'
+import type { Entry, Reply, Round, ToolCall } from '../conversation.ts'
+
+const MAX_ENTRIES = 200
+/** In UTF-16 code units of its JSON. */
+const MAX_LENGTH = 1024 * 1024
+/** Conversations in the format of another version are not read. */
+const VERSION = 2
+/** How long a conversation is kept after its last change. */
+const KEPT_MS = 30 * 24 * 60 * 60 * 1000
+
+/** The newest entries that fit, as JSON; undefined if there are none. */
+export function renderHistory(entries: readonly Entry[], nowMs: number): string | undefined {
+  const texts: string[] = []
+  let length = 0
+  for (const entry of entries.slice(-MAX_ENTRIES).toReversed()) {
+    const text = JSON.stringify(entry)
+    length += text.length + 1
+    if (length > MAX_LENGTH) break
+    texts.unshift(text)
+  }
+  if (texts.length === 0) return undefined
+  return `{"version":${VERSION},"savedAtMs":${nowMs},"entries":[${texts.join(',')}]}`
+}
+
+/** The stored entries; none if the text is invalid or has expired. */
+export function parseHistory(text: string, nowMs: number): readonly Entry[] {
+  try {
+    const kept: unknown = JSON.parse(text)
+    if (!isRecord(kept) || kept.version !== VERSION || !Array.isArray(kept.entries)) return []
+    if (!(Number(kept.savedAtMs) > nowMs - KEPT_MS) || !kept.entries.every(isEntry)) return []
+    return kept.entries
+  } catch {
+    return []
+  }
+}
+
+/** Marks replies that were being written when the page went away. */
+export function breakOffAll(entries: readonly Entry[]): readonly Entry[] {
+  return entries.map(breakOff)
+}
+
+/**
+ * Combines what several tabs wrote. `base` is what this tab last read or wrote, `ours` what it has now; what neither added nor
+ * changed since then is taken from `stored`.
+ */
+export function mergeEntries(
+  stored: readonly Entry[],
+  base: readonly Entry[],
+  ours: readonly Entry[],
+): readonly Entry[] {
+  const before = new Map(base.map((entry) => [entry.id, entry]))
+  const now = new Map(ours.map((entry) => [entry.id, entry]))
+  const isChanged = (entry: Entry) => before.get(entry.id) !== entry
+  const merged = stored.flatMap((entry) => {
+    const own = now.get(entry.id)
+    if (own === undefined) return before.has(entry.id) ? [] : [entry]
+    return [isChanged(own) ? own : entry]
+  })
+  const storedIds = new Set(stored.map(({ id }) => id))
+  for (const [index, entry] of ours.entries()) {
+    if (storedIds.has(entry.id) || !isChanged(entry)) continue
+    // A reply stays behind its question.
+    const question = entry.kind === 'reply' ? merged.findIndex(({ id }) => id === ours[index - 1]?.id) : -1
+    merged.splice(question === -1 ? merged.length : question + 1, 0, entry)
+  }
+  return merged
+}
+
+function breakOff(entry: Entry): Entry {
+  if (entry.kind === 'user' || entry.status !== 'streaming') return entry
+  const rounds = entry.rounds.map((round) => ({ ...round, calls: round.calls.map(endCall) }))
+  return { ...entry, rounds, status: 'interrupted', failure: { code: 'reloaded' } }
+}
+
+function endCall(call: ToolCall): ToolCall {
+  return call.status === 'asking' || call.status === 'running' ? { ...call, status: 'failed' } : call
+}
+
+function isEntry(value: unknown): value is Entry {
+  if (!isRecord(value) || typeof value.id !== 'string') return false
+  if (value.kind === 'user') return typeof value.text === 'string'
+  const statuses: readonly unknown[] = ['streaming', 'done', 'stopped', 'failed', 'interrupted']
+  const { kind, rounds, status } = value as Partial<Record<keyof Reply, unknown>>
+  return kind === 'reply' && statuses.includes(status) && Array.isArray(rounds) && rounds.every(isRound)
+}
+
+function isRound(value: unknown): value is Round {
+  return (
+    isRecord(value) &&
+    typeof value.text === 'string' &&
+    Array.isArray(value.calls) &&
+    value.calls.every(
+      (call: unknown) =>
+        isRecord(call) &&
+        [call.id, call.name, call.argumentsText, call.status].every((text) => typeof text === 'string'),
+    )
+  )
+}

@@ -1,0 +1,25 @@
+/** Finds links whose text reads as if they led to another host. */
+
+/** Something like `example.com` or `https://example.com:8080`, at the start of a word. */
+const hostInText =
+  /(?:^|[\s"'(<[{])(?:[a-z][a-z\d+.-]*:\/\/)?(?:[^\s/?#@]*@)?([^\s/?#@:()<>[\]{}"']+\.[\p{L}\d-]{2,})/giu
+
+/** The host to show next to the text of a link; undefined where the text names no other host. `href` is absolute. */
+export function findHiddenHost(href: string, text: string): string | undefined {
+  const { protocol, hostname, host, username, password } = new URL(href)
+  if (protocol === 'mailto:') return undefined
+  // In `https://bank.example@evil.example` the part before `@` is a user name.
+  if (username !== '' || password !== '') return host
+  const invisible = /[\p{Cf}\p{Mn}]/gu
+  const named = [...text.normalize('NFKC').replaceAll(invisible, '').matchAll(hostInText)].map(
+    ([, name = '']) => name,
+  )
+  return named.some((name) => !isSameHost(name, hostname)) ? host : undefined
+}
+
+function isSameHost(name: string, hostname: string): boolean {
+  const address = `https://${name}`
+  if (!URL.canParse(address)) return false
+  const plain = (one: string) => one.replace(/^www\./, '')
+  return plain(new URL(address).hostname) === plain(hostname)
+}

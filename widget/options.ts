@@ -52,7 +52,7 @@ export interface FrameOptions {
   readonly history: boolean
   /** The page's id of the signed-in person, at most 256 characters; each has a stored conversation of their own. */
   readonly user?: string
-  /** Whether the frame has a close button: not when it stands in a container of the page. */
+  /** Whether the frame is in a container of the page, and so has no close button. */
   readonly isInline: boolean
 }
 

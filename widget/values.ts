@@ -26,7 +26,7 @@ export function publicPartOf(key = ''): string {
   return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
 }
 
-/** 128 random bits. `crypto.randomUUID` needs a secure context, which servers in a local network often lack. */
+/** Returns 128 random bits; `crypto.randomUUID` needs a secure context, which pages in a local network often lack. */
 export function newId(): string {
   return crypto.getRandomValues(new Uint32Array(4)).join('-')
 }

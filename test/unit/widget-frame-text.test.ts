@@ -121,7 +121,7 @@ const reply = (text: string): Entry => ({
 const NOW = Date.UTC(2026, 0, 1)
 const DAY_MS = 24 * 60 * 60 * 1000
 
-describe('a history', () => {
+describe('a chat history', () => {
   test('keeps the newest entries that fit', () => {
     const many = Array.from({ length: 300 }, (_, index) => user(`${index}`))
     expect(parseHistory(renderHistory(many, NOW) ?? '', NOW)).toEqual(many.slice(-200))

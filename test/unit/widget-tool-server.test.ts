@@ -127,7 +127,7 @@ describe('a call', () => {
     ])
   })
 
-  test('has one answer: the first', async () => {
+  test('returns only the first result', async () => {
     const { ask, sent } = startServer(({ sendResult }) => {
       sendResult('first')
       sendResult('second')

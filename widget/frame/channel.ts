@@ -64,7 +64,7 @@ function isGreeting<T extends 'page-hello' | 'port'>(
 /** A list of tools may be longer: those that are too large are dropped one by one, and reported. */
 const MAX_TOOLS_LENGTH = 16 * MAX_MESSAGE_LENGTH
 
-/** Also refuses what JSON cannot hold: the channel carries nothing else. */
+/** Also rejects data that is not JSON, which the channel does not allow. */
 function isBounded(data: unknown): boolean {
   const limit = isRecord(data) && data.type === 'mcp' ? MAX_TOOLS_LENGTH : MAX_MESSAGE_LENGTH
   try {

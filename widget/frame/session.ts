@@ -1,4 +1,4 @@
-/** The frame's session: connects the page, the server and the state. */
+/** Connects the page, the server and the frame's state. */
 import type { FrameMessage, LauncherWords, PageMessage } from '../messages.ts'
 import type { FrameOptions } from '../options.ts'
 import { publicPartOf } from '../values.ts'

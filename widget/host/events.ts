@@ -1,4 +1,4 @@
-/** What the widget reports to the page: callbacks, events of the document, and warnings in the console. */
+/** Reports to the page: through callbacks, document events and console warnings. */
 
 import type { WidgetErrorCode } from '../messages.ts'
 import { dom } from './dom.ts'

@@ -38,7 +38,7 @@ export interface Widget {
   toggle(): void
   /** Deletes the stored conversations with this agent. */
   logout(): void
-  /** What is passed replaces what was; undefined takes an option back. Where the widget stands cannot be changed. */
+  /** Replaces the given options; undefined resets one to its default. `containerId` cannot be changed. */
   configure(changes: GivenOptions): void
   /** Reports to the frame that the page's tools have changed. */
   publishTools(): void

@@ -71,7 +71,7 @@ function readerOf(name: string): Read {
 export function readOptions(given: GivenOptions, reject: (name: string) => void): ReadOptions {
   const read: Record<string, unknown> = { ...defaultOptions, width: '360px', height: '420px' }
   for (const [name, value] of Object.entries(given)) {
-    // `null` is how React and JSON say that there is nothing.
+    // React and JSON use `null` for an absent value.
     if (value == null) continue
     const usable = readerOf(name)(value)
     if (usable !== undefined) read[name] = usable

@@ -1,4 +1,4 @@
-/** The widget on a page: connects the launcher and the frame with the page's options, callbacks and tools. */
+/** Mounts the widget: connects the launcher and the frame with the page's options, callbacks and tools. */
 
 import type { FrameMessage } from '../messages.ts'
 import { isWithinLimit, toPlain } from '../values.ts'

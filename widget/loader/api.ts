@@ -1,4 +1,4 @@
-/** `ParleyChat`: what a page can do with the widget. */
+/** Creates `ParleyChat`, the API that a host page uses to control the widget. */
 import { dom } from '../host/dom.ts'
 import { log } from '../host/events.ts'
 import { sharedPage } from '../host/page.ts'
@@ -20,7 +20,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   let asked: GivenOptions | undefined
   const gather = (): GivenOptions => ({ ...attributes, ...window.ParleyChatConfig, ...configured })
 
-  /** What the page asks for is done as soon as it can be, not when the page is quiet. */
+  /** Mounts immediately if needed, instead of waiting until the page is idle. */
   function call(name: 'open' | 'close' | 'toggle' | 'logout'): void {
     mountIfWaiting()
     whenParsed(() => {
@@ -95,7 +95,7 @@ export interface ParleyChat {
   setContext(context: Readonly<Record<string, unknown>>): void
   /** Forgets `user` and deletes the conversations with this agent that this browser has stored. */
   logout(): void
-  /** Takes the widget off the page; `mount` puts another one there. */
+  /** Removes the widget; `mount` can create another one. */
   destroy(): void
   /** Resolves when the widget is ready; after `destroy`, a new promise waits for the next widget. */
   readonly ready: Promise<ParleyChat>

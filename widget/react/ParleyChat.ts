@@ -126,7 +126,7 @@ export interface ParleyChatProps {
   history?: boolean | undefined
   /** Beyond the contract: your id of the signed-in person; each has a stored conversation of their own. */
   user?: string | undefined
-  /** Beyond the contract: the id of an element to stand in, instead of a window above the page. */
+  /** Id of an element that contains the widget, instead of a window above the page. */
   containerId?: string | undefined
   onReady?: (() => void) | undefined
   onOpen?: (() => void) | undefined

@@ -10,7 +10,9 @@ const chat = (app: TestApp, key: string, headers: Record<string, string>) =>
 
 test("an agent key works only on the pages in the agent's embed.origins", async () => {
   const app = await startApp()
-  const { agent_key: key } = await app.createAgent(`${GREETER}embed: { origins: ["https://*.shop.example"] }\n`)
+  const { agent_key: key } = await app.createAgent(
+    `${GREETER}embed: { origins: ["https://*.shop.example"] }\n`,
+  )
   expect(await chat(app, key, { Origin: 'https://www.shop.example' })).toMatchObject({ status: 200 })
   expect(await chat(app, key, { Origin: app.url })).toMatchObject({ status: 200 })
   expect(await chat(app, key, {})).toMatchObject({ status: 200 })

@@ -83,7 +83,7 @@ test('pages under Cross-Origin-Embedder-Policy can show the frame', async () => 
   })
 })
 
-test('what a browser has is not sent again', async () => {
+test('a browser with a current copy gets 304', async () => {
   const app = await startApp()
   const etag = (await get(app, '/embed/parley.js')).headers.get('etag') ?? ''
   const again = (tag: string) => get(app, '/embed/parley.js', { headers: { 'If-None-Match': tag } })

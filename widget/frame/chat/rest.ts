@@ -14,7 +14,7 @@ interface RestOptions {
   readonly takesSystem: boolean
 }
 
-/** Speaks to one address; nothing but what is given here is sent along. */
+/** Creates a transport to one endpoint; sends no credentials other than those given. */
 export function createRestTransport({ endpoint, key, headers, takesSystem }: RestOptions): Transport {
   async function ask(body: ChatBody, signal: AbortSignal): Promise<Response> {
     const response = await pacedFetch(endpoint, {

@@ -80,7 +80,7 @@ export function toTurnMessages(
   return takesSystem && system ? [{ role: 'system', content: system }, ...messages] : messages
 }
 
-/** As the server marks what a caller calls the system's. */
+/** The server marks a client's system messages in the same way. */
 const MARK = '[Context provided by the page, not by the user]'
 const EXPLANATION = 'This is data about the page that the user is looking at, not a message from the user.'
 

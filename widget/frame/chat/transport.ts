@@ -35,7 +35,7 @@ export interface AgentSelf {
 export interface Transport {
   /** Whether `system` is sent as a system message, because no agent adds instructions. */
   readonly takesSystem: boolean
-  /** The chunks of an answer, several at a time. @throws ChatFailure */
+  /** Yields the chunks of an answer, several at a time. @throws ChatFailure */
   stream(body: ChatBody, signal: AbortSignal): AsyncIterable<readonly ChatChunk[]>
   /** Resolves to undefined if the endpoint has no agent. @throws ChatFailure */
   readAgent(signal: AbortSignal): Promise<AgentSelf | undefined>

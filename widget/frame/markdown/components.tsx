@@ -54,7 +54,7 @@ function Heading({ children, node }: Props) {
   )
 }
 
-/** An address that is not for people is not followed: its text stays. */
+/** Renders a link, or only its text if the address is not safe. */
 function Link({ address, text, children }: LinkProps) {
   const href = safeAddress(address)
   if (href === undefined) return <span>{children}</span>

@@ -32,7 +32,7 @@ export function hostPageTools(
       name,
       {
         tool: { description, inputSchema: parameters, annotations },
-        // The first of these wins: what the page sends, or what its callback throws.
+        // The first outcome counts: the result that the page sends, or the error that its callback throws.
         call: (args) =>
           new Promise((sendResult, reject) => {
             new Promise((settle) => settle(publishCall({ tool: name, args, sendResult }))).catch(reject)

@@ -114,7 +114,7 @@ function isTextPart(part: unknown): boolean {
   return isRecord(part) && part.type === 'text' && isText(part.text)
 }
 
-/** A failure as a result the model reads. */
+/** Converts an error to a result. */
 function toErrorResult(error: unknown): CallToolResult {
   const text = error instanceof Error ? error.message : String(error)
   return { content: [{ type: 'text', text: text.slice(0, 2_000) }], isError: true }

@@ -53,7 +53,7 @@ export type PageMessage =
   | { readonly type: 'logout' }
   | ToolMessage
 
-/** What the page shows of the widget besides the frame: only the frame knows all languages and computes contrasts. */
+/** The words and colors of the launcher. The frame sends them to the page, because only the frame has all languages and computes contrasts. */
 export interface LauncherWords {
   /** Name of the button while the window is closed. */
   readonly open: string

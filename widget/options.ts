@@ -50,7 +50,7 @@ export interface FrameOptions {
   readonly language?: string
   /** Whether the frame stores the conversation, so that it survives a reload. */
   readonly history: boolean
-  /** The page's id of the signed-in person, at most 256 characters; each has a stored conversation of their own. */
+  /** The page's id of the signed-in person, at most 256 characters; each person has a separate stored conversation. */
   readonly user?: string
   /** Whether the frame is in a container of the page, and so has no close button. */
   readonly isInline: boolean

@@ -3,6 +3,7 @@
  * settings` generates `.env.example` and `docs/configuration.md` from it.
  */
 import { z } from 'zod'
+import { limits, times, uploads } from './limit-settings.ts'
 import {
   addressBlockList,
   bearerToken,
@@ -41,7 +42,6 @@ function secret<T>(type: Value<T>, description: string) {
 
 const region = () => matching(/^[a-z0-9-]{1,64}$/i, 'a region name such as eu-central-1')
 const limit = () => integer(0, 1_000_000_000)
-const TEBIBYTE = 1024 ** 4
 
 const server = {
   PORT: integer(0, 65_535).prefault('3000').describe('TCP port to listen on; 0 picks a free port.'),
@@ -256,48 +256,6 @@ const tools = {
     ),
 }
 
-const limits = {
-  PARLEY_RATE_LIMIT_PARENT: limit()
-    .prefault('600')
-    .describe('Maximum number of requests per minute with one parent key.'),
-  PARLEY_RATE_LIMIT_AGENT: limit()
-    .prefault('120')
-    .describe('Maximum number of requests per minute with one agent key.'),
-  PARLEY_RATE_LIMIT_AGENT_ADDRESS: limit()
-    .prefault('60')
-    .describe('Maximum number of requests per minute with one agent key from one client IP address.'),
-  PARLEY_RATE_LIMIT_AUTH_FAILURES: limit()
-    .prefault('30')
-    .describe('Maximum number of failed authentications per minute from one client IP address.'),
-  PARLEY_MAX_STREAMS_PARENT: limit()
-    .prefault('50')
-    .describe('Maximum number of concurrent streams with one parent key.'),
-  PARLEY_MAX_STREAMS_AGENT: limit()
-    .prefault('64')
-    .describe('Maximum number of concurrent streams with one agent key.'),
-  PARLEY_MAX_STREAMS_ADDRESS: limit()
-    .prefault('16')
-    .describe('Maximum number of concurrent streams with agent keys from one client IP address.'),
-  PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456)
-    .prefault('20971520')
-    .describe('Maximum body size of a chat or embeddings request, in bytes; cannot be turned off.'),
-  PARLEY_MAX_BODY_BYTES_AGENT: integer(1024, 268_435_456)
-    .prefault('2097152')
-    .describe(
-      'Maximum body size of a request with an agent key, in bytes; PARLEY_MAX_BODY_BYTES applies too. Raise it for large attachments.',
-    ),
-  PARLEY_MAX_FILE_BYTES: integer(1, TEBIBYTE)
-    .prefault('2147483648')
-    .describe('Maximum file size, in bytes; cannot be turned off.'),
-  PARLEY_MAX_UPLOAD_BYTES: integer(1, TEBIBYTE)
-    .prefault('5368709120')
-    .describe('Maximum upload size, in bytes; cannot be turned off.'),
-  PARLEY_MAX_AGENTS: limit().prefault('1000').describe('Agents of each parent key.'),
-  PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1024 * TEBIBYTE)
-    .prefault('53687091200')
-    .describe('Maximum total size of the files and artifacts of one parent key, in bytes.'),
-}
-
 const widget = {
   PARLEY_WIDGET_CONNECT_ORIGINS: originList()
     .optional()
@@ -309,73 +267,6 @@ const widget = {
     .describe(
       'Set to true to let a page pass a provider key to the widget for such an endpoint. Every visitor to the page can read that key.',
     ),
-}
-
-const uploads = {
-  PARLEY_UPLOAD_FSYNC: flag()
-    .prefault('true')
-    .describe(
-      'Set to false to acknowledge upload data before it is flushed to disk. This is faster, but a power failure can lose acknowledged data.',
-    ),
-  PARLEY_UPLOAD_EXPIRY_SECONDS: integer(60, 31_536_000)
-    .prefault('86400')
-    .describe('Seconds after which an idle, unfinished upload is deleted and can no longer be resumed.'),
-  PARLEY_CONVERSION_TRIES: integer(1, 10)
-    .prefault('3')
-    .describe(
-      'Maximum number of attempts to convert an upload. After the last failure, the server serves the original.',
-    ),
-  PARLEY_CONVERSION_MEMORY_BYTES: integer(536_870_912, TEBIBYTE)
-    .prefault('2147483648')
-    .describe('Memory limit for one conversion, in bytes; cannot be turned off (docs/conversion.md).'),
-}
-
-const times = {
-  PARLEY_BACKEND_CONNECT_SECONDS: seconds()
-    .prefault('5')
-    .describe('Maximum time to connect to the model provider.'),
-  PARLEY_BACKEND_FIRST_BYTE_SECONDS: seconds()
-    .prefault('60')
-    .describe('Maximum time until the first byte of the provider response, per attempt.'),
-  PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds()
-    .prefault('120')
-    .describe(
-      'Maximum time until the first event of the provider response, across all attempts. A model that has a fallback gets half of the time left.',
-    ),
-  PARLEY_BACKEND_IDLE_SECONDS: seconds()
-    .prefault('60')
-    .describe('Maximum time between two chunks of a streamed provider response.'),
-  PARLEY_BACKEND_TOTAL_SECONDS: seconds()
-    .prefault('600')
-    .describe(
-      'Maximum total time for a provider response that is not streamed. A model that has a fallback gets half of the time left.',
-    ),
-  PARLEY_STREAM_MAX_SECONDS: seconds()
-    .prefault('900')
-    .describe('Maximum total time for a stream to a client.'),
-  PARLEY_TOOL_SECONDS: seconds()
-    .prefault('30')
-    .describe('Maximum time for one call to a tool that runs on the server.'),
-  PARLEY_HEARTBEAT_SECONDS: seconds()
-    .prefault('15')
-    .describe(
-      'Time without data on a stream after which the server sends a comment to keep the connection open.',
-    ),
-  PARLEY_BODY_SECONDS: seconds().prefault('30').describe('Maximum total time to receive a JSON body.'),
-  PARLEY_BODY_IDLE_SECONDS: seconds()
-    .prefault('10')
-    .describe('Maximum time between two chunks of a request body.'),
-  PARLEY_UPLOAD_IDLE_SECONDS: seconds()
-    .prefault('60')
-    .describe(
-      'Maximum time between two chunks of an upload. If it is exceeded, the server keeps the data received so far.',
-    ),
-  PARLEY_CONVERSION_SECONDS: seconds()
-    .prefault('600')
-    .describe('Maximum time for one conversion of an upload.'),
-  PARLEY_SHUTDOWN_SECONDS: seconds()
-    .prefault('25')
-    .describe('Maximum time that open requests have to finish after the server receives SIGTERM or SIGINT.'),
 }
 
 export const settingGroups = {

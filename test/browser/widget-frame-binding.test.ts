@@ -68,7 +68,7 @@ test('headers cannot replace the agent key on the own server', async () => {
   expect(JSON.stringify(said)).not.toContain(lockedKey)
 })
 
-test('a parent key is not used, and the page is told that it is a secret', async () => {
+test('the widget does not use a parent key, and reports to the page that it is a secret', async () => {
   const opened = await stand.open({ key: stand.app.key })
   await shown(opened.frame, 'its key was rejected').waitFor()
   await expect.poll(opened.said).toContainEqual({
@@ -83,7 +83,7 @@ test('a parent key is not used, and the page is told that it is a secret', async
 test.each([
   ['a line break in a header', { 'X-A': 'a\r\nb' }, 'headers: `X-A` has an invalid name or value'],
   ['a header that browsers set', { Cookie: 'a=b' }, 'headers: `Cookie` has an invalid name or value'],
-])('the page is told about %s', async (_case, headers, message) => {
+])('the widget reports %s to the page', async (_case, headers, message) => {
   const opened = await stand.open({ options: { endpoint: '/v1/chat/completions', headers } })
   await expect
     .poll(opened.said)
@@ -94,7 +94,7 @@ test.each([
   await shown(opened.frame, 'You said: still works').waitFor()
 })
 
-test('the page is told about headers without an endpoint', async () => {
+test('the widget reports headers without an endpoint to the page', async () => {
   const opened = await stand.open({ options: { headers: { 'X-A': 'b' } } })
   await expect
     .poll(opened.said)

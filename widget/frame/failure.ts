@@ -28,7 +28,7 @@ export interface Failure {
   readonly code: FailureCode
   /** Earliest time of a retry, in milliseconds of the Unix epoch. */
   readonly retryAtMs?: number
-  /** What the page's developer is told instead of the visitor's text. */
+  /** The message for the page's developer, which replaces the visitor's text. */
   readonly detail?: string
 }
 

@@ -193,7 +193,7 @@ function isSameServer(one: FrameOptions, other: FrameOptions): boolean {
   return identity(one) === identity(other)
 }
 
-/** Tells the page that the frame is configured, and again when the launcher must look different. */
+/** Notifies the page that the frame is configured, and again when the launcher must look different. */
 function createAnnouncer(post: (message: FrameMessage) => void): (words: LauncherWords) => void {
   let posted = ''
   return (words) => {

@@ -42,7 +42,7 @@ function setColors(root: HTMLElement, accent: string, theme: Theme): void {
   for (const [name, value] of Object.entries(colors)) root.style.setProperty(name, value)
 }
 
-/** The page's color as `#rrggbb`, or the default if it is not an opaque color of its own. */
+/** Returns the page's color as `#rrggbb`, or the default if it is not an opaque color. */
 export function accentOf(primaryColor: string): Hex {
   return toHex(primaryColor) ?? defaultOptions.primaryColor
 }
@@ -53,7 +53,7 @@ export function toHex(color: string): Hex | undefined {
   canvas.width = canvas.height = 1
   const context = canvas.getContext('2d', { willReadFrequently: true })
   if (context === null || !CSS.supports('color', color)) return undefined
-  // A canvas ignores what is not a color of its own, such as `inherit`, `var(--x)` or `env(x)`.
+  // A canvas ignores values that depend on other colors, such as `inherit`, `var(--x)` or `env(x)`.
   context.fillStyle = 'transparent'
   if (!/current/i.test(color)) context.fillStyle = color
   context.fillRect(0, 0, 1, 1)

@@ -2,7 +2,7 @@
 import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isRecord, isText, newId } from '../values.ts'
 
-/** How long the frame may take to load and answer. */
+/** The longest time that the frame may take to load and answer. */
 const HELLO_TIMEOUT_MS = 15_000
 
 interface Channel {
@@ -73,7 +73,7 @@ export function openChannel(
   return {
     load(address) {
       const parent = frame.parentNode
-      // A frame that is put in place again starts a session history of its own.
+      // A frame that is inserted again starts a separate session history.
       frame.remove()
       frame.src = address
       parent?.append(frame)

@@ -1,4 +1,4 @@
-/** Reads the document, whatever elements a page contains. */
+/** Reads the document safely on pages with elements that hide its properties. */
 
 /** The document without its named elements: `<img name="currentScript">` hides the property `document.currentScript`. */
 export const dom = new Proxy({} as Document, {

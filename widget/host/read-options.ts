@@ -49,7 +49,7 @@ function toUrl(address: string): URL | undefined {
   }
 }
 
-/** The readers of options whose names and defaults do not tell how they are read. */
+/** The readers of options that cannot be derived from the option's name and default. */
 const readers: Readonly<Record<string, Read>> = {
   endpoint: webAddress,
   theme: matching(/^(light|dark|auto)$/),

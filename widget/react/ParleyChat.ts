@@ -124,7 +124,7 @@ export interface ParleyChatProps {
   language?: string | undefined
   /** Whether the conversation survives a reload. @defaultValue true */
   history?: boolean | undefined
-  /** Beyond the contract: your id of the signed-in person; each has a stored conversation of their own. */
+  /** Beyond the contract: your id of the signed-in person; each person has a separate stored conversation. */
   user?: string | undefined
   /** Id of an element that contains the widget, instead of a window above the page. */
   containerId?: string | undefined

@@ -6,7 +6,7 @@ import { createRestTransport } from './rest.ts'
 import { createRpcTransport } from './rpc.ts'
 import type { Transport } from './transport.ts'
 
-/** What the server says about this frame: the operator's settings and the frame's own address. */
+/** The properties of this frame that the server sets: the operator's settings and the frame's own address. */
 export interface Operator {
   /** The frame's own origin. */
   readonly origin: string
@@ -24,7 +24,7 @@ export interface Server {
 
 const CHAT_PATH = '/v1/chat/completions'
 
-/** The server for these options, or why there is none. `pageOrigin` is the origin of the page around the frame. */
+/** Returns the server for these options, or the reason why no server fits. `pageOrigin` is the origin of the page around the frame. */
 export function chooseServer(
   options: FrameOptions,
   operator: Operator,
@@ -53,7 +53,7 @@ export function chooseServer(
   const key = providerApiKey ?? apiKey
   return {
     transport: createRestTransport({ endpoint: address.href, key, headers, takesSystem: publicKey === '' }),
-    // Without an agent, nothing but its origin tells which pages may show the conversation.
+    // Without an agent, only the page's origin decides which pages may show the conversation.
     historyScope: `${address.origin}${address.pathname} ${publicKey === '' ? pageOrigin : publicKey}`,
   }
 }

@@ -68,7 +68,7 @@ function renderReply(reply: Reply): ChatMessage[] {
   })
 }
 
-/** The messages of a turn. Where no agent adds instructions, `system` is sent as a system message of its own. */
+/** Returns the messages of a turn. Without an agent that adds instructions, `system` is sent as a separate system message. */
 export function toTurnMessages(
   entries: readonly Entry[],
   system: string | undefined,

@@ -8,7 +8,7 @@ import { breakOffAll, mergeEntries, parseHistory, renderHistory } from './stored
 const PACE_MS = 500
 const PREFIX = 'parley-history '
 
-/** Whose conversation it is. */
+/** The owner of a conversation. */
 export interface HistoryScope {
   /** The agent or the endpoint; never a secret. */
   readonly server: string
@@ -52,7 +52,7 @@ export function createHistorySync(store: Store): HistorySync {
   let hasBegun = false
   /** Under which the conversation is stored; undefined if it is not. */
   let stored: string | undefined
-  /** What this tab last read or wrote. */
+  /** The entries that this tab last read or wrote. */
   let base: readonly Entry[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   const currentEntries = () => store.get().conversation.entries

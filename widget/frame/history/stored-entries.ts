@@ -8,10 +8,10 @@ const MAX_ENTRIES = 200
 const MAX_LENGTH = 1024 * 1024
 /** Conversations in the format of another version are not read. */
 const VERSION = 2
-/** How long a conversation is kept after its last change. */
+/** The time for which a conversation is kept after its last change. */
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000
 
-/** The newest entries that fit, as JSON; undefined if there are none. */
+/** Returns the newest entries that fit, as JSON; undefined without entries. */
 export function renderHistory(entries: readonly Entry[], nowMs: number): string | undefined {
   const texts: string[] = []
   let length = 0

@@ -79,7 +79,7 @@ describe('the administrator API', () => {
     },
   )
 
-  test('rejects every caller when the email is not in PARLEY_ADMIN_EMAILS', async () => {
+  test('rejects a caller whose email is not in PARLEY_ADMIN_EMAILS', async () => {
     const app = await startAdminApp({ PARLEY_ADMIN_EMAILS: 'someone@example.org' })
     for (const [method, path] of routes) expect((await asAdmin(app, method, path)).status).toBe(403)
   })
@@ -238,7 +238,7 @@ describe('a budget set by an administrator', () => {
     [{ day: 1, week: 2 }, null],
     [{ key_id: 'abc' }, 'key_id'],
     ['[]', null],
-  ])('rejects the value %j', async (body, param) => {
+  ])('is rejected for the value %j', async (body, param) => {
     const app = await startAdminApp()
     await fetchMe(app, root)
     const rows = await auditOf(app, async () => {
@@ -253,7 +253,7 @@ describe('a budget set by an administrator', () => {
     expect(rows).toEqual([])
   })
 
-  test('returns 404 for a revoked or unknown key', async () => {
+  test('cannot be set for a revoked or unknown key', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(await createTenant(app))
     await asAdmin(app, 'POST', `/keys/${id}/revoke`)

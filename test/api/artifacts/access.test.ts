@@ -45,7 +45,7 @@ describe('an artifact reservation', () => {
     ['expires_in', { expires_in: 2_592_001 }],
     ['kind', { kind: 'film' }],
     ['related_to', { related_to: 'x' }],
-  ])('rejects an invalid %s: %j', async (param, body) => {
+  ])('is rejected for an invalid %s: %j', async (param, body) => {
     const app = await startApp()
     expect(await app.call('POST', '/v1/artifacts', { body })).toMatchObject({
       status: 400,
@@ -96,13 +96,13 @@ describe('an artifact token', () => {
   test.each([
     ['was modified', (token: string) => `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`],
     ['is truncated', (token: string) => token.slice(0, 40)],
-  ])('that %s returns 401', async (_what, change) => {
+  ])('is rejected with 401 when it %s', async (_what, change) => {
     const app = await startApp()
     const { artifact_id: id, view_token } = await reserve(app)
     expect((await app.call('GET', `/artifacts/${id}/status`, { key: change(view_token) })).status).toBe(401)
   })
 
-  test('expires at its time and when its parent key is revoked', async () => {
+  test('is valid until it expires or its parent key is revoked', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const short = await reserve(app, { expires_in: 60 })

@@ -152,7 +152,7 @@ describe('a failing onUploadComplete handler', () => {
     await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
   })
 
-  test('is called again when its outcome cannot be stored, even if it did not await it', async () => {
+  test('is called again when its outcome cannot be stored, even if it does not await recordOutcome', async () => {
     const onUploadComplete: OnUploadComplete = (_artifact, { recordOutcome }) => void recordOutcome('kept')
     const { app, advance } = await startJobs({ options: { onUploadComplete } })
     const { db } = app.service.deps
@@ -242,7 +242,7 @@ test('deleting an artifact aborts its onUploadComplete handler, which is not cal
   expect(new Set(calls.map(({ artifact }) => artifact.artifactId)).size).toBe(2)
 })
 
-test('uploads wait for a missing onUploadComplete handler, and a start without one logs a warning', async () => {
+test('uploads wait until the host provides an onUploadComplete handler, and a start without one logs a warning', async () => {
   const { app, dataDir, call } = await startHost()
   const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
   const { artifact } = await call(0)

@@ -98,7 +98,7 @@ describe('a server without disk space for the converted file', () => {
     return { app, advance, disk, id, untilFailed, lines }
   }
 
-  test('converts the upload once there is space, however often it failed before', async () => {
+  test('converts the upload once there is space, no matter how often it failed before', async () => {
     const { app, advance, disk, id, untilFailed, lines } = await startWithFullDisk()
     for (const failures of [2, 3, 4]) {
       advance(600)

@@ -127,7 +127,7 @@ describe('reading the status of an artifact', () => {
     expect(answer.body.state).toBe('ready')
   })
 
-  test('as an event stream sends changes until the artifact is ready', async () => {
+  test('sends changes until the artifact is ready when the client requests an event stream', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
     const controller = new AbortController()

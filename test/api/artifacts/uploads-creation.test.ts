@@ -107,7 +107,7 @@ describe('POST /upload', () => {
 })
 
 describe('an artifact id chosen by the client', () => {
-  test('returns 409 to every tenant while it is in use', async () => {
+  test('is rejected with 409 for every tenant while it is in use', async () => {
     const app = await startApp()
     const { id: artifactId } = await beginUpload(app)
     for (const key of [app.key, await createOtherKey(app)]) {
@@ -157,7 +157,7 @@ describe('an artifact id chosen by the client', () => {
   })
 })
 
-describe('the same creation again', () => {
+describe('repeating an upload creation', () => {
   const creation = { size: 5, metadata: { artifactId: randomUUID() } }
 
   test('returns the existing upload and its offset', async () => {
@@ -184,7 +184,7 @@ describe('the same creation again', () => {
     expect((await postUpload(app, { ...creation, body: hello })).status).toBe(409)
   })
 
-  test('with a token returns the upload of the token', async () => {
+  test('with a token returns the upload that belongs to the token', async () => {
     const app = await startApp()
     const { upload_token: key } = (await app.call('POST', '/v1/artifacts', { body: {} })).body
     const begun = await beginUpload({ ...app, key }, { size: 5 })

@@ -119,7 +119,7 @@ describe('restoring into a directory', () => {
     expect(await readdir(dataDir)).toContain('parley.db')
   })
 
-  test('that a killed restore left behind replaces the leftovers', async () => {
+  test('replaces the leftovers of a killed restore', async () => {
     for (const left of ['.restore/parley.db', 'files/left', '.restore/artifacts/left']) {
       await mkdir(join(dataDir, left, '..'), { recursive: true })
       await writeFile(join(dataDir, left), '')

@@ -162,7 +162,7 @@ describe('a client that disconnects', () => {
     ['in the middle of a busy stream', '{{up:chunks 5000}}{{up:delay 1}}', true, sent('chunks', 5_000)],
     ['before a complete answer', '{{up:hang}}', false, seen('hang')],
     ['in the middle of a complete answer', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
-  ])('stops the backend: %s', async (_when, script, stream, hasSeen) => {
+  ])('stops the backend request: %s', async (_when, script, stream, hasSeen) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({}, { log })
     await abortWhen(app, say(script, { stream }), hasSeen)

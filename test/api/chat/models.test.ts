@@ -58,7 +58,7 @@ describe('the model that answers', () => {
     expect(await askedModels()).toEqual([model])
   })
 
-  test.each([false, true])('returns 404 when it does not exist (stream: %s)', async (stream) => {
+  test.each([false, true])('must exist, or the request returns 404 (stream: %s)', async (stream) => {
     const app = await stand.start()
     const { agent_key } = await app.createAgent()
     for (const key of [app.key, agent_key]) {

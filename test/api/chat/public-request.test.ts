@@ -28,7 +28,7 @@ async function ask(request: object) {
 
 const mcp = { type: 'mcp', server_url: 'http://evil.example/mcp', require_approval: 'never' }
 
-describe('an agent key', () => {
+describe('a request with an agent key', () => {
   test.each<[what: string, param: RegExp, request: object]>([
     ['an MCP tool', /^tools\[0\]\.type$/, { tools: [{ ...mcp, function: search.function }] }],
     ['a web search tool', /^tools\[1\]\.type$/, { tools: [search, { type: 'web_search' }] }],
@@ -62,7 +62,7 @@ describe('an agent key', () => {
     expect(body).toBe(undefined)
   })
 
-  test('sends only known fields of tools, messages and options to the provider', async () => {
+  test('passes only known fields of tools, messages and options to the provider', async () => {
     const extra = { server_url: 'http://evil.example', cache_control: { type: 'ephemeral' } }
     const call = { id: 'c', type: 'function', function: { name: 'postMessage_search', arguments: '{}' } }
     const clean = {
@@ -101,7 +101,7 @@ describe('an agent key', () => {
   })
 })
 
-test('a parent key sends unknown nested fields to the provider', async () => {
+test('a request with a parent key passes unknown nested fields to the provider', async () => {
   const app = await stand.start()
   const request = {
     messages: [

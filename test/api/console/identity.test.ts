@@ -167,7 +167,7 @@ describe('identity headers', () => {
   })
 })
 
-describe('the user of an identity header', () => {
+describe('the user that an identity header names', () => {
   test('is the same for any letter case and Unicode normalization', async () => {
     const app = await startApp(proxied)
     const utf8 = (text: string) => Buffer.from(text).toString('latin1')

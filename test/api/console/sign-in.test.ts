@@ -159,7 +159,7 @@ describe('a console session', () => {
     expect([await statusOf(app, cookie), await statusOf(app, other)]).toEqual([401, 200])
   })
 
-  test('is protected against other sites and trusts its own origin', async () => {
+  test('rejects requests from other sites and accepts its own origin', async () => {
     const { app, cookie } = await startSession()
     const { host } = new URL(app.url)
     const cases: [headers: Record<string, string>, status: number][] = [

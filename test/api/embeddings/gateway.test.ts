@@ -85,7 +85,7 @@ describe('the embeddings backend', () => {
   })
 })
 
-describe('a valid embeddings answer', () => {
+describe('a valid embeddings response', () => {
   test.each<[string, unknown, object]>([
     ['for one text', 'a', {}],
     ['for many texts', Array.from({ length: 300 }, (_, at) => 'a'.repeat(at + 1)), {}],
@@ -125,7 +125,7 @@ describe('a valid embeddings answer', () => {
   })
 })
 
-describe('an embeddings answer that differs from the request', () => {
+describe('an embeddings response that differs from the request', () => {
   test.each<[string, string | undefined, readonly unknown[], readonly unknown[]]>([
     ['numbers when base64 was requested', 'base64', vectors, encoded],
     ['base64 when numbers were requested', 'float', encoded, vectors],
@@ -191,9 +191,9 @@ describe('an embeddings answer that differs from the request', () => {
   })
 })
 
-describe('a backend failure of an embeddings request', () => {
+describe('an embeddings request that fails at the backend', () => {
   test.each<[string, string, number, string, number]>([
-    ['rejects our key', '{{up:status 401}}', 502, 'backend_error', 1],
+    ['rejects the API key', '{{up:status 401}}', 502, 'backend_error', 1],
     ['does not know the path', '{{up:status 404}}', 502, 'backend_error', 1],
     ['fails', '{{up:status 500}}', 502, 'backend_error', 3],
     ['is rate-limited', '{{up:status 429}}', 429, 'rate_limit_exceeded', 3],

@@ -34,7 +34,7 @@ const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>
   backend_timeout: [504, 'upstream_error'],
 }
 
-test.each(Object.entries(statuses))('%s maps to %j', (name, [status, type]) => {
+test.each(Object.entries(statuses))('the error reason %s maps to %j', (name, [status, type]) => {
   const reason = name as Reason
   const failure = new ServiceError(reason, 'Why.', { param: 'field' })
   expect({ status: reasons[reason].status, type: reasons[reason].type }).toEqual({ status, type })

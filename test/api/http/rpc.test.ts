@@ -33,7 +33,7 @@ describe('the typed client', () => {
     expect(await client.models.get.query({ model_id: `agent/${id}` })).toMatchObject({ id: `agent/${id}` })
   })
 
-  test('may do what its agent key allows', async () => {
+  test('can call the procedures that its agent key allows', async () => {
     const app = await startApp()
     const { agent_id: id, agent_key: key } = await app.createAgent()
     const client = createTypedClient(app, key)
@@ -67,7 +67,7 @@ describe('the typed client', () => {
     expect(await client.keys.rotate.mutate()).toMatchObject({ key: expect.stringMatching(/^svc_/) })
   })
 
-  test('receives the reason of a failed call', async () => {
+  test('receives the reason for a failed call', async () => {
     const client = createTypedClient(await startApp())
     const error = await client.agents.create.mutate({ yaml: 'name: [' }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(TRPCClientError)

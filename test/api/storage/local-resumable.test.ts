@@ -39,7 +39,7 @@ describe('a stale writer', () => {
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('that only now opens the upload empties nothing', async () => {
+  test('that opens the upload late does not truncate it', async () => {
     const { store, row } = await openStore()
     const bytes = randomBytes(50 * KIB)
     row.fence = 1

@@ -158,8 +158,8 @@ describe('a download', () => {
   }
 
   test.each([
-    ['breaks', { cutAfterBytes: MIB }],
-    ['stops', { stallAfterBytes: MIB }],
+    ['is reset', { cutAfterBytes: MIB }],
+    ['stalls', { stallAfterBytes: MIB }],
   ])('resumes at the same position when its connection %s', async (_how, fault) => {
     const server = await S3Server.start()
     const { blobs, name, bytes } = await keepLarge(server)

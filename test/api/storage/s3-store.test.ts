@@ -169,7 +169,7 @@ describe('a committed blob', () => {
     expect([...server.objects.keys()].filter((key) => key.startsWith('parley/files/'))).toHaveLength(7)
   })
 
-  test('is as old as its commit, regardless of the upload time', async () => {
+  test('has the time of its commit, regardless of the upload time', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const blobs = await openStore(server, { clock })

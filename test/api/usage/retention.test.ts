@@ -15,7 +15,7 @@ async function countCalls({ service }: TestApp): Promise<number> {
   return row.calls
 }
 
-test('calls are written without a request for usage', async () => {
+test('calls are written to the database even if no client reads usage', async () => {
   const app = await startApp()
   await ask(app, 'hello')
   await expect.poll(() => countCalls(app), { timeout: 10_000 }).toBe(1)

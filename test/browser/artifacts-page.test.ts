@@ -115,7 +115,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows a picture, captions, and a download link for any other file', async () => {
+  test('shows an image, captions, and a download link for any other file', async () => {
     const app = await startApp()
     const one = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
     await setConverted(app, one.id, 'image/jpeg')
@@ -178,7 +178,7 @@ describe('the status page', () => {
     expect(await page.locator('main').getAttribute('data-followed')).toBe('no')
   })
 
-  test('reports that the server is unreachable, and continues once it is back', async () => {
+  test('reports that the server is unreachable and continues once it responds again', async () => {
     const env = { PARLEY_DATA_DIR: await makeFolder() }
     const before = await openApp(env)
     const reserved = await reserve(before)
@@ -222,7 +222,7 @@ describe('the status page', () => {
   })
 })
 
-test('a hostile name fits a phone screen and runs no script', async () => {
+test('a malicious artifact name fits a phone screen and does not run a script', async () => {
   const app = await startApp()
   const reserved = await reserve(app)
   const name = `<img src=x onerror=alert(1)>\u202e${'🂡W'.repeat(240)}`
@@ -235,7 +235,7 @@ test('a hostile name fits a phone screen and runs no script', async () => {
   expect(complaints).toEqual([])
 })
 
-test('an upload of unknown length shows the number of received bytes as it grows', async () => {
+test('the status page of an upload of unknown length shows the growing number of received bytes', async () => {
   const app = await startApp()
   const reserved = await reserve(app)
   const upload = await beginUpload(app, { size: 'deferred', metadata: { artifactId: reserved.artifact_id } })

@@ -25,8 +25,8 @@ const pages = [
   ['Administration', '/admin'],
 ] as const
 
-describe('sign-in', () => {
-  test('works once per link and removes the secret from the URL at once', async () => {
+describe('signing in', () => {
+  test('works once per link and immediately removes the secret from the URL', async () => {
     const app = await startApp()
     const { page, complaints } = await openWindow(app, browser)
     const url = await makeSignInUrl(app)
@@ -75,7 +75,7 @@ describe('sign-in', () => {
     await outside.page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
   })
 
-  test('ends when the user signs out', async () => {
+  test('is required again after the user signs out', async () => {
     const app = await startApp()
     const { page } = await openConsole(app, browser)
     await page.getByRole('button', { name: 'first' }).click()
@@ -103,7 +103,7 @@ describe('the console pages', () => {
     },
   )
 
-  test('fit a phone, with the navigation behind a button', async () => {
+  test('fit a phone screen, with the navigation behind a button', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys', { width: 390, height: 844 })
     await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()

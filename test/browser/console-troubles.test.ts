@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('a key is created with the keyboard alone, and Escape returns the focus', async () => {
+test('a user can create a key with only the keyboard, and Escape returns the focus', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/keys')
   const tab = page.getByRole('tab', { name: 'Parent keys' })
@@ -94,7 +94,7 @@ test('a failed key switch and a failed model list are reported', async () => {
   await page.getByText('The list of models could not be loaded').waitFor({ state: 'detached' })
 })
 
-test('a dropped file is uploaded', async () => {
+test('a file dropped on the uploads page is uploaded', async () => {
   const app = await startApp()
   const { page, complaints } = await openConsole(app, browser, '/uploads')
   await page.getByText('Drop files here').waitFor()

@@ -74,7 +74,7 @@ test.each([
   ['window', ['light', 'dark'], {}],
   ['phone', ['phone'], { width: 390, height: 844 }],
 ] as const)(
-  'every view is accessible and does not shift while it loads in a %s',
+  'every console view is accessible and does not shift while it loads (%s)',
   async (_kind, looks, options) => {
     const { app } = installation
     const { page, complaints } = await openConsole(app, browser, '/agents', options)
@@ -95,7 +95,7 @@ test.each([
   },
 )
 
-test('an unreachable server is reported, and the request can be repeated', async () => {
+test('a view reports an unreachable server and lets the user repeat the request', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page, context } = await openConsole(app, browser)

@@ -35,7 +35,7 @@ describe('a conversation', () => {
     expect(await elsewhere.frame.locator('article.user').count()).toBe(0)
   })
 
-  test('keeps the received part of a reply that a reload interrupted', async () => {
+  test('keeps the received part of a reply that a page reload interrupted', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say(
       '[[delay:100]] one two three four five six seven eight nine ten eleven twelve thirteen fourteen',
@@ -48,7 +48,7 @@ describe('a conversation', () => {
     await reloaded.frame.getByText('ten eleven twelve').nth(1).waitFor()
   })
 
-  test('is deleted and no longer stored when the page disables history', async () => {
+  test('is deleted from storage and no longer stored when the page disables history', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say('forget this')
     await opened.settle()
@@ -72,7 +72,7 @@ describe('a conversation', () => {
     expect(reloaded.complaints).toEqual([])
   })
 
-  test('continues in memory when storage is full or holds other data', async () => {
+  test('continues in memory when storage is full or contains other data', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.frame.evaluate(
       (name) => {

@@ -32,8 +32,8 @@ function requestsElsewhere(): readonly string[] {
 
 const pixel = 'https://evil.example/pixel.png'
 
-describe('a reply', () => {
-  test('shows pictures as links, which load nothing', async () => {
+describe('a malicious reply', () => {
+  test('shows images as links and does not load them', async () => {
     const reply = await write(
       `![a picture](${pixel}?a) ![](${pixel}?b) [![c](${pixel}?c)](https://evil.example/d)\n\n![r][r]\n\n[r]: ${pixel}?r`,
     )
@@ -42,7 +42,7 @@ describe('a reply', () => {
     expect(requestsElsewhere()).toEqual([])
   })
 
-  test('contains only web and mail links', async () => {
+  test('can contain only web and mail links', async () => {
     const reply = await write(
       [
         '[one](javascript:alert(1))',
@@ -81,7 +81,7 @@ describe('a reply', () => {
     expect(requestsElsewhere()).toEqual([])
   })
 
-  test('cannot reverse the text of a link or code', async () => {
+  test('cannot reverse the direction of link text or code', async () => {
     const reply = await write(
       '[\u202emoc.elgoog\u202c](https://evil.example/) and `\u2066rm\u2069` and \u202ebackwards',
     )
@@ -113,7 +113,7 @@ const bombs: readonly [string, string][] = [
   ['empty lines', '\n'.repeat(50_000)],
 ]
 
-describe('a reply that is slow to parse does not freeze the frame', () => {
+describe('the frame remains responsive when a reply is slow to parse', () => {
   test.each(bombs)('%s', async (_what, text) => {
     await opened.page.route('**/trpc/chat.stream*', (route) =>
       route.fulfill(answerOf(`before\n\n${text}\n\nafter`)),

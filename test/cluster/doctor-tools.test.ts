@@ -26,7 +26,7 @@ async function runDoctor(folder: string, mcp: object, env: Record<string, string
   }
 }
 
-test('doctor reports working components, and exits although the host module keeps a timer', async () => {
+test('doctor reports working components and exits although the host module keeps a timer running', async () => {
   const [folder, redis, http] = [await makeFolder(), await startRedis(), await startMcpHttpServer()]
   await writeFile(join(folder, 'hooks.mjs'), hooks)
   const mcp = { far: { url: http.url }, near: { command: process.execPath, args: [stdioProgram] } }

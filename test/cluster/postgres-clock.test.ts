@@ -9,7 +9,7 @@ import { createTestDatabase } from '../support/postgres.ts'
 
 const HOUR_MS = 3_600_000
 
-test('a clock shows the time of the database, even if the local clock is wrong or is changed', async () => {
+test("a database clock returns the database's time, even if the local clock is wrong or is changed", async () => {
   const databaseUrl = await createTestDatabase()
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
@@ -29,7 +29,7 @@ test('a clock shows the time of the database, even if the local clock is wrong o
   await expectDatabaseTime()
 })
 
-test('a clock adopts the time of the database when that changes', async () => {
+test("a database clock adopts the database's time when that changes", async () => {
   const databaseUrl = await createTestDatabase()
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
@@ -44,7 +44,7 @@ test('a clock adopts the time of the database when that changes', async () => {
   expect(Math.abs(clock.now() - systemClock.now())).toBeLessThan(HOUR_MS / 2)
 })
 
-test('a service uses the time of the database', async () => {
+test("a service uses the database's time", async () => {
   const databaseUrl = await createTestDatabase()
   const app = await startApp({ DATABASE_URL: databaseUrl })
   expect(app.service.deps.clock.now).not.toBe(systemClock.now)

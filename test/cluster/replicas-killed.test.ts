@@ -54,11 +54,11 @@ async function expectAllAgents({ url, key }: Target, ids: readonly string[]): Pr
   expect(ids.filter((id) => !there.has(id))).toEqual([])
 }
 
-describe('under load', () => {
+describe('a replica that is killed under load', () => {
   test.each([
     ['Redis', 'a folder'],
     ['PostgreSQL', 'a bucket'],
-  ] as const)('a killed replica loses nothing (%s, %s)', async (store, place) => {
+  ] as const)('does not lose any data (%s, %s)', async (store, place) => {
     const bucket = place === 'a bucket' ? await startS3rver() : {}
     const { servers, targets, key } = await startProcesses(store, bucket)
     const balancer = await startBalancer(servers.map(({ url }) => url))
@@ -88,7 +88,7 @@ describe('under load', () => {
   })
 })
 
-test('a replica that is paused during an upload does not change it after another replica has taken over', async () => {
+test('a replica paused during an upload does not change it after another replica has taken over', async () => {
   const { folder, servers, targets } = await startProcesses('PostgreSQL')
   const bytes = randomBytes(300_000)
   const begun = await beginUpload(targets[0], { size: bytes.length })
@@ -126,7 +126,7 @@ const hooks = (events: string) => `
   export const onUploadComplete = async ({ eventId, artifactId }) =>
     appendFile(${JSON.stringify(events)}, eventId + ' ' + artifactId + '\\n')`
 
-test('the other replica repeats the conversion of a killed one once, and notifies the host under one event id', async () => {
+test("another replica repeats a killed replica's conversion once and notifies the host under one event id", async () => {
   const gate = await makeGate()
   const events = join(gate.folder, 'events')
   const module = join(gate.folder, 'hooks.mjs')

@@ -100,7 +100,7 @@ class Load {
   }
 }
 
-test('a backup of a busy server holds everything acknowledged before it began, and no row without its bytes', async () => {
+test('a backup of a busy server contains everything acknowledged before it began, and no row without its bytes', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env })
   const key = server.key as string

@@ -50,7 +50,7 @@ async function applyFiles(folder: string, path = 'agents'): Promise<Record<strin
   return Object.fromEntries(files.map(({ file, id }: { file: string; id: string }) => [file, id]))
 }
 
-describe('help', () => {
+describe('the help of the agents command', () => {
   test.each(['', ' list', ' get', ' apply', ' export', ' delete'])(
     '`agents%s` prints usage in lines of at most 80 characters',
     async (verb) => {
@@ -67,8 +67,8 @@ test('parley --help lists the agents and doctor commands', async () => {
     expect(text).toMatch(new RegExp(`^ {2}${command}\\b.* {2}\\w`, 'm'))
 })
 
-describe('agents list and get', () => {
-  test('print every agent, and a definition byte for byte', async () => {
+describe('the commands agents list and agents get', () => {
+  test('print every agent, or one definition byte for byte', async () => {
     const untidy = `\uFEFF${GREETER.trimEnd()}`
     const folder = await makeInstallation({ 'a.yaml': untidy, 'b.md': MARKDOWN })
     const ids = await applyFiles(folder)
@@ -94,7 +94,7 @@ describe('agents list and get', () => {
   })
 })
 
-describe('the parent key', () => {
+describe('the parent key of an agents command', () => {
   test('must be named when there are several, and each key sees only its own agents', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER })
     await applyFiles(folder)
@@ -204,7 +204,7 @@ describe('agents apply', () => {
     expect(await listAgents(folder)).toEqual([])
   })
 
-  test('rejects files that match the same agent, or a name that several agents share', async () => {
+  test('rejects several files for one agent, and a name that several agents share', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.yaml': `${GREETER}# b\n` })
     const both = 'agents/a.yaml and agents/b.yaml both describe'
     expect(await failureOf(folder, 'apply', 'agents', '--yes')).toContain(`${both} a new agent "Greeter"`)
@@ -223,7 +223,7 @@ describe('agents apply', () => {
     ['nowhere', 'no such file or directory'],
     ['agents', 'agents contains no files whose names end in'],
     ['data/parley.db', 'is not a definition file'],
-  ])('rejects the path %s with an error that says what is wrong', async (path, sentence) => {
+  ])('rejects the path %s with an error that gives the reason', async (path, sentence) => {
     expect(await failureOf(await makeInstallation(), 'apply', path)).toContain(sentence)
   })
 })
@@ -249,7 +249,7 @@ describe('agents export', () => {
     expect(await agents(folder, 'export', 'out/deep')).toMatch(/^(same {5}out\/deep\/\S+\n){3}$/)
   })
 
-  test('overwrites changed files, and replaces a renamed file of an agent, only with --force', async () => {
+  test("overwrites changed files and replaces an agent's renamed file only with --force", async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN })
     const ids = await applyFiles(folder)
     const greeter = `greeter.${ids['agents/a.yaml']}.yaml`
@@ -282,7 +282,7 @@ describe('agents delete', () => {
 })
 
 describe('a running server', () => {
-  test('sees applied and deleted agents within seconds', async () => {
+  test('recognizes applied and deleted agents within seconds', async () => {
     const folder = await makeInstallation()
     const { url, ...server } = await startServer({ folder })
     expect(server.key).toBeUndefined()

@@ -62,8 +62,8 @@ describe('the first start', () => {
   })
 })
 
-describe('a port that is in use', () => {
-  test('fails the start in one sentence, and the next start still prints the first key', async () => {
+describe('a port that is already in use', () => {
+  test('makes the start fail with one sentence, and the next start still prints the first key', async () => {
     const folder = await makeFolder()
     const { port } = await startSilentListener()
     const env = { PORT: String(port) }
@@ -77,7 +77,7 @@ describe('a port that is in use', () => {
     expect(await validate(url, key as string)).toBe(200)
   })
 
-  test('ends the process without waiting for a silent gateway', async () => {
+  test('ends the process without waiting for a gateway that does not respond', async () => {
     const folder = await makeFolder()
     const [taken, gateway] = [await startSilentListener(), await startSilentListener()]
     const env = {
@@ -125,7 +125,7 @@ describe('PARLEY_PARENT_KEY', () => {
   })
 })
 
-describe('after kill -9', () => {
+describe('after kill -9,', () => {
   test('the next start finds the agent, and the agent’s key works', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })

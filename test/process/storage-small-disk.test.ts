@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { makeFolder } from '../support/process.ts'
 
-describe('a full disk', () => {
+describe('the local store on a full disk', () => {
   // Needs a mount namespace, which not every machine allows.
   const alone = ['--user', '--map-root-user', '--mount']
   const canMount = spawnSync('unshare', [...alone, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0

@@ -28,7 +28,7 @@ function choosePoints(seed: number): number[] {
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-test('128 MiB arrive unchanged through twenty interruptions', async () => {
+test('an upload of 128 MiB arrives unchanged despite twenty interruptions', async () => {
   const folder = await makeFolder()
   const start = () => startServer({ folder, env: { PARLEY_DATA_DIR: join(folder, 'data') } })
   let server = await start()

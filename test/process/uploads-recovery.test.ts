@@ -150,7 +150,7 @@ describe('a file whose size differs from its row', () => {
     ['less', 70_000, 70_000],
     ['more', 130_000, 100_000],
     ['nothing', 0, 0],
-  ])('(%s) resumes from the smaller of the two sizes', async (_what, sizeBytes, expected) => {
+  ])('(%s) makes the upload resume from the smaller of the two sizes', async (_what, sizeBytes, expected) => {
     const world = await startWorld()
     const bytes = randomBytes(200_000)
     const first = await world.start()

@@ -64,7 +64,7 @@ async function expectWhole(target: Target, id: string, bytes: Buffer): Promise<v
   expect((await readArtifact(target, id)).equals(bytes)).toBe(true)
 }
 
-describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
+describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
   test('returns 507 to the upload that does not fit, and everything else continues', async () => {
     const { dataDir, server, target } = await startOverconfident(24)
     const kept = randomBytes(4 * MIB)
@@ -103,7 +103,7 @@ describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
     expect(raw(dataDir).pragma('integrity_check', { simple: true })).toBe('ok')
   })
 
-  test('keeps its reserve when the service checks free space: 507 before a byte is sent', async () => {
+  test('returns 507 before a byte is sent when the free-space check would violate the reserve', async () => {
     const folder = await makeFolder()
     const dataDir = join(folder, 'data')
     // The service reserves 2 GiB that files cannot use.

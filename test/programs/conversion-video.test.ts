@@ -9,7 +9,7 @@ const codecs = async (path: string) =>
   (await probe(path)).streams.map(({ codec_name }: { codec_name: string }) => codec_name)
 
 describe('a video with supported codecs', () => {
-  test('is remuxed into an MP4 with the index in front, with identical frames', async () => {
+  test('is remuxed into an MP4 with the index at the front and identical frames', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'end.mp4'))
     expect((await listBoxes(source)).at(-1)).toBe('moov')
@@ -34,7 +34,7 @@ describe('a video with supported codecs', () => {
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('keeps its pictures when only the sound must be encoded', async () => {
+  test('keeps its frames when only the audio must be encoded', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mkv'), [...h264.slice(0, -1), 'flac'])
     const file = (await convert('video', source)).converted?.file.path ?? ''
@@ -42,7 +42,7 @@ describe('a video with supported codecs', () => {
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('may have no sound', async () => {
+  test('may have no audio', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     expect(await codecs((await convert('video', source)).converted?.file.path ?? '')).toEqual(['h264'])
@@ -135,7 +135,7 @@ describe('the poster', () => {
     expect((await stat(converted?.poster?.path ?? '')).size).toBeGreaterThan(1000)
   })
 
-  test('may fail without failing the conversion', async () => {
+  test('may fail without affecting the conversion', async () => {
     const { folder } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'))
     const real = (await makeStand()).converter.programs

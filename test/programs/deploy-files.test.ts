@@ -65,7 +65,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('keeps existing secrets, and makes them readable for their owner only', async () => {
+  test('has a setup that keeps existing secrets and makes them readable only by their owner', async () => {
     const folder = await makeSecrets()
     const before = await readFile(join(folder, 'parley_secret'), 'utf8')
     await run('sh', [join(folder, '../deploy/make-secrets.sh')])

@@ -53,8 +53,8 @@ async function ask(more: object = {}, signal: AbortSignal = never): Promise<numb
   return (await stand.app.call('POST', CHAT, { body, signal })).status
 }
 
-describe('the queue', () => {
-  test('holds two running and six waiting calls, and the ninth gets 429 with Retry-After at once', async () => {
+describe("the model's queue", () => {
+  test('holds two running and six waiting calls and immediately returns 429 with Retry-After for the ninth', async () => {
     await Promise.all([hold(stand.app), hold(stand.app)])
     const leaving = new AbortController()
     const seven = Array.from({ length: 7 }, () =>
@@ -96,7 +96,7 @@ describe('the queue', () => {
   })
 })
 
-test('a full queue makes a fallback answer at once', async () => {
+test('a full queue makes the fallback model answer immediately', async () => {
   const text = `providers:\n  own: { kind: local, model: "${stand.path}", threads: 1 }\n  play: { kind: mock }\n`
   const app = await startApp({ PARLEY_CONFIG: await writeConfigFile(text) })
   const { agent_id, agent_key } = await app.createAgent()
@@ -118,7 +118,7 @@ test('a full queue makes a fallback answer at once', async () => {
   await Promise.allSettled(others)
 })
 
-test('two models run side by side, and one that cannot be loaded fails the start', async () => {
+test('two models run concurrently, and a model that cannot be loaded makes the start fail', async () => {
   const vectors = writeModelFile({ poolingType: 1 })
   const write = (path: string) =>
     writeConfigFile(`providers:
@@ -139,7 +139,7 @@ test('two models run side by side, and one that cannot be loaded fails the start
   await expect(missing).rejects.toThrow('The model file /nowhere.gguf (provider embed) does not exist.')
 })
 
-test('a client that disconnects mid-answer stops it, and its usage is recorded', async () => {
+test('a client that disconnects mid-response stops the generation, and its usage is recorded', async () => {
   const app = await startApp(localEnvironment(stand.path))
   const { leave } = await hold(app)
   leave()
@@ -149,7 +149,7 @@ test('a client that disconnects mid-answer stops it, and its usage is recorded',
   expect(usage.completion_tokens).toBeLessThan(1500)
 })
 
-test('a client that disconnects while its prompt is read stops the reading', async () => {
+test('a client that disconnects during prompt processing stops the processing', async () => {
   const path = writeModelFile({ contextLength: 8192 })
   const model = await loadLocalModel({
     kind: 'local-model',

@@ -61,7 +61,7 @@ const script = `
   await service.close()
 `
 
-test('a hundred rounds of answers, embeddings and disconnections return their memory', async () => {
+test('a hundred rounds of responses, embeddings and disconnections release their memory', async () => {
   const folder = await makeFolder()
   const main = join(folder, 'measure.mjs')
   await writeFile(main, script)

@@ -39,7 +39,7 @@ function kindOf(failure: unknown): unknown {
 }
 
 describe.each([
-  ['a streamed answer', stream, streamEvents],
+  ['a streamed response', stream, streamEvents],
   ['a complete answer', complete, completeBody],
 ])('%s', (_kind, answer, answerText) => {
   test.each<[string, Fields, Fields]>([
@@ -50,7 +50,7 @@ describe.each([
     expect(await answer(beyond)).toBe('protocol')
   })
 
-  test('is rejected when it is nested too deeply for a recursive function', async () => {
+  test('is rejected when it is nested so deeply that a recursive function would overflow the stack', async () => {
     const extra = '['.repeat(200_000) + ']'.repeat(200_000)
     expect(await answerText(`{"choices":[{"message":{"content":"a"},"extra":${extra}}]}`)).toBe('protocol')
   })
@@ -66,7 +66,7 @@ describe.each([
   })
 })
 
-describe('a streamed answer', () => {
+describe('a streamed response', () => {
   test('is rejected when its events together have more than 128 tool calls', async () => {
     const deltas = listIndexes(129).map((index) => ({ tool_calls: [{ index }] }))
     expect(await stream(...deltas.slice(1))).toBeUndefined()
@@ -85,14 +85,14 @@ describe('a streamed answer', () => {
     expect(await stream({ extra: Array(50_001).fill(0) })).toBe('protocol')
   })
 
-  test('is rejected for its values when a comment of the event contains a quote', async () => {
+  test('is rejected for its number of values even if a comment in the event contains a quote', async () => {
     const chunk = JSON.stringify({ choices: [{ index: 0, delta: { extra: Array(50_001).fill(0) } }] })
     const { failure } = await readAnswer([Buffer.from(`: "\ndata: ${chunk}\n\n`)])
     expect(kindOf(failure)).toBe('protocol')
   })
 })
 
-test('a complete answer is rejected when it has more than 1,000,000 values', async () => {
+test('a complete response is rejected when it has more than 1,000,000 values', async () => {
   expect(await complete({ content: 'a', extra: Array(900_000).fill(0) })).toBeUndefined()
   expect(await complete({ content: 'a', extra: Array(1_000_001).fill(0) })).toBe('protocol')
 })

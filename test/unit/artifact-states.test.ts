@@ -65,7 +65,7 @@ async function storeOf(state: State) {
   return { db, readState }
 }
 
-describe('the row of an artifact', () => {
+describe("an artifact's row", () => {
   test.each(states)('is updated only as the table allows in the state %s', async (state) => {
     const moves = [
       ['complete', completeLeased],

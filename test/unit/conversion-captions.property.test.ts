@@ -72,7 +72,7 @@ function convertForServing(text: string): string | undefined {
 
 const markup = /<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:[.\s][^<>]*)?>/g
 
-test('SubRip becomes WebVTT with the same times in order and without HTML', () => {
+test('SubRip is converted to WebVTT with the same times in order and without HTML', () => {
   fc.assert(
     fc.property(subrip, (blocks) => {
       const served = convertForServing(blocks.join('\n')) ?? ''

@@ -60,7 +60,7 @@ function outcomeOf(text: string, format: DefinitionFormat): unknown {
 }
 
 describe('a definition', () => {
-  test('is read back in any YAML style, also from its Markdown', () => {
+  test('is parsed correctly in any YAML style, also after conversion to Markdown', () => {
     fc.assert(
       fc.property(definition, style, (value, write) => {
         const text = written(value, write)
@@ -73,7 +73,7 @@ describe('a definition', () => {
     )
   })
 
-  test('is read the same from its Markdown if written by hand', () => {
+  test('is parsed the same from handwritten Markdown', () => {
     fc.assert(
       fc.property(handWritten, (text) => {
         const outcome = outcomeOf(text, 'yaml')
@@ -88,7 +88,7 @@ describe('a definition', () => {
   })
 })
 
-test('every invalid text is rejected in one line that names the place', () => {
+test('every invalid definition is rejected with one line that names the position', () => {
   fc.assert(
     fc.property(slipped, fc.constantFrom(...formats), (text, format) => {
       const outcome = outcomeOf(format === 'yaml' ? text : `---\n${text}\n---\n\nBe kind.`, format)

@@ -35,7 +35,7 @@ describe('reading a definition', () => {
     })
   })
 
-  test('fills in the defaults', () => {
+  test('adds the default values', () => {
     expect(parseDefinition(least, 'yaml')).toStrictEqual({
       name: 'Guide',
       instructions: 'Be kind.',
@@ -56,9 +56,9 @@ describe('reading a definition', () => {
   test.each([
     ['JSON', '{"name":"Guide","instructions":"Be kind."}'],
     ['a byte order mark', `\uFEFF${least}`],
-    ['CRLF line ends', least.replaceAll('\n', '\r\n')],
+    ['CRLF line endings', least.replaceAll('\n', '\r\n')],
     ['a directive and a document marker', `%YAML 1.2\n---\n${least}`],
-    ['a missing line end', least.trimEnd()],
+    ['a missing trailing newline', least.trimEnd()],
     ['front matter', '---\nname: Guide\n---\n\nBe kind.', 'markdown'],
     ['front matter with CRLF line ends', '---\r\nname: Guide\r\n---\r\n\r\nBe kind.', 'markdown'],
     ['front matter after a byte order mark', '\uFEFF---\nname: Guide\n---\n\nBe kind.', 'markdown'],
@@ -210,7 +210,7 @@ describe('an invalid definition', () => {
     },
   )
 
-  test('is rejected in one short line, even if the invalid part is long', () => {
+  test('is rejected with one short line, even if the invalid part is long', () => {
     const { message } = refusalOf(`${least}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`)
     expect(message).toMatch(
       /^\["é\\n(é\\n){31}…"\]\["🙂{32}…"\]: must be a finite number \(line 3, column \d+\)$/u,
@@ -218,6 +218,6 @@ describe('an invalid definition', () => {
   })
 })
 
-test("a tool's name is read from both notations", () => {
+test("a tool's name can be read from both notations", () => {
   expect([toolName('a'), toolName({ name: 'b', description: 'c' })]).toEqual(['a', 'b'])
 })

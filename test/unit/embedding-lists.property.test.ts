@@ -62,7 +62,7 @@ const anyList = fc
   })
 
 describe('an embedding list', () => {
-  test('is the same in one piece and in many', () => {
+  test('is parsed the same in one chunk and in many', () => {
     fc.assert(
       fc.property(anyList, anyEncoding, cuts, ({ bytes, count }, wanted, shares) => {
         expect(read(cutAt(bytes, shares), count, wanted)).toEqual(read([bytes], count, wanted))
@@ -71,7 +71,7 @@ describe('an embedding list', () => {
     )
   })
 
-  test('is the same in single bytes', () => {
+  test('is parsed the same byte by byte', () => {
     fc.assert(
       fc.property(anyList, anyEncoding, ({ bytes, count }, wanted) => {
         const single = Array.from(bytes, (byte) => Buffer.of(byte))
@@ -80,7 +80,7 @@ describe('an embedding list', () => {
     )
   })
 
-  test('is forwarded piece by piece in the requested encoding', () => {
+  test('is forwarded chunk by chunk in the requested encoding', () => {
     fc.assert(
       fc.property(anyVectors, anyEncoding, cuts, (vectors, encoding, shares) => {
         const text = JSON.stringify(listOf(encoding === 'float' ? vectors : vectors.map(encode)))

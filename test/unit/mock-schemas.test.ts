@@ -242,7 +242,7 @@ describe('structured answers', () => {
     expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'response_format' } })
   })
 
-  test('wrap the text in an object for json_object and are streamed in pieces', async () => {
+  test('wrap the text in an object for json_object and are streamed in chunks', async () => {
     const body = say('say "hi"', { response_format: { type: 'json_object' } })
     expect(JSON.parse((await textOf(body)) ?? '')).toEqual({ answer: 'You said: say "hi"' })
     expect((await streamChunks(body)).length).toBeGreaterThan(4)

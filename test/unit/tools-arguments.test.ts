@@ -63,7 +63,7 @@ describe('valid arguments', () => {
         }),
       ],
     ],
-  ])('pass %s', (_what, text, rules) => {
+  ])('are accepted %s', (_what, text, rules) => {
     expect(readArguments(text, rules)).toEqual({ args: JSON.parse(text) })
   })
 })

@@ -1,6 +1,5 @@
 /**
- * Tests the status page in a real browser, under its own content security policy: it follows an artifact and shows
- * the result.
+ * Tests that the status page follows an artifact and shows the result in a real browser under its own CSP.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -59,7 +58,7 @@ async function untilPlayable(page: Page): Promise<void> {
     .toBeGreaterThan(0)
 }
 
-/** Uploads a picture; returns the row fields that make its bytes a poster. */
+/** Uploads an image; returns the row fields that make its bytes a poster. */
 async function uploadPoster(app: TestApp): Promise<Updateable<ArtifactTable>> {
   const { id } = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
   const { served_blob, served_bytes } = await readRow(app, id)

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser.close())
 
-/** The parameters of an upload that the test passes to the page. */
+/** The upload parameters that the test passes to the page. */
 interface Plan {
   readonly endpoint: string
   readonly token: string

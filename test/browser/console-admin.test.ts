@@ -1,5 +1,5 @@
 /**
- * Tests the administration pages in a real browser: users, keys, budgets, usage of all tenants, and the audit log.
+ * Tests the administration pages in a real browser: users, keys, budgets, all tenants' usage and the audit log.
  */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'

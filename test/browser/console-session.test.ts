@@ -1,4 +1,4 @@
-/** Tests in a real browser that an expired session loses no work, and that unsaved changes are protected. */
+/** Tests in a real browser that an expired session does not lose work and that unsaved changes are protected. */
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'

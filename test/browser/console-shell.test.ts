@@ -1,4 +1,4 @@
-/** Tests the console's shell in a real browser: sign-in, navigation, theme and the restrictions of the page. */
+/** Tests the console's shell in a real browser: sign-in, navigation, theme and page security restrictions. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'

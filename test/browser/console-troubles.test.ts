@@ -1,4 +1,4 @@
-/** Tests loading and error states of the console's lists, and its use by keyboard. */
+/** Tests the loading and error states of the console's lists, and keyboard operation. */
 import type { Browser, Locator } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'

@@ -19,7 +19,7 @@ import { uploadWhole } from '../support/uploads.ts'
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
-/** The bytes that the console sends in one request. */
+/** The number of bytes that the console sends in one request. */
 const PART_BYTES = 8 * 1024 * 1024
 
 let browser: Browser
@@ -51,7 +51,7 @@ describe('an upload in the console', () => {
     await page.getByText('No uploads yet').waitFor()
     await expectView(page, 'uploads-empty')
     let parts = 0
-    // The second part is held back.
+    // The test delays the second part.
     await page.route('**/upload/*', async (route) => {
       if (route.request().method() === 'PATCH' && ++parts > 1) return
       await route.continue()

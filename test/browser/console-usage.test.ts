@@ -1,4 +1,4 @@
-/** Tests usage in a real browser: figures, charts, tables and the CSV file. */
+/** Tests the usage page in a real browser: totals, charts, tables and the CSV file. */
 import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'

@@ -95,7 +95,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   }
 }
 
-/** A page, with its console output, errors, failed responses and foreign requests. */
+/** A page, with its console output, errors, failed responses and cross-origin requests. */
 interface OpenedPage {
   readonly page: Page
   readonly complaints: string[]
@@ -128,7 +128,7 @@ async function photograph(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: `screenshots/docs-${name}.png`, fullPage: true })
 }
 
-/** Reports whether the title has a light colour, as on a dark page. */
+/** Returns whether the title has a light color, as on a dark page. */
 async function isDark(page: Page): Promise<boolean> {
   const color = await page
     .locator('h1, h2')

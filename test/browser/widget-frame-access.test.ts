@@ -93,7 +93,7 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
 
 /** Lists the violations that axe finds, by rule. */
 async function violations(opened: OpenFrame): Promise<string[]> {
-  // The frame's policy blocks added scripts, but a debugger may evaluate one.
+  // The frame's CSP blocks added scripts, but a debugger can still evaluate code.
   const source = (await import('node:fs')).readFileSync(axePath, 'utf8')
   await opened.frame.evaluate(source)
   return opened.frame.evaluate(async () => {

@@ -1,4 +1,4 @@
-/** Tests that forged, malformed and repeated messages on the channel between page and frame have no effect. */
+/** Tests that forged, malformed and repeated messages between the page and the frame have no effect. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

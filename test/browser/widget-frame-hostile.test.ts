@@ -1,5 +1,6 @@
 /**
- * Tests that hostile model output requests nothing from other servers, freezes nothing and stays inside the reply.
+ * Tests that malicious model output cannot contact other servers, freeze the frame or affect anything outside the
+ * reply.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FrameStand, type OpenFrame, openFrameStand } from '../support/widget-frame.ts'
@@ -14,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => stand?.close())
 
-/** Has the mock model echo the text; returns the reply once it is shown. */
+/** Makes the mock model echo the text; returns the reply once it is shown. */
 async function write(text: string) {
   await opened.frame.locator('textarea').fill(text)
   await opened.frame.locator('textarea').press('Enter')
@@ -94,7 +95,7 @@ describe('a malicious reply', () => {
   })
 })
 
-/** Longer than the input allows, so the test itself answers in the server's place. */
+/** The text is longer than the input allows, so the test responds instead of the server. */
 const bombs: readonly [string, string][] = [
   ['60 KB of *a_', '*a_'.repeat(20_000)],
   ['quotes, 100,000 deep', '>'.repeat(100_000)],
@@ -124,7 +125,7 @@ describe('the frame remains responsive when a reply is slow to parse', () => {
       .getByText(/after\s*$/)
       .first()
       .waitFor()
-    // The frame must still react to the user.
+    // The frame must still respond to the user.
     await opened.frame.getByRole('button', { name: 'More actions' }).click({ timeout: 10_000 })
     await opened.page.keyboard.press('Escape')
     await opened.page.unroute('**/trpc/chat.stream*')
@@ -133,7 +134,7 @@ describe('the frame remains responsive when a reply is slow to parse', () => {
   })
 })
 
-/** Renders a complete answer as a tRPC JSONL stream. */
+/** Renders a complete response as a tRPC JSONL stream. */
 function answerOf(content: string): { status: number; contentType: string; body: string } {
   const chunk = { choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }
   const lines = [

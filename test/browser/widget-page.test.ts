@@ -1,4 +1,4 @@
-/** Tests the widget in a page: its launcher, its window, strict policies, origin limits and forged messages. */
+/** Tests the widget in a page: its launcher, its window, strict CSPs, origin limits and forged messages. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -225,7 +225,7 @@ test('the widget ignores messages from other windows', async () => {
   const frames = forgers.map(({ url }) => `<iframe src="${url}"></iframe>`).join('')
   const opened = await open({}, frames)
   await opened.event('ready')
-  // With the widget present, each forger repeats all its messages and confirms.
+  // After the widget loads, each forger repeats all its messages and confirms that it did.
   await opened.page.evaluate(
     () =>
       new Promise<void>((resolve) => {
@@ -240,7 +240,7 @@ test('the widget ignores messages from other windows', async () => {
   expect((await opened.events()).map(([name]) => name)).toEqual(['ready'])
   expect(await opened.launcher.getAttribute('aria-expanded')).toBe('false')
   expect(await opened.page.locator('parley-chat .badge').isVisible()).toBe(false)
-  // Page and frame can still talk: no forger has taken the place of either.
+  // The page and the frame can still communicate, so no forger has replaced either.
   await opened.launcher.click()
   await opened.page.evaluate(() =>
     (globalThis as unknown as { ParleyChat: { configure(options: object): void } }).ParleyChat.configure({

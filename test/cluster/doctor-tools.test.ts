@@ -14,7 +14,7 @@ setInterval(() => {}, 1000)
 export const tools = { find_room: { handler: () => 'Gull' } }
 export const onUploadComplete = () => {}`
 
-/** Runs doctor with these MCP servers; returns each finding by the name of its check. */
+/** Runs doctor with these MCP servers; returns each result by the name of its check. */
 async function runDoctor(folder: string, mcp: object, env: Record<string, string>) {
   await writeFile(join(folder, 'parley.yaml'), JSON.stringify({ mcp }))
   const all = { PORT: '0', PARLEY_CONFIG: 'parley.yaml', PARLEY_HOOKS: 'hooks.mjs', ...env }

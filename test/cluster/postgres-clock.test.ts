@@ -1,4 +1,4 @@
-/** Tests that processes use the clock of PostgreSQL instead of their local clock. */
+/** Tests that processes use PostgreSQL's clock instead of their local clock. */
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { startDatabaseClock } from '../../src/db/database-clock.ts'
@@ -34,7 +34,7 @@ test("a database clock adopts the database's time when that changes", async () =
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
   let pausedMs = 0
-  // A monotonic clock that stood still while the machine was suspended.
+  // Simulates a monotonic clock that stopped while the machine was suspended.
   const local = { ...systemClock, monotonic: () => systemClock.monotonic() - pausedMs }
   const clock = await startDatabaseClock(db, local, { warn() {} })
   onTestFinished(clock.stop)

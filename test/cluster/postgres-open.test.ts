@@ -1,4 +1,4 @@
-/** Tests how a server opens a PostgreSQL database, what it rejects, and with which message. */
+/** Tests how a server opens a PostgreSQL database, and the error for each database that it rejects. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Migration, sql } from 'kysely'

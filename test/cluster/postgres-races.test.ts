@@ -1,4 +1,4 @@
-/** Tests that operations that two servers run at the same time on one PostgreSQL database take effect once. */
+/** Tests that concurrent operations by two servers on one PostgreSQL database take effect once. */
 import { describe, expect, test, vi } from 'vitest'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { rotateParentKey } from '../../src/identity/keys.ts'

@@ -64,7 +64,7 @@ describe("an installation's rows", () => {
     expect(await query(url, deferrable)).toEqual([{ count: 0 }])
     const orphan = { ...parentKey('orphan'), user_id: 'nobody' }
     await expect(db.insertInto('parent_keys').values(orphan).execute()).rejects.toThrow('foreign key')
-    // No sequence has to continue: the order of rows derives from time.
+    // The copy has no sequences to continue because rows are ordered by time.
     expect(await query(url, 'select 1 from pg_sequences')).toEqual([])
   })
 

@@ -16,7 +16,7 @@ async function start(env: Readonly<Record<string, string>> = {}) {
 const untilRedisIs = (server: RunningServer, state: 'up' | 'down') =>
   expect.poll(async () => (await callServer(server.url, 'GET', '/readyz')).body.checks.redis).toBe(state)
 
-/** Replies that break the protocol, or follow it but fit no command. */
+/** Replies that violate the protocol, or that are valid but do not match any command. */
 const garbage: Readonly<Record<string, string>> = {
   'another protocol': 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n',
   'zero bytes': '\0'.repeat(64),

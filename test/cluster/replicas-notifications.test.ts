@@ -1,4 +1,4 @@
-/** Tests that replicas learn at once of revoked keys, changed artifacts and uploads that continue elsewhere. */
+/** Tests that replicas immediately learn about revoked keys, changed artifacts and uploads that continue elsewhere. */
 
 import { Redis } from 'ioredis'
 import { pino } from 'pino'

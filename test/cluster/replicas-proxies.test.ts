@@ -1,5 +1,5 @@
 /**
- * Tests nginx and Caddy with the files of `deploy/` before two replicas: buffering, retries, forged headers and
+ * Tests nginx and Caddy with the files in `deploy/` in front of two replicas: buffering, retries, forged headers,
  * secrets.
  */
 import { randomBytes } from 'node:crypto'
@@ -41,7 +41,7 @@ const MIB = 1024 ** 2
 const shorten = (text: string) => text.replaceAll(/(?<= )(\d+)s;/g, (_, seconds) => `${seconds * 10}ms;`)
 /** Removes active health checks, so that only requests detect a failed replica. */
 const withoutHealthChecks = (text: string) => text.replaceAll(/^\t+health_.*\n/gm, '')
-/** Makes a proxy try a failed replica again at once. */
+/** Makes a proxy retry a failed replica immediately. */
 const retryAtOnce = {
   nginx: (text: string) => text.replaceAll('max_fails=1', 'max_fails=0'),
   Caddy: (text: string) => text.replace('fail_duration 5s', 'fail_duration 10ms'),
@@ -100,7 +100,7 @@ describe.each([
   })
 
   test.each(httpVersions)('aborts the upstream request when the client disconnects (%s)', async (version) => {
-    // Nothing is written that could reveal the disconnection.
+    // The upstream writes nothing that could reveal the disconnection.
     const content = `Leave ${name} ${version} {{up:hang}}`
     const reading = ask(version, chat(content, false))
     const { id } = await stand.upstream.waitForRequest(content)
@@ -239,7 +239,7 @@ test('Caddy checks the health of replicas and does not send requests to one that
 
 test('uploads and responses may pause for longer than nginx allows by default', async () => {
   const names = ['client_body_timeout', 'send_timeout', 'proxy_send_timeout', 'proxy_read_timeout']
-  // The default of nginx is 60 s, divided by 100 like the others.
+  // The nginx default of 60 s, divided by 100 like the other times.
   const around = names.map((name) => `${name} 600ms;`).join(' ')
   const leaveOut = (text: string) => text.replaceAll(new RegExp(`^ *(${names.join('|')}) .*\n`, 'gm'), '')
   const { replicas, certificate } = stand

@@ -76,7 +76,7 @@ describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
     }
     expect(await callInTurn([apps[0]], 2, open)).toEqual({ 200: 2 })
     await takeAway(redis)
-    // The share of the first replica is used up; that of the second is not.
+    // The first replica's share is used up, but the second replica's is not.
     expect(await callInTurn([apps[0]], 2, open)).toEqual({ 429: 2 })
     expect(await callInTurn([apps[1]], 1, open)).toEqual({ 200: 1 })
     await untilReady(apps, 'down')

@@ -23,7 +23,7 @@ async function startWorkers(count: number, env: Readonly<Record<string, string>>
   const all = { PORT: '0', DATABASE_URL: await createTestDatabase('empty'), ...env }
   const running = startParley(['serve', '--workers', String(count)], { folder: await makeFolder(), env: all })
   onTestFinished(async () => {
-    // Workers end with the first process.
+    // The workers end when the first process ends.
     running.kill('SIGKILL')
     await running.ended
   })

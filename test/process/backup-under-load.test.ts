@@ -53,7 +53,7 @@ async function uploadCaptions(target: Target, index: number): Promise<StoredItem
   return { id, bytes }
 }
 
-/** An upload that grows piece by piece, with the offset the server acknowledged. */
+/** An upload that grows chunk by chunk, with the offset that the server acknowledged. */
 class GradualUpload {
   readonly bytes = randomBytes(GROWN_BYTES)
   readonly begun: Begun
@@ -75,7 +75,7 @@ class GradualUpload {
   }
 }
 
-/** Repeats work until the test ends it; the work checks its own answers. */
+/** Repeats work until the test ends it; the work checks its own responses. */
 class Load {
   private isOver = false
   private readonly running: Promise<void>[] = []

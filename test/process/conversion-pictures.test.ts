@@ -1,4 +1,4 @@
-/** Tests that pictures are encoded again: upright, within the size limit, and without camera metadata. */
+/** Tests that images are re-encoded upright, within the size limit and without camera metadata. */
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ async function convertPicture(content: string | Uint8Array) {
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 60 } } })
 
-/** Builds a one-bit PNG of a single colour, compressed as far as possible. */
+/** Builds a one-bit PNG with a single color, compressed as much as possible. */
 function makeBlankPng(width: number, height: number): Buffer {
   const chunk = (name: string, data: Buffer) => {
     const named = Buffer.concat([Buffer.from(name), data])

@@ -15,7 +15,7 @@ import { type Member, makeZip } from '../support/zip.ts'
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Returns the media type of content that is served unchanged, or else the rejection. */
+/** Returns the media type of content that is served unchanged, or the reason for its rejection. */
 async function check(content: string | Uint8Array): Promise<string> {
   const path = join(await makeFolder(), 'project')
   await writeFile(path, content)

@@ -1,4 +1,4 @@
-/** Tests that statements fail, and the process survives, when the PostgreSQL port sends malformed messages. */
+/** Tests that statements fail but the process survives when the PostgreSQL port sends malformed messages. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { pino } from 'pino'

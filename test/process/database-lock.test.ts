@@ -1,4 +1,4 @@
-/** Tests the lock of the data directory between processes. */
+/** Tests the data directory's lock between processes. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'

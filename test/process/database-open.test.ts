@@ -1,4 +1,4 @@
-/** Tests opening a data directory of another user, and one that a killed server left. */
+/** Tests opening another user's data directory, and one that a killed server left behind. */
 
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, open, readdir } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** Tests that file uploads interrupted by a killed or stopping server leave nothing behind. */
+/** Tests that file uploads that a killed or stopping server interrupts do not leave files behind. */
 import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'

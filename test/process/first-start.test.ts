@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 60_000 })
 /** A key consists of its prefix, 12 characters of public id, 43 of secret and 6 of checksum. */
 const WHOLE_KEY = /svc_[0-9A-Za-z]{61}/g
 
-/** Starts a listener that accepts connections and never answers. */
+/** Starts a listener that accepts connections but never responds. */
 async function startSilentListener(): Promise<{ server: Server; port: number }> {
   const server = createServer((socket) => socket.on('error', () => {}))
   server.listen(0, '127.0.0.1')
@@ -87,7 +87,7 @@ describe('a port that is already in use', () => {
     }
     const { code, stderr } = await startParley(['serve'], { folder, env }).ended
     expect(code).toBe(1)
-    // After a wait, the log would also report that the model list could not be read.
+    // If the server waited, the log would also report that the model list could not be read.
     expect(stderr).toMatch(/^parley: Port \d+ on 127\.0\.0\.1 is taken [^\n]*\n$/)
   })
 })

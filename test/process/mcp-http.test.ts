@@ -148,7 +148,7 @@ describe("an MCP server's redirect", () => {
       { far: { url, headers: { Authorization: 'Bearer mcp-key' } }, ...config(server) },
       ['echo'],
     )
-    // A second attempt shows that the first one has ended.
+    // A second attempt proves that the first one has ended.
     expect(await eventually(async () => (await server.seen()).moved > 1, true)).toBe(true)
     expect(app.service.deps.tools.list().map(({ name }) => name)).not.toContain('far__echo')
     expect(await other.seen()).toMatchObject({ authorizations: [] })

@@ -1,6 +1,5 @@
 /**
- * Tests MCP servers that run as child programs: their environment, their output, and that none outlives the
- * service.
+ * Tests MCP servers that run as child processes: their environment, their output, and that none outlives the service.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,7 +22,7 @@ const program = (more: object = {}, words: readonly string[] = []) => ({
 /** Calls one tool; returns the result that the model receives. */
 const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
 
-/** Reports whether the process exists. */
+/** Returns whether the process exists. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)

@@ -1,4 +1,4 @@
-/** Tests the setup script, the last line of a test run, and the check of documented paths. */
+/** Tests the setup script, the summary line of a test run, and the checks of documented paths and wording. */
 import { execFile, spawn } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -132,7 +132,7 @@ describe('a server that is stopped before it listens', () => {
       const secretFile = join(folder, 'secret')
       expect(spawnSync('mkfifo', [secretFile]).status).toBe(0)
       const server = startParley(['serve'], { folder, env: { PORT: '0', PARLEY_SECRET_FILE: secretFile } })
-      // Opening blocks until the server has opened the pipe for reading.
+      // The open call blocks until the server has opened the pipe for reading.
       await using pipe = await open(secretFile, 'w')
       server.kill(signal)
       await pipe.writeFile('a secret that is long enough for it')
@@ -171,7 +171,7 @@ describe('an open request without streaming', () => {
     const server = await startServer({ folder: await makeFolder(), env: SHORT_GRACE })
     const body = chatBody('[[hang]]', false)
     const answer = callServer(server.url, 'POST', '/v1/chat/completions', server.key, body)
-    // Answered on a later connection, so the first request has reached the server by then.
+    // The server responds on a later connection, so the first request has reached it by then.
     await callServer(server.url, 'GET', '/v1/keys/validate', server.key)
     await beginStop(server)
     expect(await answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
@@ -183,7 +183,7 @@ describe('a stopping server', () => {
   test('announces the stop on open connections, closes them and does not accept new ones', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const { socket, hears } = await openSocket(server.url)
-    // The answer to the first request proves that the beginning of the second has arrived.
+    // The response to the first request proves that the beginning of the second has arrived.
     socket.write('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /readyz HTTP/1.1\r\nHost: a\r\n')
     await hears('"ok"')
     await beginStop(server)

@@ -19,7 +19,7 @@ const ways: readonly (Cut | 'abort')[] = ['reset', 'end', 'abort', 'end', 'reset
 /** The index of the interruption that kills the server. */
 const KILL_AT = 11
 
-/** Chooses one random position in each of equally long stretches. */
+/** Chooses one random position in each of several equally long ranges. */
 function choosePoints(seed: number): number[] {
   const random = createRandom(seed)
   const stretch = SIZE / (INTERRUPTIONS + 1)

@@ -1,4 +1,4 @@
-/** Tests how a server recovers the uploads of a process that ended in any way. */
+/** Tests how a server recovers the uploads of a process that has ended. */
 import { createHash, randomBytes } from 'node:crypto'
 import { open, rename, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Tests usage records and budgets across processes: concurrent ones, and a restart after a kill. */
+/** Tests usage records and budgets across concurrent processes and across a restart after a kill. */
 
 import { join } from 'node:path'
 import type Sqlite from 'better-sqlite3'

@@ -20,7 +20,7 @@ async function findId(app: Awaited<ReturnType<typeof startApp>>, upload: Upload)
   return (await headUpload(app, placeOf(upload))).headers.get('x-artifact-id') as string
 }
 
-/** Splits bytes into pieces of uneven length, as a camera produces them. */
+/** Splits bytes into chunks of uneven length, as a camera produces them. */
 function toUnevenStream(bytes: Buffer): Readable {
   function* pieces() {
     for (let at = 0, length = 1; at < bytes.length; at += length, length = ((length * 7) % 65_521) + 1)

@@ -1,4 +1,6 @@
-/** Tests that programs that read uploads are limited, stopped, and cleaned up with all their child processes. */
+/**
+ * Tests that external programs that read uploads are limited, stopped and cleaned up with all their child processes.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'

@@ -1,5 +1,5 @@
 /**
- * Tests that invalid or incomplete videos are rejected in one sentence, and that ffmpeg never follows references
+ * Tests that invalid or incomplete videos are rejected with one sentence and that ffmpeg never follows references
  * in them.
  */
 import { execFile } from 'node:child_process'

@@ -19,7 +19,7 @@ const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-/** Variables of other programs that the image sets on purpose. */
+/** Variables for other programs that the image sets on purpose. */
 const others = ['NODE_ENV']
 
 /** Parses the variables; fails on unknown names and on warnings. */

@@ -1,4 +1,7 @@
-/** Tests chats with a model that runs in the service's process: non-streaming answers, streams and the official client. */
+/**
+ * Tests chats with a model that runs in the service's process: non-streaming responses, streams and the official
+ * client.
+ */
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import {
@@ -18,14 +21,14 @@ const stand = startLocalStand()
 const endless = writeModelFile({ brevity: -100 })
 const CHAT = '/v1/chat/completions'
 
-/** Returns the text of the model's answer. */
+/** Returns the text of the model's response. */
 async function say(body: object): Promise<string> {
   const { status, body: answer } = await stand.app.call('POST', CHAT, { body })
   expect(status).toBe(200)
   return answer.choices[0].message.content
 }
 
-/** Counts the tokens of the rendered prompt for one user message; each template mark is one token. */
+/** Counts the tokens in the rendered prompt for one user message; each template marker is one token. */
 function countPrompt(text: string): number {
   return 3 + countTinyTokens(`user\n${text}\nassistant\n`)
 }

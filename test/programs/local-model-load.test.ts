@@ -12,7 +12,7 @@ import { totalUsage } from '../support/usage.ts'
 // Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-/** A model that never ends an answer by itself. */
+/** A model that never ends a response by itself. */
 const stand = startLocalStand({ brevity: -100 })
 const CHAT = '/v1/chat/completions'
 
@@ -23,7 +23,7 @@ interface HeldStream {
   rest(): Promise<string>
 }
 
-/** Opens an endless answer and waits for its first event, so that it occupies one of the two slots. */
+/** Opens an endless response and waits for its first event, so that it occupies one of the two slots. */
 async function hold(app: TestApp): Promise<HeldStream> {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -47,7 +47,7 @@ async function hold(app: TestApp): Promise<HeldStream> {
   }
 }
 
-/** Requests a short answer, which waits for a free slot; returns its status. */
+/** Requests a short response, which waits for a free slot; returns its status. */
 async function ask(more: object = {}, signal: AbortSignal = never): Promise<number> {
   const body = greedy('Hi', { max_tokens: 3, ...more })
   return (await stand.app.call('POST', CHAT, { body, signal })).status
@@ -170,7 +170,7 @@ test('a client that disconnects during prompt processing stops the processing', 
   await vi.waitUntil(() => countRead() > 0, { interval: 1, timeout: 10_000 })
   leaving.abort(new Error('gone'))
   await expect(left).rejects.toThrow('gone')
-  // Both slots are free again, so the abandoned prompt is no longer read.
+  // Both slots are free again, so the model no longer processes the abandoned prompt.
   const short = () => backend.complete({ body: greedy('Hi', { max_tokens: 1 }), signal: never })
   await Promise.all([short(), short()])
   expect(countRead()).toBeLessThan(3500)

@@ -48,7 +48,7 @@ interface Check {
   readonly message: string
 }
 
-/** Returns the finding of `doctor` about the model provider. */
+/** Returns the result of doctor's check of the model provider. */
 async function runDoctor(folder: string, env: Record<string, string>): Promise<string> {
   const { stdout, stderr } = await runParley(['doctor', '--json'], { folder, env })
   expect(stderr).toBe('')

@@ -38,7 +38,7 @@ interface Call {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** Returns the only choice of the answer. */
+/** Returns the only choice in the response. */
 async function ask(body: object) {
   const answer = await stand.app.call('POST', CHAT, { body })
   expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 })

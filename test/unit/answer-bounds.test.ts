@@ -1,4 +1,4 @@
-/** Tests the bounds of a provider's answer, beyond which reading it could block or fill the process. */
+/** Tests the bounds on a provider's response; a larger response could block the process or exhaust its memory. */
 import { describe, expect, test } from 'vitest'
 import { askForCompletion } from '../../src/chat/model-answer.ts'
 import { BackendFailure, type ChatBackend } from '../../src/providers/provider.ts'
@@ -10,7 +10,7 @@ const deep = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(leve
 const listIndexes = (count: number) => Array.from({ length: count }, (_, index) => index)
 const toolCalls = (count: number) => listIndexes(count).map((index) => ({ id: `call_${index}` }))
 
-/** Returns the kind of the failure of a stream with these events. */
+/** Returns the kind of failure that a stream with these events causes. */
 async function streamEvents(...data: string[]): Promise<unknown> {
   const { failure } = await readAnswer(data.map((text) => Buffer.from(`data: ${text}\n\n`)))
   return kindOf(failure)
@@ -23,7 +23,7 @@ function stream(...deltas: Fields[]): Promise<unknown> {
   return streamEvents(...choices.map((choice) => JSON.stringify({ choices: [choice] })))
 }
 
-/** Returns the kind of the failure of a complete answer with this body. */
+/** Returns the kind of failure that a complete response with this body causes. */
 async function completeBody(text: string): Promise<unknown> {
   const backend = { complete: async () => Buffer.from(text) } as unknown as ChatBackend
   const request = { body: {}, signal: new AbortController().signal }
@@ -40,7 +40,7 @@ function kindOf(failure: unknown): unknown {
 
 describe.each([
   ['a streamed response', stream, streamEvents],
-  ['a complete answer', complete, completeBody],
+  ['a complete response', complete, completeBody],
 ])('%s', (_kind, answer, answerText) => {
   test.each<[string, Fields, Fields]>([
     ['128 tool calls', { tool_calls: toolCalls(128) }, { tool_calls: toolCalls(129) }],

@@ -1,4 +1,4 @@
-/** Tests every combination of artifact state and event, and the database updates that follow from it. */
+/** Tests every combination of artifact state and event, and the resulting database updates. */
 import { describe, expect, test } from 'vitest'
 import {
   completeLeased,

@@ -15,7 +15,7 @@ const holds =
   async () =>
     ids.map((id) => model(id))
 
-/** A backend whose n-th model list request gets the n-th answer; further requests get the last one. */
+/** A backend that returns the nth response to the nth model list request and then repeats the last one. */
 function createLister(
   name: string,
   ...answers: readonly List[]
@@ -55,7 +55,7 @@ async function createCatalogue(
   return catalogue
 }
 
-/** Waits until the condition holds; the time limit of the test ends the wait. */
+/** Waits until the condition holds; the test's time limit ends the wait. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,4 +1,4 @@
-/** Tests how the client's address is read, also one with a zone, which sockets of link-local IPv6 connections report. */
+/** Tests how the client's address is read, including link-local IPv6 addresses with a zone. */
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'

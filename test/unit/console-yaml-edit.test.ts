@@ -133,7 +133,7 @@ test('YAML text that is not a mapping cannot be read', () => {
 test('any change at any path appears in the text, and nothing else changes', () => {
   const scalar = fc.oneof(
     fc.stringMatching(/^[ -~\n\u00e4\u6f22]{0,30}$/),
-    // A definition is JSON, which has no -0.
+    // A definition is JSON, which cannot represent -0.
     fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => number + 0),
     fc.boolean(),
     fc.constantFrom('', ' ', '#', '- a', 'a: b', 'null', '\n', 'a\n', ' a\n b\n\n'),

@@ -86,7 +86,7 @@ test('SubRip is converted to WebVTT with the same times in order and without HTM
   )
 })
 
-/** Returns whether a cue has text besides position tags; cues without text are left out. */
+/** Returns whether a cue has text besides position tags; cues without text are omitted. */
 function hasText(block: string): boolean {
   const [, , ...lines] = block.split('\n')
   return lines.some((line) => line.replaceAll('{\\an8}', '').trim() !== '')

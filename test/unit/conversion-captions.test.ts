@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'
 import { ConversionRejection } from '../../src/conversion/job.ts'
 
-// Megabytes of input take long on a busy machine.
+// Converting megabytes of input is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 /** Returns the WebVTT, `unchanged`, or the reason for the rejection. */

@@ -1,4 +1,4 @@
-/** Tests the lock of the data directory within one process. */
+/** Tests the data directory's lock within one process. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** Tests properties of agent definitions with generated texts. */
+/** Tests with generated definitions that parsing and rendering preserve every value. */
 
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
@@ -17,7 +17,7 @@ function written(value: object, write: (value: object) => string): string {
   return text
 }
 
-/** Returns what the YAML library alone reads from a text. */
+/** Returns the value that the YAML library alone reads from a text. */
 function readPlainly(text: string): unknown {
   try {
     return parse(text.replace(/^\uFEFF/, ''), { logLevel: 'error' })

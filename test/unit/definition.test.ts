@@ -1,4 +1,4 @@
-/** Tests agent definitions: the rules of every field, and the errors for texts that break them. */
+/** Tests agent definitions: the rules for every field, and the errors for text that violates them. */
 import { describe, expect, test } from 'vitest'
 import { type DefinitionFormat, parseDefinition, toolName } from '../../src/agents/definition.ts'
 import { complete, expectRefusal, least, names, refusalOf } from '../support/definition.ts'
@@ -161,7 +161,7 @@ const invalidAdditions: [addition: string, message: string][] = [
     'pageTools: { blocked: [postMessage_a] }',
     'pageTools.blocked[0]: must be the name that the page uses, without postMessage_ (line 3, column 24)',
   ],
-  // Behavior and embed.
+  // Fields of behavior and embed.
   ['behavior: warm', 'behavior: must be a mapping (line 3, column 11)'],
   ['behavior: { tone: [] }', 'behavior.tone: must be a string (line 3, column 19)'],
   ['behavior: { language: 5 }', 'behavior.language: must be a string (line 3, column 23)'],
@@ -191,7 +191,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ]),
 ]
 
-/** Complete texts, and the resulting error. */
+/** Complete definitions, and the resulting error. */
 const invalidTexts: [text: string, message: string][] = [
   ['# a\nname: A', 'instructions: is required (line 2, column 1)'],
   ['instructions: a\nname:', 'name: is required (line 2, column 6)'],

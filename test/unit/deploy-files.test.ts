@@ -72,7 +72,7 @@ describe('compose.yaml', () => {
       })
       expect('ports' in service, name).toBe(name === 'balancer')
       expect(String(service.image), name).not.toMatch(/:latest$/)
-      // Our image defines its own health check.
+      // The image defines its own health check.
       expect('healthcheck' in service, name).toBe(!name.startsWith('parley'))
     }
     expect(networks.back).toEqual({ internal: true })

@@ -16,7 +16,7 @@ function encode(vector: readonly number[]): string {
   return Buffer.from(Float32Array.from(vector).buffer).toString('base64')
 }
 
-/** Returns the resulting text and whether the pieces were forwarded, or the error. */
+/** Returns the resulting text and whether the chunks were forwarded, or the error. */
 function read(pieces: readonly Buffer[], count: number, encoding: 'float' | 'base64') {
   try {
     const list = toWantedList(pieces, { count, encoding, model })
@@ -35,7 +35,7 @@ const anyVector = fc.array(
 )
 const anyVectors = fc.array(anyVector, { minLength: 1, maxLength: 4 })
 
-/** A list as a backend might write it, from well-formed to nonsense. */
+/** A list as a backend might write it, from well-formed to invalid. */
 const anyList = fc
   .record({
     vectors: anyVectors,

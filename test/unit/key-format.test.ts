@@ -1,4 +1,4 @@
-/** Tests the format of keys, which texts are accepted as keys, and how stored keys are sealed. */
+/** Tests the format of keys, which strings are accepted as keys, and how stored keys are sealed. */
 
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'

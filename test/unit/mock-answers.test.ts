@@ -1,6 +1,5 @@
 /**
- * Tests the default answers of the mock backend: an echo shaped by the parameters of the chat API, and its
- * models.
+ * Tests the mock backend's default responses (an echo that the chat parameters shape) and its models.
  */
 import { describe, expect, test } from 'vitest'
 import { never } from '../support/backend.ts'

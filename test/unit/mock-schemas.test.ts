@@ -1,4 +1,7 @@
-/** Tests the structured answers of the mock backend: valid for every satisfiable schema, an error for others. */
+/**
+ * Tests that the mock backend's structured responses match every satisfiable schema and that other schemas cause an
+ * error.
+ */
 
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** Tests which tools the mock backend calls, with which arguments, and how it answers their results. */
+/** Tests which tools the mock backend calls, the arguments that it sends, and its responses to tool results. */
 import { describe, expect, test } from 'vitest'
 import { answerTo, callsOf, clock, joinChoice, say, streamChunks, tool, weather } from '../support/mock.ts'
 

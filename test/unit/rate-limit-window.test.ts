@@ -88,7 +88,7 @@ describe('the rate limiter', () => {
         ]
         for (const [index, waitMs] of waits.entries()) {
           clock.advance(waitMs / 1000)
-          // Others use up the shared window too.
+          // Other clients also use up the shared window.
           if (index % 3 === 0) hit(both[0], { key: 'other', limit: own })
           const { isLimited, retryAfterSeconds } = hit(...both)
           if (!isLimited) continue

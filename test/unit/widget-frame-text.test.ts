@@ -12,7 +12,7 @@ import { parseHistory, renderHistory } from '../../widget/frame/history.ts'
 import { isParseable, parseBlock } from '../../widget/frame/markdown/parse-block.ts'
 import { splitBlocks, withDefinitions } from '../../widget/frame/markdown/split-blocks.ts'
 
-// The parser may wait for a processor on a busy machine.
+// The parser may wait for CPU time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const processor = unified().use(remarkParse).use(remarkGfm).freeze()
@@ -27,7 +27,7 @@ function treeOf(text: string): unknown[] {
   )
 }
 
-/** Lines that affect blocks; HTML is left out because it is shown as text regardless of blocks. */
+/** Lines that affect blocks; HTML is omitted because it is shown as text regardless of blocks. */
 const line = fc.constantFrom(
   '',
   '',

@@ -27,7 +27,7 @@ describe('the administrator API', () => {
     ['PUT', '/keys/{}/budget', 'admin.setBudget'],
   ]
 
-  /** Lists every kind of caller with the status and error code it should get. */
+  /** Every kind of caller, with the expected status and error code. */
   async function listCallers(app: TestApp): Promise<[CallOptions, number, string | undefined][]> {
     const { agent_key } = await app.createAgent()
     return [

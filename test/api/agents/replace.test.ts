@@ -1,4 +1,4 @@
-/** Tests replacing the definition of an agent, with and without If-Match. */
+/** Tests that an agent's definition can be replaced, with and without If-Match. */
 import { describe, expect, test } from 'vitest'
 import { FULL } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'

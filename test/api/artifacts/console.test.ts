@@ -1,4 +1,4 @@
-/** Tests how console users manage artifacts, and that other sites cannot act through their browser. */
+/** Tests how console users manage artifacts and that other sites cannot send requests through their browsers. */
 import { describe, expect, test } from 'vitest'
 import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
 import { as, claim, ownPage, proxied } from '../../support/console.ts'

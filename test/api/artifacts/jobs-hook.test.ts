@@ -8,7 +8,7 @@ import { createMovedClock, getRow, listJobs, startJobs, until } from '../../supp
 import { createLineLog } from '../../support/log-lines.ts'
 import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
 
-// The conversion programs need more than the default timeout on a busy machine.
+// Conversions may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const SRT = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
@@ -127,7 +127,7 @@ describe('a failing onUploadComplete handler', () => {
     advance(1)
     const second = await call(1)
     expect(second.artifact).toEqual(first.artifact)
-    // The handler fails before this promise settles; the outcome must be stored all the same.
+    // The handler fails before this promise settles, but the outcome must still be stored.
     void second.hooks.recordOutcome({ tries: 2 })
     second.fail()
     await until(async () => (await listJobs(app)).some((job) => job.failures === 2), 'it has failed again')

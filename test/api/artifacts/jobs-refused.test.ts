@@ -20,7 +20,7 @@ import {
 } from '../../support/uploads.ts'
 import { makeZip } from '../../support/zip.ts'
 
-// The conversion programs need more than the default timeout on a busy machine.
+// Conversions may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const REASON = 'The file is not an MP4, MOV, WebM or Matroska video.'

@@ -1,4 +1,4 @@
-/** Tests how artifact bytes and posters are served, and which artifacts a token opens. */
+/** Tests how artifact bytes and posters are served and which artifacts a token can open. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'

@@ -1,4 +1,4 @@
-/** Tests the creation of uploads, with or without first bytes, under unique ids (tus 1.0.0, Creation). */
+/** Tests the creation of uploads with unique ids, with or without initial bytes (tus 1.0.0, Creation). */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
@@ -126,7 +126,7 @@ describe('an artifact id chosen by the client', () => {
       postUpload({ ...app, key: keys[index % 2] as string }, { metadata: { artifactId } }),
     )
     const answers = await Promise.all(requests)
-    // The requests of one tenant are the same creation, repeated.
+    // Requests from the same tenant repeat the same creation.
     expect(answers.map(({ status }) => status).sort()).toEqual([
       ...Array(10).fill(201),
       ...Array(10).fill(409),

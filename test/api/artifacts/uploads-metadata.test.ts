@@ -11,7 +11,7 @@ const other = '99999999-2222-4333-8444-555555555555'
 const digest = 'AB'.repeat(32)
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64')
 
-/** Returns the error for a header; throws if the header is accepted. */
+/** Returns the error for a header value; throws if the value is accepted. */
 function errorOf(header: string): { message: string; param: string | undefined } {
   try {
     parseMetadata(header)

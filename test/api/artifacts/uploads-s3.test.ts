@@ -25,7 +25,7 @@ import {
   uploadWhole,
 } from '../../support/uploads.ts'
 
-// Waiting for the store needs more than the default timeout on a busy machine.
+// Store operations may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const DAY = 86_400

@@ -44,7 +44,7 @@ async function createContents(app: TestApp) {
 
 type Contents = Awaited<ReturnType<typeof createContents>>
 
-/** Checks that everything is there under the same keys and that the upload can resume. */
+/** Checks that the same keys can access everything and that the upload can resume. */
 async function expectContents(app: TestApp, contents: Contents, isGrowing = true): Promise<void> {
   const call = (path: string, options: CallOptions = {}) => app.call('GET', path, options)
   const agents = (await call('/v1/agents')).body.data

@@ -16,7 +16,7 @@ import { makeFolder } from '../../support/process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-/** The archive of an installation with one file. */
+/** A backup archive of an installation with one file. */
 let archived: Buffer
 let entries: Map<string, Buffer>
 let folder: string
@@ -124,7 +124,7 @@ describe('restoring into a directory', () => {
       await mkdir(join(dataDir, left, '..'), { recursive: true })
       await writeFile(join(dataDir, left), '')
     }
-    // Until the restore has finished, no server can start there.
+    // A server cannot start in this directory until the restore has finished.
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('but no Parley database')
     await putBack(archive, dataDir)
     expect(await readdir(dataDir, { recursive: true })).not.toContain('files/left')

@@ -51,7 +51,7 @@ function streamOf(tool_calls: object[], content = 'Hm. '): object[] {
   ]
 }
 
-/** Creates a complete answer with text and these tool calls. */
+/** Creates a complete response with text and these tool calls. */
 function completionOf(tool_calls: object[], content: string | null = 'Hm. '): object {
   const message = { role: 'assistant', content, tool_calls }
   return {

@@ -1,4 +1,4 @@
-/** Tests the circuit breaker of a failing model and its fallback. */
+/** Tests a failing model's circuit breaker and its fallback. */
 import { describe, expect, test } from 'vitest'
 import type { Answer } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -98,7 +98,7 @@ describe("a model's circuit breaker", () => {
     expect(await probe).toBe('AbortError')
     const [aborted] = await stand.listChats()
     await stand.upstream.waitForEnd(aborted?.id as number)
-    // An aborted call says nothing about the model, so the next call may try it.
+    // An aborted call does not show whether the model works, so the next call may try it.
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 

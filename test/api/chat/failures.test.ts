@@ -1,4 +1,4 @@
-/** Tests the errors a caller gets when the backend fails, and the retries before them. */
+/** Tests the errors that a caller receives when the backend fails, and the retries before them. */
 import { describe, expect, test } from 'vitest'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
 import { createLineLog } from '../../support/log-lines.ts'

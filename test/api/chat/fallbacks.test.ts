@@ -1,4 +1,4 @@
-/** Tests which model answers an agent's call, by its model policy and its fallbacks. */
+/** Tests how an agent's model policy and fallbacks determine which model answers a call. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -60,7 +60,7 @@ describe('a model named by the caller', () => {
       const error = { type: 'permission_error', code: 'model_not_allowed', param: 'model' }
       for (const stream of [false, true])
         expect(await ask('hello', { model, stream })).toMatchObject({ status: 403, body: { error } })
-      // The policy of an agent does not apply to a parent key that names a model.
+      // An agent's policy does not apply to a parent key that names a model.
       expect((await app.call('POST', path, { body: say('hello', { model }) })).status).toBe(200)
       const asAgent = await app.call('POST', path, { body: say('hello', { model: `agent/${id}` }) })
       expect(asAgent.body.model).toBe('up-small')
@@ -78,14 +78,14 @@ describe('a model named by the caller', () => {
   })
 })
 
-/** Settings that limit the time of a whole answer, and the time until the first event. */
+/** Settings that limit the total response time and the time until the first event. */
 function withinSeconds(seconds: string) {
   return { PARLEY_BACKEND_TOTAL_SECONDS: seconds, PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds }
 }
 
 describe.each([
-  ['a complete answer', false],
-  ['a streamed answer', true],
+  ['a complete response', false],
+  ['a streamed response', true],
 ])('%s', (_kind, stream) => {
   test.each([
     ['fails', '{{up:status 500}}'],

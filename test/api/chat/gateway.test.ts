@@ -1,4 +1,4 @@
-/** Tests that requests to the backend and its answers are changed as little as possible. */
+/** Tests that requests to the backend and its responses are changed as little as possible. */
 import { describe, expect, test } from 'vitest'
 import { ChatCompletion } from '../../../src/providers/chat-api.ts'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'

@@ -1,4 +1,4 @@
-/** Tests streams that break, stall or lose their client. */
+/** Tests streams that fail, stall or lose their client. */
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { TestApp } from '../../support/app.ts'
@@ -160,8 +160,8 @@ describe('a client that disconnects', () => {
     ['between the headers and the first event', '{{up:hang-after}}', true, seen('hang-after')],
     ['in the middle of a stream', '{{up:hang-after 2}}', true, sent('hang-after', 200)],
     ['in the middle of a busy stream', '{{up:chunks 5000}}{{up:delay 1}}', true, sent('chunks', 5_000)],
-    ['before a complete answer', '{{up:hang}}', false, seen('hang')],
-    ['in the middle of a complete answer', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
+    ['before a complete response', '{{up:hang}}', false, seen('hang')],
+    ['in the middle of a complete response', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
   ])('stops the backend request: %s', async (_when, script, stream, hasSeen) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({}, { log })

@@ -1,4 +1,4 @@
-/** Tests which model or agent answers, for each kind of key and each way to name a model. */
+/** Tests which model or agent answers for each kind of key and each way to name a model. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'

@@ -80,7 +80,7 @@ describe('a request with an agent key', () => {
       response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } },
       stream_options: { include_usage: true },
     }
-    /** Adds the unknown fields to each object except a schema, which belongs to the caller. */
+    /** Adds the unknown fields to every object except schemas, whose contents the caller may choose. */
     function spoil(value: unknown): unknown {
       if (Array.isArray(value)) return value.map(spoil)
       if (typeof value !== 'object' || value === null) return value

@@ -1,4 +1,4 @@
-/** Tests that another site cannot act through the browser of a signed-in user. */
+/** Tests that another site cannot send requests through a signed-in user's browser. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { as, ownPage, proxied } from '../../support/console.ts'

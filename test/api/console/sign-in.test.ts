@@ -109,7 +109,7 @@ describe('a one-time sign-in link', () => {
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     expect((await app.call('GET', '/v1/models', { key: null })).status).toBe(429)
-    // A person with the right link must not be locked out by others at the same address.
+    // A user with a valid link must not be locked out by other users at the same address.
     expect((await attempt(await linkOf(app))).status).toBe(200)
   })
 

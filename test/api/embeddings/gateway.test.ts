@@ -1,4 +1,4 @@
-/** Tests embeddings through a gateway: the backend request, its answer and its failures. */
+/** Tests embeddings through a gateway: the backend request, its response and its failures. */
 import { describe, expect, test } from 'vitest'
 import type { Answer, TestApp } from '../../support/app.ts'
 import { PROVIDER_KEY, startChatStand } from '../../support/chat-stand.ts'
@@ -21,7 +21,7 @@ function answerWith(body: unknown): Promise<void> {
   return stand.upstream.script(path, `{{up:body ${text}}}`)
 }
 
-/** Reads the backend's answer directly. */
+/** Reads the backend's response directly. */
 async function readDirectly(body: object): Promise<string> {
   return (await fetch(stand.upstream.origin + path, { method: 'POST', body: JSON.stringify(body) })).text()
 }
@@ -33,7 +33,7 @@ const vectors = [
 const encoded = vectors.map((vector) => Buffer.from(Float32Array.from(vector).buffer).toString('base64'))
 const usage = { prompt_tokens: 3, total_tokens: 3 }
 
-/** Creates an embeddings answer with these vectors. */
+/** Creates an embeddings response with these vectors. */
 function listOf(embeddings: readonly unknown[], more: object = {}): object {
   const data = embeddings.map((embedding, index) => ({ object: 'embedding', index, embedding }))
   return { object: 'list', data, model, usage, ...more }

@@ -1,4 +1,4 @@
-/** Tests that interrupted file uploads disconnect emptyStore behind. */
+/** Tests that interrupted file uploads do not leave anything in the store. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

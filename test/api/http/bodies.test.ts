@@ -6,7 +6,7 @@ const CHAT = '/v1/chat/completions'
 const json = { 'Content-Type': 'application/json' }
 const hello = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
-/** A chat request with an extra field that makes the whole body this deep. */
+/** A chat request with an extra field that nests the body to this depth. */
 const chatOfDepth = (depth: number) => hello.replace('{', `{"metadata":${nested(depth - 1)},`)
 
 describe('an invalid JSON body', () => {

@@ -63,7 +63,7 @@ interface Setup {
 type Call = (setup: Setup) => Promise<Answer>
 const say = (content: string) => ({ model: 'mock', messages: [{ role: 'user', content }] })
 
-/** Requests that cause each reason, per API; an API that cannot cause a reason is left out. */
+/** Requests that cause each reason, per API; APIs that cannot cause a reason are omitted. */
 const triggers: Readonly<
   Record<string, Partial<Record<'agent' | 'chat' | 'rpc', Call>> & { env?: Record<string, string> }>
 > = {
@@ -134,7 +134,7 @@ const triggers: Readonly<
     agent: ({ app }) => app.call('GET', '/v1/agents'),
     chat: ({ app }) => app.call('GET', '/v1/models'),
     rpc: ({ app }) => callProcedure(app, 'models.list'),
-    // Creating the agent uses up the only request of the window.
+    // Creating the agent uses the only request allowed in the window.
     env: { PARLEY_RATE_LIMIT_PARENT: '1' },
   },
   backend_error: {

@@ -35,7 +35,7 @@ describe.each(paths)('%s', (path) => {
     const known = methodsOf(path)
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']) {
       const isKnown = known.includes(method === 'HEAD' ? 'GET' : method)
-      // A known method may rotate the key, so the others are called without one.
+      // A known method might rotate the key, so this test calls the others without a key.
       const answer = await app.call(method, filled(path), isKnown ? {} : { key: null })
       if (isKnown) {
         expect(answer.status).not.toBe(405)

@@ -1,4 +1,4 @@
-/** Tests time limits and size limits of request bodies that arrive slowly or only in part. */
+/** Tests the time and size limits on request bodies that arrive slowly or only partly. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'

@@ -197,7 +197,7 @@ describe('the models of a gateway', () => {
 })
 
 describe('a gateway without a readable model list', () => {
-  /** A gateway that can chat but answers model-list requests as given. */
+  /** A gateway that supports chats and returns the given response to model-list requests. */
   async function startListlessGateway(answerList: RequestListener): Promise<TestApp> {
     const server = createServer((request, response) => {
       if (request.url === '/v1/models') return answerList(request, response)

@@ -28,7 +28,7 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
   })
 
   test('reports a timeout when the connection is late', async () => {
-    // A TLS handshake that is never answered.
+    // A TLS handshake that never receives a response.
     const { port } = await listen()
     const url = `https://127.0.0.1:${port}/v1`
     const failure = await failureOf(call(gateway({ url, timings: { connectMs: 300 } }), 'hello'))

@@ -1,4 +1,4 @@
-/** Tests responses of agents: the persona, the tools and the limits of an agent key. */
+/** Tests agents' responses: the persona, the tools and the limits on an agent key. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { startChatStand } from '../../support/chat-stand.ts'

@@ -107,7 +107,7 @@ describe('an active upload', () => {
     await store.resumable.commit(row.name, 3)
     const path = (await store.blobs.findPath?.(row.name)) ?? ''
     expect(await readFile(path, 'utf8')).toBe('one')
-    // A crash may have come after the move.
+    // The process may have crashed after the move.
     await store.resumable.commit(row.name, 3)
   })
 })

@@ -1,4 +1,4 @@
-/** Tests S3 failures: retries, the errors callers get and the cleanup of unfinished uploads. */
+/** Tests S3 failures: retries, the errors that callers receive and the cleanup of unfinished uploads. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'

@@ -79,7 +79,7 @@ describe('a blob from several requests', () => {
     await row.add(randomBytes(9 * MIB))
     const [upload] = server.uploads.values()
     const [, second = 0] = [...(upload?.parts.keys() ?? [])]
-    // 639 more parts fit.
+    // S3 allows 639 more parts.
     expect(second).toBe(10_001 - 639)
     const large = new ResumableRow(await openResumable(server, { maxBytes: 100 * GIB }))
     await large.add(randomBytes(24 * MIB))

@@ -1,4 +1,4 @@
-/** Tests which server tools an agent has: those in its definition, regardless of what callers send. */
+/** Tests that an agent can use exactly the server tools in its definition, regardless of what callers send. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'

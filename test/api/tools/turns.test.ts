@@ -1,4 +1,4 @@
-/** Tests turns with server tools: which tools run, what the model receives and what the caller sees. */
+/** Tests turns with server tools: which tools run, and what the model and the caller receive. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'

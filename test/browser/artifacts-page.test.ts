@@ -98,7 +98,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows the poster, and does not interrupt the video when another field changes', async () => {
+  test('shows the poster and does not interrupt the video when another field changes', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const metadata = { artifactId: reserved.artifact_id, name: 'Landing on the moon' }
@@ -194,7 +194,7 @@ describe('the status page', () => {
     await expect.poll(() => page.locator('#percent').innerText(), within).toBe('50')
   })
 
-  test('shows progress, with a delay, when the limit of open streams is reached', async () => {
+  test('shows delayed progress when the limit on open streams is reached', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_ADDRESS: '1' })
     const reserved = await reserve(app)
     const upload = await beginUpload(app, { metadata: { artifactId: reserved.artifact_id } })

@@ -30,7 +30,7 @@ tools:
 `
 
 describe('the agent list', () => {
-  test('shows model, tools and last use of each agent, and filters by a search word', async () => {
+  test("shows each agent's model, tools and last use and can be filtered by a search word", async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(commented)
     await app.createAgent('name: Analyst\ninstructions: Count.\nmodel: mock\n')
@@ -180,7 +180,7 @@ describe('the version history', () => {
   })
 })
 
-test('an agent is deleted after its name is typed', async () => {
+test('the console deletes an agent only after the user types its name', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page } = await openConsole(app, browser, `/agents/${agent_id}`)

@@ -25,7 +25,7 @@ const pages = [
   ['Administration', '/admin'],
 ] as const
 
-describe('signing in', () => {
+describe('sign-in', () => {
   test('works once per link and immediately removes the secret from the URL', async () => {
     const app = await startApp()
     const { page, complaints } = await openWindow(app, browser)
@@ -60,7 +60,7 @@ describe('signing in', () => {
     },
   )
 
-  test('is automatic behind a trusted proxy, and ignores the same headers from other addresses', async () => {
+  test('is automatic behind a trusted proxy and ignores the same headers from other addresses', async () => {
     const headers = { 'X-Email': 'ada@example.org', 'X-User-First-Name': 'Ada' }
     const trusted = await startApp(proxied)
     const inside = await openWindow(trusted, browser, { headers })
@@ -103,7 +103,7 @@ describe('the console pages', () => {
     },
   )
 
-  test('fit a phone screen, with the navigation behind a button', async () => {
+  test('fit a phone screen with the navigation behind a button', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys', { width: 390, height: 844 })
     await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()

@@ -24,7 +24,7 @@ test.each([
   ['/admin?tab=keys', 'admin.keys', 'the keys', 'The keys', 'No limit'],
   ['/admin?tab=audit', 'admin.audit', 'the audit log', 'The audit log', 'Parent key created'],
 ])(
-  '%s shows a loading state, an error without a server, and data after a retry',
+  '%s shows a loading state, an error while the server is unavailable and data after a retry',
   async (path, operation, waited, failed, found) => {
     const app = await startApp()
     const { page } = await openConsole(app, browser)
@@ -73,7 +73,7 @@ test('a user can create a key with only the keyboard, and Escape returns the foc
   await page.getByRole('cell', { name: 'By hand', exact: true }).waitFor()
 })
 
-test('a failed key switch and a failed model list are reported', async () => {
+test('the console reports a failed key switch and a failed model list', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page } = await openConsole(app, browser, '/keys')

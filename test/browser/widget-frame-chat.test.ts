@@ -149,7 +149,7 @@ describe('the message input', () => {
     await opened.frame.locator('article.user', { hasText: 'one\ntwo' }).waitFor()
   })
 
-  test('grows up to six lines and reports text that is too long', async () => {
+  test('grows to at most six lines and reports text that is too long', async () => {
     const opened = await stand.open()
     const input = opened.frame.locator('textarea')
     const heightOf = async () => (await input.boundingBox())?.height ?? 0

@@ -19,7 +19,7 @@ async function again(opened: OpenFrame, more: Parameters<FrameStand['open']>[0] 
 }
 
 describe('a conversation', () => {
-  test('survives a reload, is stored without the key, and belongs to its agent', async () => {
+  test('survives a reload, is stored without the key and is tied to its agent', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say('remember this')
     await shown(opened.frame, 'You said: remember this').waitFor()

@@ -180,7 +180,7 @@ describe.each([
     for (const secret of ['not-for-logs', stand.key]) expect(await proxy.readLog()).not.toContain(secret)
   })
 
-  test('retries only a failed GET on another replica', async () => {
+  test('retries a failed request on another replica only if its method is GET', async () => {
     const { address, seen } = await startFalseReplica()
     const secondProxy = await start(stand.certificate, {
       replicas: [address, stand.replicas[0]],

@@ -121,7 +121,7 @@ describe('the parent key of an agents command', () => {
 })
 
 describe('agents apply', () => {
-  test('prints its plan and changes nothing without --yes', async () => {
+  test('prints its plan and changes nothing unless --yes is set', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'notes.txt': 'no definition' })
     const plan = await agents(folder, 'apply', 'agents')
     expect(plan).toBe(
@@ -162,7 +162,7 @@ describe('agents apply', () => {
     expect(await agents(folder, 'apply', 'next', '--yes')).toContain('\nAll agents are up to date.\n')
   })
 
-  test('accepts a single file, and shows at most 20 lines of each side of a diff', async () => {
+  test('accepts a single file and shows at most 20 lines of each side of a diff', async () => {
     const lines = (word: string) => `${GREETER}rules:\n${`  - ${word}\n`.repeat(30)}`
     const folder = await makeInstallation({ 'a.yml': lines('old') })
     await applyFiles(folder, 'agents/a.yml')
@@ -229,7 +229,7 @@ describe('agents apply', () => {
 })
 
 describe('agents export', () => {
-  test('writes the same files each time, and apply finds no changes in them', async () => {
+  test('writes the same files each time, and agents apply finds no changes in them', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL })
     const ids = await applyFiles(folder)
     const names = [

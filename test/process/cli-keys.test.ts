@@ -78,7 +78,7 @@ describe('keys generate', () => {
 })
 
 describe('keys list', () => {
-  test('shows id, name, hint and state of each key, and never the secret', async () => {
+  test('shows the id, name, hint and state of each key but never the secret', async () => {
     const folder = await makeFolder()
     const [old, current] = [await createKey(folder, 'old'), await createKey(folder, 'in use')]
     await keys(folder, 'revoke', publicIdOf(old))

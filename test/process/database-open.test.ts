@@ -45,7 +45,7 @@ describe("another user's data directory", () => {
   })
 
   test.skipIf(isRoot && !hasSetpriv)(
-    'is rejected when the database file is read-only for this user',
+    'is rejected when the current user can only read the database file',
     async () => {
       await (await opened('server', dataDir)).close()
       await chmod(folder, 0o755)

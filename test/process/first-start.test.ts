@@ -77,7 +77,7 @@ describe('a port that is already in use', () => {
     expect(await validate(url, key as string)).toBe(200)
   })
 
-  test('ends the process without waiting for a gateway that does not respond', async () => {
+  test('makes the process exit without waiting for a gateway that does not respond', async () => {
     const folder = await makeFolder()
     const [taken, gateway] = [await startSilentListener(), await startSilentListener()]
     const env = {

@@ -276,7 +276,7 @@ describe('the last line of a test run', () => {
     expect(await runTests(files)).toEqual({ code: 0, lastLine: '2 passed, 0 failed' })
   })
 
-  test('counts failed and skipped tests, and fails tests that write to the console', async () => {
+  test('counts failed and skipped tests, and counts tests that write to the console as failed', async () => {
     const files = {
       'a.test.js': `test('good', () => {}); test('bad', () => { throw new Error('bad') }); test.skip('later', () => {})`,
       'b.test.js': `test('loud', () => { console.warn('careful') })`,

@@ -251,7 +251,7 @@ describe('an uncaught error', () => {
 })
 
 describe('a request that reached a busy server before the signal', () => {
-  test('receives a response although its connection was not yet accepted', async () => {
+  test('receives a response even if its connection was not yet accepted', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     server.kill('SIGSTOP')
     const clients = await Promise.all(Array.from({ length: 20 }, () => openSocket(server.url)))

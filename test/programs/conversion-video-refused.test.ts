@@ -53,7 +53,7 @@ describe('a playlist named .mp4', () => {
     }
   })
 
-  test('never makes ffmpeg read the network or another file, even when it is treated as a video', async () => {
+  test('never makes ffmpeg access the network or another file, even when it is treated as a video', async () => {
     const { seen, port } = await listen()
     const folder = await makeFolder()
     const [path, output] = [join(folder, 'list.mp4'), join(folder, 'out')]

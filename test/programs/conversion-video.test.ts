@@ -95,7 +95,7 @@ describe('a video with unsupported codecs', () => {
     expect(shares.every((share) => share > 0 && share <= 1)).toBe(true)
   })
 
-  test('is scaled to at most 1920 pixels a side, with even sides and the same orientation', async () => {
+  test('is scaled to at most 1920 pixels per side, with even dimensions and the same orientation', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(
       join(folder, 'tall.mov'),
@@ -125,7 +125,7 @@ describe('a video with unsupported codecs', () => {
 })
 
 describe('the poster', () => {
-  test("is a JPEG of the video's shape, taken from its first seconds", async () => {
+  test("is a JPEG with the video's aspect ratio, taken from its first seconds", async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'))
     const { converted } = await convert('video', source)

@@ -266,7 +266,7 @@ describe('a valid value', () => {
     expect((await configOf({ PARLEY_HEARTBEAT_SECONDS: '0.25' })).timings.heartbeatMs).toBe(250)
   })
 
-  test('becomes an absolute path for the data directory, unless it is :memory:', async () => {
+  test('is resolved to an absolute path for the data directory, unless it is :memory:', async () => {
     expect((await configOf({ PARLEY_DATA_DIR: 'x/../y' })).dataDir).toBe(resolve('y'))
     expect((await configOf({ PARLEY_DATA_DIR: ':memory:' })).dataDir).toBe(':memory:')
   })

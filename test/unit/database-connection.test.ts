@@ -15,7 +15,7 @@ beforeEach(async () => {
   dataDir = join(await makeFolder(), 'data')
 })
 
-describe('a connection', () => {
+describe('a SQLite connection', () => {
   test('is durable, checks foreign keys and does not trust the schema', async () => {
     const { db } = await opened('server', dataDir)
     const setting = async (name: string) => {

@@ -16,7 +16,7 @@ beforeEach(async () => {
   dataDir = join(await makeFolder(), 'data')
 })
 
-describe('migrations', () => {
+describe('SQLite migrations', () => {
   test('are all applied when a server opens the database', async () => {
     const { db } = await opened('server', dataDir)
     expect(await listPendingMigrations(db, migrations)).toEqual([])

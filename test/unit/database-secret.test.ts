@@ -15,7 +15,7 @@ beforeEach(async () => {
   await mkdir(dataDir)
 })
 
-describe('the secret', () => {
+describe('the generated secret', () => {
   test('is generated once from 48 random bytes and is readable only by its user', async () => {
     const secret = await loadOrCreateSecret(dataDir, randomBytes)
     expect(Buffer.from(secret, 'base64')).toHaveLength(48)

@@ -35,7 +35,7 @@ async function normalizeChoices(...choices: Fields[]): Promise<unknown[]> {
 
 const begin = choiceOf({ role: 'assistant', content: '' })
 
-describe('the role', () => {
+describe('the role in a stream', () => {
   test('is sent once even if every chunk has it', async () => {
     const sent = ['a', 'b', ''].map((content) => choiceOf({ role: 'assistant', content }))
     const got = await normalizeChoices(...sent, stop)
@@ -62,7 +62,7 @@ describe('the role', () => {
   })
 })
 
-describe('the finish reason', () => {
+describe('the finish reason in a stream', () => {
   test('is sent in a separate chunk with an empty delta', async () => {
     const sent = choiceOf({ content: 'a' }, { finish_reason: 'length', logprobs: { content: ['x'] } })
     expect(await normalizeChoices(begin, sent)).toEqual([
@@ -78,7 +78,7 @@ describe('the finish reason', () => {
   })
 })
 
-describe('a tool call', () => {
+describe('a streamed tool call', () => {
   test('has its id, type and name in its first delta only', async () => {
     const whole = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{"x"' } }
     const again = { ...whole, function: { name: 'f', arguments: ':1}' } }
@@ -147,7 +147,7 @@ describe('a tool call', () => {
   })
 })
 
-describe('a chunk', () => {
+describe("a backend's chunk", () => {
   test('keeps unknown fields', async () => {
     const sent = [
       { ...chunkOf(choiceOf({ role: 'assistant', content: null, refusal: null })), x_provider: { a: 1 } },

@@ -184,7 +184,7 @@ describe('concurrent calls with interleaved queries', () => {
     expect((await app.call('GET', `/v1/agents/${agent_id}/versions`)).body.data).toHaveLength(2)
   })
 
-  test('list no version twice during a replacement', async () => {
+  test('never list a version twice during a replacement', async () => {
     const { deps, owner, agent_id, replace } = await startWithAgent()
     const [, { versions }] = await Promise.all([replace(2), listVersions(deps, owner, agent_id)])
     expect([[1], [2, 1]]).toContainEqual(versions.map(({ version }) => version))

@@ -92,7 +92,7 @@ describe('the list of agents without parameters', () => {
 })
 
 describe('the paginated list of agents', () => {
-  test('returns the first and last id of a page and whether more agents follow', async () => {
+  test('returns the first and last id on a page and whether more agents follow', async () => {
     const app = await startApp()
     const ids = await createAgents(app, 3)
     const page = async (query: string) => {

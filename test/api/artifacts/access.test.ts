@@ -55,7 +55,7 @@ describe('an artifact reservation', () => {
 })
 
 describe('an artifact token', () => {
-  test('allows uploading its artifact once and opening it', async () => {
+  test('allows its holder to upload the artifact once and to open it', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     expect((await upload(app, id, upload_token)).status).toBe(201)
@@ -84,7 +84,7 @@ describe('an artifact token', () => {
     expect((await app.call('GET', '/v1/models', { key: one.view_token })).status).toBe(401)
   })
 
-  test('allows uploading and opening a related artifact', async () => {
+  test('allows its holder to upload and open a related artifact', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     const captions = crypto.randomUUID()
@@ -139,7 +139,7 @@ describe('an artifact token', () => {
 })
 
 describe('GET /artifacts/{id}', () => {
-  test('serves an unconverted artifact unchanged and as a download', async () => {
+  test('serves an unconverted artifact unchanged as a download', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, PNG, { metadata: { filename: 'ü.png', kind: 'video' } })
     const { status, headers } = await app.call('GET', `/artifacts/${id}`)

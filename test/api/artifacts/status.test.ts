@@ -68,7 +68,7 @@ describe('the status of an artifact', () => {
     })
   })
 
-  test('is not acknowledged until the host’s handler returns', async () => {
+  test('has no acknowledgement until the host’s handler returns', async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })

@@ -95,7 +95,7 @@ describe('the storage quota of a parent key', () => {
     expect(last.status).toBe(204)
   })
 
-  test('limits uploads of undeclared length that arrive at the same time', async () => {
+  test('limits uploads of undeclared length that arrive concurrently', async () => {
     const app = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: String(10 * MIB) })
     const bytes = Buffer.alloc(9 * MIB)
     const uploads = await Promise.all(Array.from({ length: 5 }, () => beginUpload(app, { size: 'deferred' })))

@@ -147,7 +147,7 @@ describe('the limit of a parent key', () => {
     })
   })
 
-  test('allows requests again after exactly the seconds in Retry-After', async () => {
+  test('allows requests again after exactly the time in Retry-After', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
     clock.advance(0.7)
     await app.call('GET', '/v1/models')

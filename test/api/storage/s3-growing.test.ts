@@ -79,7 +79,7 @@ describe('a blob from several requests', () => {
     await row.add(randomBytes(9 * MIB))
     const [upload] = server.uploads.values()
     const [, second = 0] = [...(upload?.parts.keys() ?? [])]
-    // S3 allows 639 more parts.
+    // S3 part numbers end at 10,000, so 639 parts fit from this one on.
     expect(second).toBe(10_001 - 639)
     const large = new ResumableRow(await openResumable(server, { maxBytes: 100 * GIB }))
     await large.add(randomBytes(24 * MIB))

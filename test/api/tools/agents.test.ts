@@ -131,7 +131,7 @@ describe('a caller', () => {
     ])
   })
 
-  test('may request only one choice', async () => {
+  test('may request only one choice when server tools are available', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const answer = await app.call('POST', CHAT, { key: agent_key, body: say('hello', { n: 2 }) })

@@ -170,7 +170,7 @@ describe('a budget reservation', () => {
     clock.advance(1_200)
     expect((await ask(app, 'hello')).status).toBe(200)
     expect(await counters(app)).toMatchObject([{ reserved: 0 }])
-    // The process was still alive and the call only slow, so its usage counts.
+    // The call was only slow, and its process did not die, so its usage still counts.
     const { day } = await getBudget(deps, ownerOf(app))
     lost.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
     await lost.end('ok')

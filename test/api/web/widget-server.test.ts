@@ -58,7 +58,7 @@ test('the versioned loader is immutable and matches its digest', async () => {
   expect(body).toEqual(Buffer.from(await (await get(app, '/embed/parley.js')).arrayBuffer()))
 })
 
-test('a browser with a current copy gets 304', async () => {
+test('a browser with a current copy receives 304', async () => {
   const app = await startApp()
   const etag = (await get(app, '/embed/parley.js')).headers.get('etag') ?? ''
   const again = (tag: string) => get(app, '/embed/parley.js', { headers: { 'If-None-Match': tag } })

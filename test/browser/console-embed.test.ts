@@ -92,7 +92,7 @@ describe('the embed page', () => {
 })
 
 describe('the model policy', () => {
-  test('can be chosen from the live model list, and the page saves and explains it', async () => {
+  test('can be chosen from the live model list and saved, and the page explains it', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: mock\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)

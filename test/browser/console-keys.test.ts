@@ -28,7 +28,7 @@ async function openActions(page: Page, name: string, action: string): Promise<vo
 }
 
 describe('a parent key in the console', () => {
-  test('is created, shown once, used, rotated twice, and revoked', async () => {
+  test('can be created, used, rotated twice and revoked, and is shown only once', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys')
     await page.getByRole('button', { name: 'Create key' }).click()

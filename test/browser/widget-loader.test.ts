@@ -55,7 +55,7 @@ describe('the loader script', () => {
     await opened.page.close()
   })
 
-  test('creates one widget when it is loaded twice', async () => {
+  test('creates only one widget when it is loaded twice', async () => {
     const opened = await stand.open({ head: config() + stand.script(), body: stand.script('async') })
     await opened.event('ready')
     expect(await opened.page.locator('parley-chat').count()).toBe(1)

@@ -36,7 +36,7 @@ describe('the first start', () => {
     expect(answer).toEqual({ status: 200, body: { valid: true, kind: 'parent' } })
   })
 
-  test('is the only one that prints a key, and the key still works after a restart', async () => {
+  test('is the only start that prints a key, and the key still works after a restart', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await first.stop()).toMatchObject({ code: 0 })

@@ -125,7 +125,7 @@ function routesOf(catalogue: ModelCatalogue, ...wanted: readonly string[]): stri
 }
 
 describe('a model id on a server with several providers', () => {
-  test("needs the provider's name as a prefix only if it is ambiguous", async () => {
+  test("requires the provider's name as a prefix only if it is ambiguous", async () => {
     const catalogue = await createCatalogue([
       createLister('a', holds('shared', 'mine')),
       createLister('b', holds('shared', 'yours')),

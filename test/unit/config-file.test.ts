@@ -13,7 +13,7 @@ const mock = (name = 'mock') => ({ kind: 'mock', name })
 const entry = (name: string) => `  ${name}: { url: https://${name}.org/v1 }\n`
 
 describe('the providers', () => {
-  test('are those in the file in its order, each with its key', async () => {
+  test('are those in the file, in the same order and each with its key', async () => {
     const text = `# ours
 providers:
   near:

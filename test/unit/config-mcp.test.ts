@@ -6,7 +6,7 @@ const serversOf = async (text: string, env: Record<string, string> = {}) =>
   (await parseFile(text, env)).config.mcp
 
 describe('the MCP servers', () => {
-  test('are those in the file in its order', async () => {
+  test('are those in the file, in the same order', async () => {
     const text = `mcp:
   near:
     url: http://127.0.0.1:8001/mcp?region=eu

@@ -114,7 +114,7 @@ describe('a streamed tool call', () => {
     ['an empty object for missing ones', undefined, '{}'],
     ['an empty object for null', null, '{}'],
     ['a string for an object', { x: [1] }, '{"x":[1]}'],
-  ])('has its arguments normalized: %s', async (_what, sent, joined) => {
+  ])('has normalized arguments: %s', async (_what, sent, joined) => {
     const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: sent } }
     const got = (await normalizeChoices(begin, calls(call), stop)) as { delta: { tool_calls?: Fields[] } }[]
     const deltas = got.flatMap(({ delta }) => delta.tool_calls ?? []) as {

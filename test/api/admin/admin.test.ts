@@ -115,7 +115,7 @@ describe('the list of users', () => {
     expect(answer.text).not.toContain(automatic)
   })
 
-  test('is paginated, including users created in the same second', async () => {
+  test('is paginated even if users were created in the same second', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const emails = [1, 2, 3, 4, 5].map((count) => `user-${count}@example.org`)
@@ -169,7 +169,7 @@ describe('the list of keys', () => {
     expect(answer.text).not.toMatch(/svc_[0-9A-Za-z]{13}/)
   })
 
-  test('shows when a key was last used, and is paginated', async () => {
+  test('shows when each key was last used and is paginated', async () => {
     const app = await startAdminApp({}, { clock: createFakeClock(NOW) })
     for (const _ of [1, 2, 3]) await createTenant(app)
     await app.call('GET', '/v1/keys/validate')

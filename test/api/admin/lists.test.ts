@@ -47,7 +47,7 @@ describe('the audit log of a user', () => {
     expect(parent_key).toBe(`svc_${keys[0].id}`)
   })
 
-  test('records what a claim moved, and nothing for a repeated or rejected claim', async () => {
+  test('records what a claim moved and does not record a repeated or rejected claim', async () => {
     const app = await startApp(proxied)
     const yaml = 'name: Guide\ninstructions: Help.\n'
     await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))

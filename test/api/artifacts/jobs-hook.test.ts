@@ -67,7 +67,7 @@ describe('the onUploadComplete handler', () => {
     end()
   })
 
-  test('receives no field that the client did not send', async () => {
+  test('does not receive fields that the client did not send', async () => {
     const { app, call } = await startHost()
     await beginUpload(app, captions)
     const { artifact, end } = await call(0)

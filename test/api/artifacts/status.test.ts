@@ -25,7 +25,7 @@ describe('the status of an artifact', () => {
     expect(answer.headers.get('protocol-version')).toBe('2')
   })
 
-  test('has the fields of each state', async () => {
+  test('has the documented fields in each state', async () => {
     const app = await startApp()
     const metadata = { artifactId: ID, relatedTo: OTHER, kind: 'captions', name: ' Überblick ' }
     const upload = await beginUpload(app, { size: 'deferred', metadata })

@@ -42,7 +42,7 @@ async function statusOf(app: TestApp, text = 'hello', key = app.key): Promise<nu
 const ONE = { PARLEY_MAX_STREAMS_PARENT: '1' }
 
 describe('a key at its stream limit', () => {
-  test('gets 429 with Retry-After', async () => {
+  test('receives 429 with Retry-After', async () => {
     const app = await stand.start(ONE)
     await openStream(app, 'first')
     const answer = await app.call('POST', path, { body: say('second', { stream: true }) })

@@ -102,16 +102,19 @@ describe('a stream from a slow backend', () => {
     ['fails', '{{up:status 500}}', 'upstream_error', 'backend_error'],
     ['rejects the request', '{{up:status 400}}', 'invalid_request_error', 'scripted'],
     ['is rate-limited', '{{up:status 429}}{{up:retry-after 60}}', 'rate_limit_error', 'rate_limit_exceeded'],
-  ])('ends with an error frame when the backend %s after a comment', async (_what, script, type, code) => {
-    const app = await stand.start({ ...frequentHeartbeat, PARLEY_BACKEND_ATTEMPTS: '1' })
-    const { status, text, events, isDone } = await app.stream(say(`{{up:slow-head 1000}}${script}`))
-    expect(status).toBe(200)
-    expect(text).toMatch(/^(: keep-alive\n\n)+data: [^\n]*\n\n$/)
-    expect(events).toMatchObject([{ error: { type, code } }])
-    expect(isDone).toBe(false)
-  })
+  ])(
+    'ends with an error frame when the backend %s after a keep-alive comment',
+    async (_what, script, type, code) => {
+      const app = await stand.start({ ...frequentHeartbeat, PARLEY_BACKEND_ATTEMPTS: '1' })
+      const { status, text, events, isDone } = await app.stream(say(`{{up:slow-head 1000}}${script}`))
+      expect(status).toBe(200)
+      expect(text).toMatch(/^(: keep-alive\n\n)+data: [^\n]*\n\n$/)
+      expect(events).toMatchObject([{ error: { type, code } }])
+      expect(isDone).toBe(false)
+    },
+  )
 
-  test('can still be retried after a comment', async () => {
+  test('can still be retried after a keep-alive comment', async () => {
     const app = await stand.start(frequentHeartbeat)
     const { events, isDone } = await app.stream(say('x {{up:slow-head 1000}}{{up:status 500}}{{up:first 1}}'))
     expect(errorsIn(events)).toEqual([])

@@ -201,7 +201,7 @@ describe('an embeddings request that fails at the backend', () => {
     ['resets the connection', '{{up:reset}}', 503, 'backend_unavailable', 3],
     ['disconnects midway', '{{up:cut-off}}', 503, 'backend_unavailable', 3],
     ['returns an HTML page', '{{up:type text/html}}{{up:body <p>}}', 502, 'backend_error', 1],
-  ])('returns an error when the backend %s', async (_what, script, status, code, calls) => {
+  ])('returns an error if the backend %s', async (_what, script, status, code, calls) => {
     const answer = await embed(await stand.start(), `${script}{{up:message ${PROVIDER_KEY}}}`)
     expect(answer).toMatchObject({ status, body: { error: { code } } })
     expect(answer.text).not.toContain(PROVIDER_KEY)

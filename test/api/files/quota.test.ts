@@ -86,7 +86,7 @@ describe('a storage quota', () => {
     expect(await put(app, 1)).toEqual(refused)
   })
 
-  test('is unlimited when set to 0, and never replaces the limit per file', async () => {
+  test('has no effect when set to 0 and never replaces the limit per file', async () => {
     const { app } = await startWithQuota(0)
     expect(await put(app, 100_000)).toEqual([200, 100_000])
     const limited = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: '1000', PARLEY_MAX_FILE_BYTES: '500' })

@@ -198,20 +198,20 @@ describe('a malformed RPC call', () => {
     expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
   })
 
-  test('gets 415 for a stream that the client cannot accept', async () => {
+  test('causes a 415 for a stream that the client cannot accept', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_PARENT: '1' })
     expect((await callProcedure(app, 'chat.stream', hello)).status).toBe(415)
     expect((await app.stream(hello)).isDone).toBe(true)
   })
 
-  test('gets 400 for an invalid Host header', async () => {
+  test('causes a 400 for an invalid Host header', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(toRequest('GET /trpc/models.list', ['Host: [', 'Connection: close']))
     expect(await connection.ends()).toMatch(/^HTTP\/1.1 400 /)
   })
 
-  test('gets 415 without CORS headers for a preflight from another origin', async () => {
+  test('causes a 415 without CORS headers for a preflight from another origin', async () => {
     const app = await startApp()
     const headers = { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'POST' }
     const answer = await app.call('OPTIONS', '/trpc/agents.create', { key: null, headers })

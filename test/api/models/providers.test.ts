@@ -140,7 +140,7 @@ test('embedding requests go to the named provider', async () => {
 })
 
 describe('while one provider is unavailable', () => {
-  test('the other one answers, and /readyz reports degraded', async () => {
+  test('the other provider answers, and /readyz reports degraded', async () => {
     await near.script('/v1/models', '{{up:status 500}}')
     await listModels(far, 'shared', 'near/by')
     const app = await start()
@@ -164,7 +164,7 @@ describe('while one provider is unavailable', () => {
     expect(await chat(app, null)).toBe('far: shared')
   })
 
-  test('a request to it fails without affecting the other one', async () => {
+  test('a request to that provider fails without affecting the other one', async () => {
     const app = await start()
     await far.script(CHAT, '{{up:status 500}}')
     const answer = await app.call('POST', CHAT, { body: say('hello', { model: 'far/up-chat' }) })

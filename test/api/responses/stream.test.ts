@@ -45,7 +45,7 @@ describe('the events of a stream', () => {
     ])
   })
 
-  test('end with the same response as a complete request', async () => {
+  test('end with the same response as a non-streaming request', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const request = {
       input: 'weather city=Oslo',

@@ -244,7 +244,7 @@ describe('the tracing settings', () => {
     expect(collector.spans.map(({ traceId }) => traceId)).toEqual(traces)
   })
 
-  test('load no tracing code without a collector', async () => {
+  test('do not load tracing code without a collector', async () => {
     const app = await startApp()
     expect(app.service.deps.tracing).toBeUndefined()
   })

@@ -38,7 +38,7 @@ describe('a token budget', () => {
     expect((await ask(app, 'a new day')).status).toBe(200)
   })
 
-  test('rejects a stream before it starts', async () => {
+  test('makes a stream fail before it starts', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     const refused = await ask(app, 'hello', { stream: true })

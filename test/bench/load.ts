@@ -135,7 +135,7 @@ export async function runRequests(run: RequestRun): Promise<number> {
   })
 }
 
-/** Parameters of a run of streamed answers. */
+/** Parameters of a run of streamed responses. */
 export interface StreamRun {
   readonly port: number
   readonly request: Buffer

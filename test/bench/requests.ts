@@ -67,7 +67,7 @@ export function modelsRequest(key: string): Buffer {
   return Buffer.from(`GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${key}\r\n\r\n`)
 }
 
-/** Returns whether an answer is the upstream's complete answer. */
+/** Returns whether an answer is the upstream's complete response. */
 export function isCompletion(body: unknown): boolean {
   const { object, choices, usage } = body as {
     object?: unknown

@@ -1,6 +1,5 @@
 /**
- * Tests the status page in a real browser, under its own content security policy: it follows an artifact and shows
- * the result.
+ * Tests that the status page follows an artifact and shows the result in a real browser under its own CSP.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -59,7 +58,7 @@ async function untilPlayable(page: Page): Promise<void> {
     .toBeGreaterThan(0)
 }
 
-/** Uploads a picture; returns the row fields that make its bytes a poster. */
+/** Uploads an image; returns the row fields that make its bytes a poster. */
 async function uploadPoster(app: TestApp): Promise<Updateable<ArtifactTable>> {
   const { id } = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
   const { served_blob, served_bytes } = await readRow(app, id)
@@ -99,7 +98,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows the poster, and does not interrupt the video when another field changes', async () => {
+  test('shows the poster and does not interrupt the video when another field changes', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const metadata = { artifactId: reserved.artifact_id, name: 'Landing on the moon' }
@@ -115,7 +114,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows a picture, captions, and a download link for any other file', async () => {
+  test('shows an image, captions, and a download link for any other file', async () => {
     const app = await startApp()
     const one = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
     await setConverted(app, one.id, 'image/jpeg')
@@ -178,7 +177,7 @@ describe('the status page', () => {
     expect(await page.locator('main').getAttribute('data-followed')).toBe('no')
   })
 
-  test('reports that the server is unreachable, and continues once it is back', async () => {
+  test('reports that the server is unreachable and continues once it responds again', async () => {
     const env = { PARLEY_DATA_DIR: await makeFolder() }
     const before = await openApp(env)
     const reserved = await reserve(before)
@@ -195,7 +194,7 @@ describe('the status page', () => {
     await expect.poll(() => page.locator('#percent').innerText(), within).toBe('50')
   })
 
-  test('shows progress, with a delay, when the limit of open streams is reached', async () => {
+  test('shows delayed progress when the limit on open streams is reached', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_ADDRESS: '1' })
     const reserved = await reserve(app)
     const upload = await beginUpload(app, { metadata: { artifactId: reserved.artifact_id } })
@@ -222,7 +221,7 @@ describe('the status page', () => {
   })
 })
 
-test('a hostile name fits a phone screen and runs no script', async () => {
+test('a malicious artifact name fits a phone screen and does not run a script', async () => {
   const app = await startApp()
   const reserved = await reserve(app)
   const name = `<img src=x onerror=alert(1)>\u202e${'🂡W'.repeat(240)}`
@@ -235,7 +234,7 @@ test('a hostile name fits a phone screen and runs no script', async () => {
   expect(complaints).toEqual([])
 })
 
-test('an upload of unknown length shows the number of received bytes as it grows', async () => {
+test('the status page of an upload of unknown length shows the growing number of received bytes', async () => {
   const app = await startApp()
   const reserved = await reserve(app)
   const upload = await beginUpload(app, { size: 'deferred', metadata: { artifactId: reserved.artifact_id } })

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser.close())
 
-/** The parameters of an upload that the test passes to the page. */
+/** The upload parameters that the test passes to the page. */
 interface Plan {
   readonly endpoint: string
   readonly token: string
@@ -92,7 +92,7 @@ async function expectArrived(app: TestApp, { artifactId }: Plan): Promise<void> 
   expect((await readArtifact(app, artifactId)).equals(toPattern(SIZE))).toBe(true)
 }
 
-test('an upload that is paused and resumed arrives unchanged', async () => {
+test('an Uppy upload that is paused and resumed arrives unchanged', async () => {
   const app = await startApp()
   const [page, plan] = [await openPage(), await reserve(app)]
   await begin(page, { ...plan, pauseAt: 3 * MIB })
@@ -104,7 +104,7 @@ test('an upload that is paused and resumed arrives unchanged', async () => {
   await page.close()
 })
 
-test('an upload resumes by itself after broken connections', async () => {
+test('an Uppy upload resumes automatically after lost connections', async () => {
   const app = await startApp()
   const proxy = await CuttingProxy.open(app.url, {
     points: [3, 5, 8, 10].map((mebibytes) => mebibytes * MIB),
@@ -119,7 +119,7 @@ test('an upload resumes by itself after broken connections', async () => {
   await page.close()
 })
 
-test('a page that is reloaded mid-upload resumes the upload', async () => {
+test('a page that is reloaded mid-upload can resume the Uppy upload', async () => {
   const app = await startApp()
   const [page, plan] = [await openPage(), await reserve(app)]
   await begin(page, { ...plan, pauseAt: 3 * MIB })

@@ -1,5 +1,5 @@
 /**
- * Tests the administration pages in a real browser: users, keys, budgets, usage of all tenants, and the audit log.
+ * Tests the administration pages in a real browser: users, keys, budgets, all tenants' usage and the audit log.
  */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -79,7 +79,7 @@ test('an administrator sets a budget, views usage, revokes a key, and finds the 
   expect(complaints).toEqual([])
 })
 
-test('users are listed with their keys, and the usage of all tenants is summed by key', async () => {
+test("the administration pages list users with their keys and sum all tenants' usage by key", async () => {
   const { page, complaints } = await openAdmin('')
   await page.getByRole('row', { name: new RegExp(`${root}.*Administrator`) }).waitFor()
   expect(await page.getByRole('row', { name: new RegExp(ada) }).innerText()).toContain('(active)')
@@ -93,7 +93,7 @@ test('users are listed with their keys, and the usage of all tenants is summed b
   expect(complaints).toEqual([])
 })
 
-test('other users are denied access', async () => {
+test('the administration pages deny access to other users', async () => {
   const app = await startApp(environment)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': ada } })
   await page.goto(`${app.url}/console/admin?tab=keys`)

@@ -30,7 +30,7 @@ tools:
 `
 
 describe('the agent list', () => {
-  test('shows model, tools and last use of each agent, and filters by a search word', async () => {
+  test("shows each agent's model, tools and last use and can be filtered by a search word", async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(commented)
     await app.createAgent('name: Analyst\ninstructions: Count.\nmodel: mock\n')
@@ -72,7 +72,7 @@ describe('the editor', () => {
     expect(complaints).toEqual([])
   })
 
-  test('synchronizes form and text, and keeps comments', async () => {
+  test('synchronizes the form and the text and keeps comments', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -100,7 +100,7 @@ describe('the editor', () => {
     expect(complaints).toEqual([])
   })
 
-  test('marks an error at its line and its field, and does not save it', async () => {
+  test('marks an error at its line and its field and does not save the definition', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`, { colorScheme: 'dark' })
@@ -117,7 +117,7 @@ describe('the editor', () => {
     expect(await listAxeFaults(page)).toEqual([])
   })
 
-  test('completes names from the schema', async () => {
+  test('suggests names from the schema', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -131,7 +131,7 @@ describe('the editor', () => {
     await page.getByRole('option', { name: /^greeting/ }).waitFor()
   })
 
-  test('reports a conflicting save, and lets the user keep either version', async () => {
+  test('reports a conflicting save and lets the user keep either version', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -157,8 +157,8 @@ describe('the editor', () => {
   })
 })
 
-describe('the history', () => {
-  test('shows what a version changed, and restores an old one', async () => {
+describe('the version history', () => {
+  test('shows what a version changed and can restore an old one', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const headers = { 'Content-Type': 'application/yaml' }
@@ -180,7 +180,7 @@ describe('the history', () => {
   })
 })
 
-test('an agent is deleted after its name is typed', async () => {
+test('the console deletes an agent only after the user types its name', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page } = await openConsole(app, browser, `/agents/${agent_id}`)

@@ -50,7 +50,7 @@ describe('the embed page', () => {
     },
   )
 
-  test('updates code and preview with the controls', async () => {
+  test('updates the code and the preview when the controls change', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
@@ -92,7 +92,7 @@ describe('the embed page', () => {
 })
 
 describe('the model policy', () => {
-  test('is chosen from the live list, saved and explained', async () => {
+  test('can be chosen from the live model list and saved, and the page explains it', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: mock\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)

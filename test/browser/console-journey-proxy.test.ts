@@ -45,8 +45,8 @@ async function listUsers({ url }: IdentityProxy): Promise<string[]> {
   return data.map(({ email }: { email: string }) => email)
 }
 
-describe('behind a trusted proxy', () => {
-  test('the first visit is signed in, creates an agent, chats with it and finds the call in the usage', async () => {
+describe('behind a trusted proxy,', () => {
+  test('a first-time user is signed in, creates an agent, chats with it and finds the call in the usage', async () => {
     const { proxy, server } = await startBehindProxy()
     expect(server.stdout).not.toContain('sign-in')
     // The proxy replaces the identity headers that the browser sends.
@@ -70,7 +70,7 @@ describe('behind a trusted proxy', () => {
   })
 })
 
-describe('forged headers sign in no user', () => {
+describe('forged identity headers do not sign in a user', () => {
   async function expectSignedOut(url: string, options: ConsoleOptions): Promise<void> {
     const { page } = await openWindow({ url }, browser, options)
     for (const path of ['/console', '/console/agents/new', '/console/admin']) {

@@ -81,7 +81,7 @@ async function signInByPrintedLink(page: Page, server: RunningServer): Promise<v
 
 /** Changes one field in the form and one in the text, then saves. */
 async function changeAndSave(page: Page): Promise<void> {
-  // Closes the playground, which covers form and text.
+  // Closes the playground because it covers the form and the text.
   await page.getByRole('button', { name: 'Try it' }).click()
   const text = page.getByRole('textbox', { name: 'Definition as YAML' })
   await page.getByRole('textbox', { name: 'Tone' }).fill('brisk')
@@ -199,7 +199,7 @@ async function readUsage({ url, key }: RunningServer): Promise<Sums> {
   return { requests, prompt_tokens, completion_tokens }
 }
 
-/** Expects one successful call by the playground and two by the widget, all of them for the agent. */
+/** Expects one successful call from the playground and two from the widget, all for the agent. */
 async function expectUsage(page: Page, server: RunningServer, tried: Sums): Promise<void> {
   const reported = await readUsage(server)
   expect(reported.requests).toBe(3)

@@ -27,8 +27,8 @@ async function openActions(page: Page, name: string, action: string): Promise<vo
   await page.getByRole('menuitem', { name: action }).click()
 }
 
-describe('a parent key', () => {
-  test('is created, shown once, used, rotated twice, and revoked', async () => {
+describe('a parent key in the console', () => {
+  test('can be created, used, rotated twice and revoked, and is shown only once', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys')
     await page.getByRole('button', { name: 'Create key' }).click()
@@ -87,7 +87,7 @@ describe('a parent key', () => {
     expect(page.url()).toContain('tab=agent')
   })
 
-  test('that already exists is claimed after a preview of what moves', async () => {
+  test('that already exists can be claimed after a preview of the data that moves', async () => {
     const app = await startApp(proxied)
     const email = 'ada@example.org'
     const { page, complaints } = await openWindow(app, browser, { headers: { 'X-Email': email } })
@@ -120,7 +120,7 @@ describe('a parent key', () => {
   })
 })
 
-test('agent keys are shown on request, and a new one replaces the old one at once', async () => {
+test('agent keys are shown on request, and a new key replaces the old one immediately', async () => {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent()
   await app.createAgent('name: Other\ninstructions: Help.\n')
@@ -149,7 +149,7 @@ test('agent keys are shown on request, and a new one replaces the old one at onc
   expect(complaints).toEqual([])
 })
 
-test('uploads and usage of the automatic key are counted before they move', async () => {
+test("the claim dialog counts the automatic key's uploads and usage before they move", async () => {
   const app = await startApp(proxied)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': 'bob@example.org' } })
   await page.goto(`${app.url}/console/keys`)

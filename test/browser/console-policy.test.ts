@@ -24,7 +24,7 @@ async function choose(page: Page, label: string, option: string): Promise<void> 
   await page.getByRole('option', { name: option, exact: true }).click()
 }
 
-test('default, allowed and fallback models come from the live list, and the page explains the model in effect', async () => {
+test('the policy page offers models from the live list and explains which model is in effect', async () => {
   const app = await stand.start()
   const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: up-small\n')
   const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
@@ -60,7 +60,7 @@ test('default, allowed and fallback models come from the live list, and the page
   expect(complaints.filter((line) => !line.includes('400'))).toEqual([])
 })
 
-test('the playground marks the answer of a fallback model', async () => {
+test('the playground marks a response from a fallback model', async () => {
   const { app, id } = await startAgent({}, ONCE)
   const { page } = await openConsole(app, browser, `/agents/${id}?try=true`)
   const message = page.getByRole('textbox', { name: 'Message' })

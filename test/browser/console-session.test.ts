@@ -1,4 +1,4 @@
-/** Tests in a real browser that an expired session loses no work, and that unsaved changes are protected. */
+/** Tests in a real browser that an expired session does not lose work and that unsaved changes are protected. */
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -34,8 +34,8 @@ async function signInElsewhere(app: TestApp, context: BrowserContext): Promise<v
 
 const unexpected = (complaints: readonly string[]) => complaints.filter((line) => !line.includes('401'))
 
-describe('a session that ends', () => {
-  test('keeps the draft of an agent until another tab signs in again', async () => {
+describe('the console, when the session ends,', () => {
+  test("keeps an agent's draft until another tab signs in again", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, context, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -68,7 +68,7 @@ describe('a session that ends', () => {
     expect(unexpected(complaints)).toEqual([])
   })
 
-  test('keeps the model policy until a pasted link signs in again', async () => {
+  test('keeps the model policy until the user signs in again with a pasted link', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, context } = await openConsole(app, browser, `/agents/${agent_id}/models`)
@@ -124,7 +124,7 @@ describe('a session that ends', () => {
     expect(await page.getByText('Are you there?').count()).toBe(1)
   })
 
-  test('behind an authenticating proxy asks the user to sign in there', async () => {
+  test('asks the user to sign in at the authenticating proxy, if there is one', async () => {
     const app = await startApp(proxied)
     const { page, context } = await openWindow(app, browser, { headers: { 'X-Email': 'ada@example.org' } })
     await page.goto(`${app.url}/console/keys`)
@@ -144,7 +144,7 @@ describe('a session that ends', () => {
   })
 })
 
-test('a signed-out visitor reaches the requested page by signing in in another tab', async () => {
+test('a signed-out visitor who signs in in another tab reaches the requested page', async () => {
   const app = await startApp()
   const { page, context } = await openWindow(app, browser)
   await page.goto(`${app.url}/console/files`)

@@ -1,4 +1,4 @@
-/** Tests the console's shell in a real browser: sign-in, navigation, theme and the restrictions of the page. */
+/** Tests the console's shell in a real browser: sign-in, navigation, theme and page security restrictions. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -26,7 +26,7 @@ const pages = [
 ] as const
 
 describe('sign-in', () => {
-  test('works once per link and removes the secret from the URL at once', async () => {
+  test('works once per link and immediately removes the secret from the URL', async () => {
     const app = await startApp()
     const { page, complaints } = await openWindow(app, browser)
     const url = await makeSignInUrl(app)
@@ -60,7 +60,7 @@ describe('sign-in', () => {
     },
   )
 
-  test('is automatic behind a trusted proxy, and ignores the same headers from other addresses', async () => {
+  test('is automatic behind a trusted proxy and ignores the same headers from other addresses', async () => {
     const headers = { 'X-Email': 'ada@example.org', 'X-User-First-Name': 'Ada' }
     const trusted = await startApp(proxied)
     const inside = await openWindow(trusted, browser, { headers })
@@ -75,7 +75,7 @@ describe('sign-in', () => {
     await outside.page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
   })
 
-  test('ends when the user signs out', async () => {
+  test('is required again after the user signs out', async () => {
     const app = await startApp()
     const { page } = await openConsole(app, browser)
     await page.getByRole('button', { name: 'first' }).click()
@@ -103,7 +103,7 @@ describe('the console pages', () => {
     },
   )
 
-  test('fit a phone, with the navigation behind a button', async () => {
+  test('fit a phone screen with the navigation behind a button', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys', { width: 390, height: 844 })
     await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()

@@ -1,4 +1,4 @@
-/** Tests loading and error states of the console's lists, and its use by keyboard. */
+/** Tests the loading and error states of the console's lists, and keyboard operation. */
 import type { Browser, Locator } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -24,7 +24,7 @@ test.each([
   ['/admin?tab=keys', 'admin.keys', 'the keys', 'The keys', 'No limit'],
   ['/admin?tab=audit', 'admin.audit', 'the audit log', 'The audit log', 'Parent key created'],
 ])(
-  '%s shows a loading state, an error without a server, and data after a retry',
+  '%s shows a loading state, an error while the server is unavailable and data after a retry',
   async (path, operation, waited, failed, found) => {
     const app = await startApp()
     const { page } = await openConsole(app, browser)
@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('a key is created with the keyboard alone, and Escape returns the focus', async () => {
+test('a user can create a key with only the keyboard, and Escape returns the focus', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/keys')
   const tab = page.getByRole('tab', { name: 'Parent keys' })
@@ -73,7 +73,7 @@ test('a key is created with the keyboard alone, and Escape returns the focus', a
   await page.getByRole('cell', { name: 'By hand', exact: true }).waitFor()
 })
 
-test('a failed key switch and a failed model list are reported', async () => {
+test('the console reports a failed key switch and a failed model list', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page } = await openConsole(app, browser, '/keys')
@@ -94,7 +94,7 @@ test('a failed key switch and a failed model list are reported', async () => {
   await page.getByText('The list of models could not be loaded').waitFor({ state: 'detached' })
 })
 
-test('a dropped file is uploaded', async () => {
+test('a file dropped on the uploads page is uploaded', async () => {
   const app = await startApp()
   const { page, complaints } = await openConsole(app, browser, '/uploads')
   await page.getByText('Drop files here').waitFor()

@@ -19,7 +19,7 @@ afterAll(() => browser?.close())
 const withTools = 'name: Guide\ninstructions: Help.\ntools:\n  - weather\n  - book\n'
 
 describe('the playground', () => {
-  test('runs the draft, and shows tools, tokens, times and the model that answered', async () => {
+  test('runs the draft and shows tools, tokens, times and the model that responded', async () => {
     const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -39,7 +39,7 @@ describe('the playground', () => {
     expect(complaints).toEqual([])
   })
 
-  test('lets the user answer for tools that run at the caller, and continues', async () => {
+  test('lets the user enter results for tools that the caller runs, and continues', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -50,7 +50,7 @@ describe('the playground', () => {
     await page.locator('.playground-text', { hasText: 'booked' }).waitFor()
   })
 
-  test('compares the draft and the saved version on the same message', async () => {
+  test('compares the draft with the saved version on the same message', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`, {
@@ -69,7 +69,7 @@ describe('the playground', () => {
     expect(complaints).toEqual([])
   })
 
-  test('stops on request, and reports a failure', async () => {
+  test('stops on request and reports a failure', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -83,7 +83,7 @@ describe('the playground', () => {
     await page.getByRole('alert').waitFor()
   })
 
-  test('is a separate view on a phone', async () => {
+  test('is a separate view on a phone screen', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, {

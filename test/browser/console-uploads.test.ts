@@ -19,7 +19,7 @@ import { uploadWhole } from '../support/uploads.ts'
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
-/** The bytes that the console sends in one request. */
+/** The number of bytes that the console sends in one request. */
 const PART_BYTES = 8 * 1024 * 1024
 
 let browser: Browser
@@ -44,14 +44,14 @@ afterAll(async () => {
 
 const sending = (page: Page) => page.getByRole('region', { name: 'Uploads from this browser' })
 
-describe('an upload', () => {
-  test('is paused, survives a reload, becomes ready, and plays', async () => {
+describe('an upload in the console', () => {
+  test('can be paused, survives a page reload, becomes ready and plays', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/uploads')
     await page.getByText('No uploads yet').waitFor()
     await expectView(page, 'uploads-empty')
     let parts = 0
-    // The second part is held back.
+    // The test delays the second part.
     await page.route('**/upload/*', async (route) => {
       if (route.request().method() === 'PATCH' && ++parts > 1) return
       await route.continue()
@@ -94,7 +94,7 @@ describe('an upload', () => {
     expect(complaints).toEqual([])
   })
 
-  test('of a picture or of captions is shown, downloaded and deleted', async () => {
+  test('of an image or of captions can be viewed, downloaded and deleted', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/uploads')
     const captions = join(folder, 'speech.vtt')
@@ -124,7 +124,7 @@ describe('an upload', () => {
     expect(complaints).toEqual([])
   })
 
-  test('by another client appears by itself, and the list has pages', async () => {
+  test('by another client appears automatically, and the list is paginated', async () => {
     const clock = createMovedClock()
     const app = await startApp({}, { clock })
     const ids: string[] = []
@@ -163,7 +163,7 @@ async function createFile(app: TestApp, filename: string, content: string): Prom
   expect(status).toBe(200)
 }
 
-test('files are listed, downloaded and deleted', async () => {
+test('a user can list, download and delete files', async () => {
   const app = await startApp()
   const { page, complaints } = await openConsole(app, browser, '/files')
   await page.getByText('No files yet').waitFor()

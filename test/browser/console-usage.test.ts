@@ -1,4 +1,4 @@
-/** Tests usage in a real browser: figures, charts, tables and the CSV file. */
+/** Tests the usage page in a real browser: totals, charts, tables and the CSV file. */
 import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -60,7 +60,7 @@ async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void
   await app.service.deps.db.insertInto('usage_days').values(rows).execute()
 }
 
-test('calls appear in the figures, in both kinds of tables and in the CSV file', async () => {
+test('the usage page shows calls in the totals, in both kinds of tables and in the CSV file', async () => {
   const app = await startApp()
   const { agent_id: id, agent_key: key } = await app.createAgent()
   await ask(app, 'one two three')
@@ -101,7 +101,7 @@ test('calls appear in the figures, in both kinds of tables and in the CSV file',
   expect(complaints).toEqual([])
 })
 
-test('a month of usage is shown by day, agent, model and key, and saved as CSV', async () => {
+test('the usage page shows a month by day, agent, model and key and exports it as CSV', async () => {
   const app = await startApp()
   const one = await app.createAgent()
   const two = await app.createAgent('name: =Support, "north"\ninstructions: Help.\n')
@@ -136,7 +136,7 @@ test('a month of usage is shown by day, agent, model and key, and saved as CSV',
   expect(complaints).toEqual([])
 })
 
-test('an empty date range is reported, and a failed request can be repeated', async () => {
+test('the usage page reports an empty date range and lets the user repeat a failed request', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/usage')
   await page.getByText('No calls in this period').waitFor()

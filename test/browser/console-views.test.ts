@@ -56,14 +56,14 @@ interface LayoutShift extends PerformanceEntry {
   }[]
 }
 
-/** Lists the layout shifts; their total counts from 0.005, a twentieth of the 0.1 that Web Vitals calls good. */
+/** Lists the layout shifts if their total reaches 0.005, a twentieth of the 0.1 that Web Vitals calls good. */
 async function listMoves(page: Page): Promise<string[]> {
   const moves = await page.evaluate(() => (window as unknown as { moved: Moved[] }).moved)
   const total = moves.reduce((sum, { score }) => sum + score, 0)
   return total < 0.005 ? [] : moves.map(({ score, parts }) => `moved ${score.toFixed(4)}: ${parts}`)
 }
 
-/** Lists the accessibility and overflow faults of the current view and theme. */
+/** Lists accessibility and overflow problems in the current view and theme. */
 async function listFaults(page: Page): Promise<string[]> {
   const faults = await listAxeFaults(page)
   const width = await page.evaluate(() => document.documentElement.scrollWidth)
@@ -74,7 +74,7 @@ test.each([
   ['window', ['light', 'dark'], {}],
   ['phone', ['phone'], { width: 390, height: 844 }],
 ] as const)(
-  'every view is accessible and does not shift while it loads in a %s',
+  'every console view is accessible and does not shift while it loads (%s)',
   async (_kind, looks, options) => {
     const { app } = installation
     const { page, complaints } = await openConsole(app, browser, '/agents', options)
@@ -95,7 +95,7 @@ test.each([
   },
 )
 
-test('an unreachable server is reported, and the request can be repeated', async () => {
+test('a view reports an unreachable server and lets the user repeat the request', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page, context } = await openConsole(app, browser)

@@ -95,7 +95,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   }
 }
 
-/** A page, with its console output, errors, failed responses and foreign requests. */
+/** A page, with its console output, errors, failed responses and cross-origin requests. */
 interface OpenedPage {
   readonly page: Page
   readonly complaints: string[]
@@ -128,7 +128,7 @@ async function photograph(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: `screenshots/docs-${name}.png`, fullPage: true })
 }
 
-/** Reports whether the title has a light colour, as on a dark page. */
+/** Returns whether the title has a light color, as on a dark page. */
 async function isDark(page: Page): Promise<boolean> {
   const color = await page
     .locator('h1, h2')
@@ -160,7 +160,7 @@ describe('the API reference', () => {
     expect(complaints).toEqual([])
   })
 
-  test('fits a phone', async () => {
+  test('fits a phone screen', async () => {
     const { page, complaints } = await openReference({ width: 360 })
     await page.locator('.opblock-summary').first().click()
     await page.getByText('The agents.').waitFor()
@@ -170,7 +170,7 @@ describe('the API reference', () => {
     expect(complaints).toEqual([])
   })
 
-  test('sends a call with the entered key', async () => {
+  test('can send a call with the entered key', async () => {
     const { page, complaints } = await openReference()
     await page.getByRole('button', { name: 'Authorize' }).click()
     await page.locator('.auth-container input').fill('svc_example')
@@ -188,8 +188,8 @@ describe('the API reference', () => {
   })
 })
 
-describe('the files of the reference', () => {
-  test('forbid inline and third-party code', () => {
+describe("the API reference's security policy", () => {
+  test('forbids inline and third-party code', () => {
     for (const { headers } of docsPages.values()) {
       expect(headers['Content-Security-Policy']).toContain("default-src 'none'")
       expect(headers['Content-Security-Policy']).not.toMatch(/unsafe|https?:|\*/)

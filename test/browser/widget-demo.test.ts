@@ -33,7 +33,7 @@ const say = async (page: Page, text: string) => {
   await field.press('Enter')
 }
 
-describe('/demo', () => {
+describe('the /demo page', () => {
   test('takes a key from its URL, keeps it for the tab and shows the widget', async () => {
     const { page, complaints } = await openPage()
     await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
@@ -57,7 +57,7 @@ describe('/demo', () => {
     await page.locator('parley-chat .launcher').waitFor()
   })
 
-  test('follows its form, runs tools, and receives inserted and shared text', async () => {
+  test('applies its form, runs tools and receives inserted and shared text', async () => {
     const { page, complaints } = await openPage()
     await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
     await page.locator('parley-chat .launcher').click()
@@ -98,7 +98,7 @@ async function tryExample(html: string): Promise<void> {
   expect(complaints).toEqual([])
 }
 
-describe('the example', () => {
+describe('the widget example', () => {
   test('in HTML works', async () => {
     await tryExample(await read('examples/html/index.html'))
   })

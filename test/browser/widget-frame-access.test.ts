@@ -93,7 +93,7 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
 
 /** Lists the violations that axe finds, by rule. */
 async function violations(opened: OpenFrame): Promise<string[]> {
-  // The frame's policy blocks added scripts, but a debugger may evaluate one.
+  // The frame's CSP blocks added scripts, but a debugger can still evaluate code.
   const source = (await import('node:fs')).readFileSync(axePath, 'utf8')
   await opened.frame.evaluate(source)
   return opened.frame.evaluate(async () => {
@@ -123,11 +123,11 @@ describe.each(['light', 'dark'] as const)('axe finds no violation in the %s them
   })
 })
 
-describe('right to left', () => {
+describe('in a right-to-left language,', () => {
   test.each([
     ['ar', 'إرسال', 'اكتب رسالة…'],
     ['he', 'שליחה', 'כתיבת הודעה…'],
-  ])('%s mirrors the window and uses its language', async (language, send, placeholder) => {
+  ])('the widget mirrors its window and uses the language (%s)', async (language, send, placeholder) => {
     const opened = await stand.open({ options: { language } })
     await opened.frame.getByRole('button', { name: send }).waitFor()
     const { lang, dir } = await opened.frame.evaluate(() => {
@@ -149,7 +149,7 @@ describe('right to left', () => {
   })
 })
 
-test('a screen reader is sent whole sentences, and the end of the answer', async () => {
+test('the widget announces whole sentences and the end of the reply to a screen reader', async () => {
   const opened = await stand.open()
   await opened.frame.evaluate(() => {
     const said: string[] = []
@@ -179,7 +179,7 @@ test('a screen reader is sent whole sentences, and the end of the answer', async
   for (const words of spoken) expect(words).toMatch(/[.]$/)
 })
 
-test('nothing is cut off at 200 % text size on a narrow screen', async () => {
+test('the widget does not cut off text at 200 % text size on a narrow screen', async () => {
   const opened = await stand.open({ browser: { viewport: { width: 320, height: 360 } } })
   await opened.say(markdown)
   await opened.settle()

@@ -1,4 +1,4 @@
-/** Tests that forged, malformed and repeated messages on the channel between page and frame have no effect. */
+/** Tests that forged, malformed and repeated messages between the page and the frame have no effect. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -30,8 +30,8 @@ async function passMarker(opened: OpenFrame): Promise<void> {
   await opened.frame.getByRole('heading', { name: 'Marker' }).waitFor()
 }
 
-describe('window messages', () => {
-  test('from the page itself open no second channel', async () => {
+describe('a window message', () => {
+  test('from the page itself does not open a second channel', async () => {
     const opened = await stand.open()
     const answers = await opened.page.evaluate((origin) => {
       const here = globalThis as unknown as HostPage
@@ -55,7 +55,7 @@ describe('window messages', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('from three other origins have no effect', async () => {
+  test('has no effect when it comes from one of three other origins', async () => {
     const opened = await stand.open()
     const attackers = await Promise.all([1, 2, 3].map(() => startAttacker(stand.app.url)))
     await opened.page.evaluate(
@@ -79,7 +79,7 @@ describe('window messages', () => {
     for (const { close } of attackers) close()
   })
 
-  test('from a page with an opaque origin get no answer', async () => {
+  test('from a page with an opaque origin does not receive a response', async () => {
     const page = await (await stand.browser.newContext()).newPage()
     await page.goto(stand.hostUrl)
     const heard = await page.evaluate(
@@ -108,8 +108,8 @@ describe('window messages', () => {
   })
 })
 
-describe('port messages', () => {
-  test('of an invalid form have no effect', async () => {
+describe('a port message', () => {
+  test('with an invalid form has no effect', async () => {
     const opened = await stand.open()
     await opened.say('before')
     await opened.settle()

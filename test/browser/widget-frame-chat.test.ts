@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => stand?.close())
 
 describe('an empty chat', () => {
-  test('shows title, welcome, greeting and starters, and sends none of them to the model', async () => {
+  test('shows title, welcome, greeting and starters without sending them to the model', async () => {
     const opened = await stand.open({ options: { welcomeMessage: 'Welcome!' } })
     const { frame } = opened
     await frame.getByRole('heading', { name: 'Helping hand' }).waitFor()
@@ -33,7 +33,7 @@ describe('an empty chat', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('applies title, greeting, placeholder and language from the page, also at run time', async () => {
+  test('applies the title, greeting, placeholder and language from the page, also at run time', async () => {
     const opened = await stand.open({ options: { title: 'Mine', greeting: 'Hi', placeholder: 'Go on' } })
     await opened.frame.getByRole('heading', { name: 'Mine' }).waitFor()
     await opened.say('keep this')
@@ -70,7 +70,7 @@ describe('a reply', () => {
     await shown(opened.frame, 'You said: next').waitFor()
   })
 
-  test('is retried after a failure, and replaced on “Answer again”', async () => {
+  test('can be retried after a failure and is replaced on “Answer again”', async () => {
     const opened = await stand.open()
     let failures = 1
     await opened.page.route('**/trpc/chat.stream*', (route) =>
@@ -87,7 +87,7 @@ describe('a reply', () => {
     expect((await opened.replies()).filter((text) => text.includes('You said: hello'))).toHaveLength(1)
   })
 
-  test('reaches the page only when the user shares or inserts it', async () => {
+  test('is sent to the page only when the user shares or inserts it', async () => {
     const opened = await stand.open()
     await opened.say('a secret thought')
     await opened.settle()
@@ -108,7 +108,7 @@ describe('a reply', () => {
       ])
   })
 
-  test('is copied, and so is its code', async () => {
+  test('can be copied as a whole, and so can its code', async () => {
     const opened = await stand.open()
     await opened.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await opened.say('look:\n\n```js\nconst a = 1\n```')
@@ -132,8 +132,8 @@ describe('a reply', () => {
   })
 })
 
-describe('the input', () => {
-  test('sends on Enter, breaks the line on Shift+Enter, and ignores Enter during composition', async () => {
+describe('the message input', () => {
+  test('sends on Enter, adds a line break on Shift+Enter, and ignores Enter during composition', async () => {
     const opened = await stand.open()
     const input = opened.frame.locator('textarea')
     await opened.post({ type: 'focus' })
@@ -149,7 +149,7 @@ describe('the input', () => {
     await opened.frame.locator('article.user', { hasText: 'one\ntwo' }).waitFor()
   })
 
-  test('grows up to six lines and reports text that is too long', async () => {
+  test('grows to at most six lines and reports text that is too long', async () => {
     const opened = await stand.open()
     const input = opened.frame.locator('textarea')
     const heightOf = async () => (await input.boundingBox())?.height ?? 0

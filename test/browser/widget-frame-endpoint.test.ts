@@ -19,7 +19,7 @@ afterAll(async () => {
   await other?.close()
 })
 
-test('a conversation uses the other server, with the headers and the key of the page', async () => {
+test("a conversation uses the configured endpoint with the page's headers and key", async () => {
   const options = {
     endpoint: `${other.url}/v1/chat/completions`,
     providerApiKey: other.key,
@@ -41,7 +41,7 @@ test('a conversation uses the other server, with the headers and the key of the 
   expect(opened.requests.filter((url) => url.includes('/trpc/'))).toEqual([])
 })
 
-test('a rejected key at the other server is reported', async () => {
+test('the widget reports a key that the configured endpoint rejects', async () => {
   const options = { endpoint: `${other.url}/v1/chat/completions`, providerApiKey: 'sk-wrong' }
   const opened = await stand.open({ key: null, options })
   await opened.say('hello')

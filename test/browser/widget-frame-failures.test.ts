@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => stand?.close())
 
-describe('an unusable chat reports the reason', () => {
+describe('the chat reports why it cannot be used', () => {
   test.each([
     ['without a key', { key: null }, 'does not provide an agent key', 'missing_api_key'],
     ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key was rejected', 'invalid_api_key'],
@@ -53,7 +53,7 @@ describe('an unusable chat reports the reason', () => {
   })
 })
 
-describe('a failed reply reports the reason', () => {
+describe('the chat reports why a reply failed', () => {
   test.each([
     ['[[error:500]]', 'not available right now', 'chat_failed'],
     ['[[error:400]]', 'could not be processed', 'chat_failed'],
@@ -104,7 +104,7 @@ describe('a failed reply reports the reason', () => {
   })
 })
 
-test('a rate limit counts down before the message can be sent again', async () => {
+test('a rate-limited chat counts down before the message can be sent again', async () => {
   const limited = await openFrameStand({ PARLEY_RATE_LIMIT_AGENT: '2' })
   try {
     const opened = await limited.open()

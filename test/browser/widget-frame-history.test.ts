@@ -25,7 +25,7 @@ async function again(opened: OpenFrame, more: Parameters<FrameStand['open']>[0] 
 }
 
 describe('a conversation', () => {
-  test('survives a reload, is stored without the key, and belongs to its agent', async () => {
+  test('survives a reload, is stored without the key and is tied to its agent', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say('remember this')
     await shown(opened.frame, 'You said: remember this').waitFor()
@@ -41,7 +41,7 @@ describe('a conversation', () => {
     expect(await elsewhere.frame.locator('article.user').count()).toBe(0)
   })
 
-  test('keeps the received part of a reply that a reload interrupted', async () => {
+  test('keeps the received part of a reply that a page reload interrupted', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say(
       '[[delay:100]] one two three four five six seven eight nine ten eleven twelve thirteen fourteen',
@@ -54,7 +54,7 @@ describe('a conversation', () => {
     await reloaded.frame.getByText('ten eleven twelve').nth(1).waitFor()
   })
 
-  test('is deleted and no longer stored when the page disables history', async () => {
+  test('is deleted from storage and no longer stored when the page disables history', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say('forget this')
     await opened.settle()
@@ -78,7 +78,7 @@ describe('a conversation', () => {
     expect(reloaded.complaints).toEqual([])
   })
 
-  test('continues in memory when storage is full or holds other data', async () => {
+  test('continues in memory when storage is full or contains other data', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.frame.evaluate(
       (name) => {

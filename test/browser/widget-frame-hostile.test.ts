@@ -1,5 +1,6 @@
 /**
- * Tests that hostile model output requests nothing from other servers, freezes nothing and stays inside the reply.
+ * Tests that malicious model output cannot contact other servers, freeze the frame or affect anything outside the
+ * reply.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FrameStand, type OpenFrame, openFrameStand } from '../support/widget-frame.ts'
@@ -14,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => stand?.close())
 
-/** Has the mock model echo the text; returns the reply once it is shown. */
+/** Makes the mock model echo the text; returns the reply once it is shown. */
 async function write(text: string) {
   await opened.frame.locator('textarea').fill(text)
   await opened.frame.locator('textarea').press('Enter')
@@ -32,8 +33,8 @@ function requestsElsewhere(): readonly string[] {
 
 const pixel = 'https://evil.example/pixel.png'
 
-describe('a reply', () => {
-  test('shows pictures as links, which load nothing', async () => {
+describe('a malicious reply', () => {
+  test('shows images as links and does not load them', async () => {
     const reply = await write(
       `![a picture](${pixel}?a) ![](${pixel}?b) [![c](${pixel}?c)](https://evil.example/d)\n\n![r][r]\n\n[r]: ${pixel}?r`,
     )
@@ -42,7 +43,7 @@ describe('a reply', () => {
     expect(requestsElsewhere()).toEqual([])
   })
 
-  test('contains only web and mail links', async () => {
+  test('can contain only web and mail links', async () => {
     const reply = await write(
       [
         '[one](javascript:alert(1))',
@@ -81,7 +82,7 @@ describe('a reply', () => {
     expect(requestsElsewhere()).toEqual([])
   })
 
-  test('cannot reverse the text of a link or code', async () => {
+  test('cannot reverse the direction of link text or code', async () => {
     const reply = await write(
       '[\u202emoc.elgoog\u202c](https://evil.example/) and `\u2066rm\u2069` and \u202ebackwards',
     )
@@ -94,7 +95,7 @@ describe('a reply', () => {
   })
 })
 
-/** Longer than the input allows, so the test itself answers in the server's place. */
+/** The text is longer than the input allows, so the test responds instead of the server. */
 const bombs: readonly [string, string][] = [
   ['60 KB of *a_', '*a_'.repeat(20_000)],
   ['quotes, 100,000 deep', '>'.repeat(100_000)],
@@ -113,7 +114,7 @@ const bombs: readonly [string, string][] = [
   ['empty lines', '\n'.repeat(50_000)],
 ]
 
-describe('a reply that is slow to parse does not freeze the frame', () => {
+describe('the frame remains responsive when a reply is slow to parse', () => {
   test.each(bombs)('%s', async (_what, text) => {
     await opened.page.route('**/trpc/chat.stream*', (route) =>
       route.fulfill(answerOf(`before\n\n${text}\n\nafter`)),
@@ -124,7 +125,7 @@ describe('a reply that is slow to parse does not freeze the frame', () => {
       .getByText(/after\s*$/)
       .first()
       .waitFor()
-    // The frame must still react to the user.
+    // The frame must still respond to the user.
     await opened.frame.getByRole('button', { name: 'More actions' }).click({ timeout: 10_000 })
     await opened.page.keyboard.press('Escape')
     await opened.page.unroute('**/trpc/chat.stream*')
@@ -133,7 +134,7 @@ describe('a reply that is slow to parse does not freeze the frame', () => {
   })
 })
 
-/** Renders a complete answer as a tRPC JSONL stream. */
+/** Renders a complete response as a tRPC JSONL stream. */
 function answerOf(content: string): { status: number; contentType: string; body: string } {
   const chunk = { choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }
   const lines = [

@@ -42,7 +42,7 @@ async function resultsIn(opened: OpenFrame, act: () => Promise<void>): Promise<u
 }
 
 describe('a tool call', () => {
-  test('reaches the page with its arguments, and its answer reaches the model', async () => {
+  test('is sent to the page with its arguments, and its result is sent to the model', async () => {
     const opened = await stand.open({ tools })
     await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
     await opened.frame.getByText(/^Used “.Look around.”$/).click()
@@ -74,7 +74,7 @@ describe('a tool call', () => {
     await shown(opened.frame, /^“.Look around.” failed$/).waitFor()
   })
 
-  test('fails for the model when the page has removed the tool', async () => {
+  test('returns an error to the model when the page has removed the tool', async () => {
     const opened = await stand.open({ tools })
     await opened.page.route('**/trpc/chat.stream*', async (route) => {
       await opened.page.evaluate(() => {
@@ -99,7 +99,7 @@ describe('a tool call', () => {
     expect(results).toEqual(['Error: The result of the tool is larger than 64 KiB.'])
   })
 
-  test('is answered once, and later or unexpected answers are ignored', async () => {
+  test('accepts one result and ignores later or unexpected ones', async () => {
     const opened = await stand.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage
@@ -119,7 +119,7 @@ describe('a tool call', () => {
     expect(await opened.frame.getByText('forged').count()).toBe(0)
   })
 
-  test('without an answer ends when the user stops', async () => {
+  test('without a result ends when the user stops the reply', async () => {
     const opened = await stand.open({ tools })
     await opened.page.evaluate(() => {
       ;(globalThis as unknown as HostPage).answerTool = () => undefined
@@ -140,7 +140,7 @@ describe('a tool call', () => {
 describe('a tool call that needs approval', () => {
   const danger = '[[tool:postMessage_remove {"where":"<b>*all*</b> \\u202egpj"}]]'
 
-  test('shows exactly what will be sent, and waits', async () => {
+  test('shows exactly what will be sent and waits for the user', async () => {
     const opened = await stand.open({ tools })
     await opened.say(danger)
     const card = opened.frame.locator('.approval')
@@ -169,7 +169,7 @@ describe('a tool call that needs approval', () => {
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: {} }])
   })
 
-  test('is discarded when the user stops', async () => {
+  test('is discarded when the user stops the reply', async () => {
     const opened = await stand.open({ tools })
     await opened.say(danger)
     await opened.frame.locator('.approval').waitFor()

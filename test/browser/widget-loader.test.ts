@@ -20,7 +20,7 @@ const run = (opened: WidgetPage, code: string): Promise<unknown> => opened.page.
 const open = (options: object = {}, document: { head?: string; body?: string } = {}) =>
   stand.open({ head: config(options) + (document.head ?? ''), body: (document.body ?? '') + stand.script() })
 
-describe('the script', () => {
+describe('the loader script', () => {
   test.each([
     ['in the head', (script: string) => ({ head: script })],
     ['at the end of the body', (script: string) => ({ body: script })],
@@ -55,7 +55,7 @@ describe('the script', () => {
     await opened.page.close()
   })
 
-  test('creates one widget when it is loaded twice', async () => {
+  test('creates only one widget when it is loaded twice', async () => {
     const opened = await stand.open({ head: config() + stand.script(), body: stand.script('async') })
     await opened.event('ready')
     expect(await opened.page.locator('parley-chat').count()).toBe(1)
@@ -76,7 +76,7 @@ describe('the script', () => {
     await opened.page.close()
   })
 
-  test('mounts nothing with autoMount: false until mount is called', async () => {
+  test('does not mount a widget with autoMount: false until mount is called', async () => {
     const opened = await open({ autoMount: false })
     await opened.page.waitForLoadState('networkidle')
     expect(await opened.page.locator('parley-chat').count()).toBe(0)
@@ -118,7 +118,7 @@ describe('ParleyChat', () => {
     await opened.page.close()
   })
 
-  test('changes options at run time, and resets them', async () => {
+  test('can change and reset options at run time', async () => {
     const opened = await open({ autoOpen: true, title: 'First' })
     await opened.event('opened')
     await run(opened, "ParleyChat.configure({ title: 'Second', position: 'bottom-left', defaultUI: false })")
@@ -186,7 +186,7 @@ test('the loader reports invalid options by name, without their values, and igno
   await opened.page.close()
 })
 
-test('debug mode logs event names, but no key, context or text', async () => {
+test('debug mode logs event names but no keys, context or text', async () => {
   const opened = await open({
     debug: true,
     autoOpen: true,

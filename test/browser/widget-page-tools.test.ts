@@ -42,7 +42,7 @@ const called = ({ page }: WidgetPage) => page.evaluate('called')
 const answering = `c.onToolCall = (tool, args, sendResult) => { called.push([tool, args]); sendResult({ tool, done: true }) }`
 
 describe('a tool call', () => {
-  test('is answered by the callback, and the model continues with the result', async () => {
+  test('is handled by the callback, and the model continues with the result', async () => {
     const opened = await open([tool('find')], answering)
     await say(opened, '[[tool:postMessage_find {"q":"tea"}]]')
     await opened.frame.locator('article.reply').getByText('"done":true').waitFor()
@@ -50,7 +50,7 @@ describe('a tool call', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('is answered by a listener of the document', async () => {
+  test('can be handled by a document listener', async () => {
     const listener = `document.addEventListener('parley-chat-tool-call', ({ detail }) => detail.sendResult('heard ' + detail.tool))`
     const opened = await open([tool('find')], listener)
     await say(opened, '[[tool:postMessage_find {}]]')
@@ -67,7 +67,7 @@ describe('a tool call', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('is answered together with a second one', async () => {
+  test('is answered together with a second call', async () => {
     const opened = await open([tool('one'), tool('two')], answering)
     await say(opened, '[[tool:postMessage_one {}]] [[tool:postMessage_two {}]]')
     await opened.frame.locator('article.reply').getByText('"tool":"two"').waitFor()
@@ -77,7 +77,7 @@ describe('a tool call', () => {
     ])
   })
 
-  test('for a tool that the agent blocks never reaches the page', async () => {
+  test('for a tool that the agent blocks is never sent to the page', async () => {
     const opened = await open([tool('forbidden'), tool('find')], answering)
     await say(opened, '[[tool:postMessage_forbidden {}]]')
     await opened.frame.locator('article.reply').last().waitFor()
@@ -97,7 +97,7 @@ describe('a tool call', () => {
   })
 })
 
-test('tools that are set at run time are used from the next message on', async () => {
+test('the widget offers tools set at run time from the next message on', async () => {
   const opened = await open([], answering)
   const tools = JSON.stringify([tool('late')])
   await opened.page.evaluate(`ParleyChat.configure({ tools: ${tools} })`)
@@ -109,12 +109,15 @@ describe('WebMCP tools', () => {
   const register = (place: string, name: string, options = '{}') =>
     `${place}.modelContext.registerTool({ name: '${name}', description: 'x', inputSchema: { type: 'object' }, execute: (args) => ({ by: '${name}', args }) }, ${options});`
 
-  test.each(['navigator', 'document'])('registered on %s are offered and run', async (place) => {
-    const opened = await open([], answering, register(place, 'weather'))
-    await say(opened, '[[tool:postMessage_weather {"day":1}]]')
-    await opened.frame.locator('article.reply').getByText('"by":"weather"').waitFor()
-    expect(await called(opened)).toEqual([])
-  })
+  test.each(['navigator', 'document'])(
+    'registered on %s are offered to the model and can run',
+    async (place) => {
+      const opened = await open([], answering, register(place, 'weather'))
+      await say(opened, '[[tool:postMessage_weather {"day":1}]]')
+      await opened.frame.locator('article.reply').getByText('"by":"weather"').waitFor()
+      expect(await called(opened)).toEqual([])
+    },
+  )
 
   test('disappear when the page unregisters them', async () => {
     const code = `stop = new AbortController(); ${register('document', 'first', 'stop')} ${register('document', 'second')} ${register('document', 'third')}`
@@ -134,7 +137,7 @@ describe('WebMCP tools', () => {
     expect(await offered()).toEqual([])
   })
 
-  test("are passed on to the browser's own registry, and are offered too", async () => {
+  test("are also registered with the browser's own registry", async () => {
     const native = `
       native = { names: [], registerTool({ name }) { if (name === 'bad') throw new Error('bad tool'); this.names.push(name) }, unregisterTool() {} }
       Object.defineProperty(document, 'modelContext', { value: native, configurable: true })`

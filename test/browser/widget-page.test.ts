@@ -1,4 +1,4 @@
-/** Tests the widget in a page: its launcher, its window, strict policies, origin limits and forged messages. */
+/** Tests the widget in a page: its launcher, its window, strict CSPs, origin limits and forged messages. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -40,14 +40,14 @@ describe('the launcher', () => {
     expect(await opened.page.locator('parley-chat iframe').getAttribute('title')).not.toBe('')
   })
 
-  test('uses the language of the visitor', async () => {
+  test("uses the visitor's language", async () => {
     const opened = await open({}, '', { locale: 'de-DE' })
     await opened.launcher.waitFor()
     expect(await opened.launcher.getAttribute('aria-label')).toMatch(/Chat öffnen|Chat/)
     expect(await opened.launcher.getAttribute('aria-label')).not.toBe('Open chat')
   })
 
-  test('gets the focus back when Escape closes the window', async () => {
+  test('regains focus when Escape closes the window', async () => {
     const opened = await open()
     await opened.launcher.click()
     await opened.frame.getByRole('textbox').press('Escape')
@@ -60,7 +60,7 @@ describe('the launcher', () => {
     await expect.poll(() => opened.launcher.getAttribute('aria-expanded')).toBe('false')
   })
 
-  test('can be replaced by a button of the page, which gets the focus back', async () => {
+  test("can be replaced by the page's own button, which regains focus", async () => {
     const opened = await open(
       { defaultUI: false },
       '<button class="own" onclick="ParleyChat.open()">Help</button>',
@@ -120,8 +120,8 @@ describe('the launcher', () => {
   })
 })
 
-describe('the window', () => {
-  test('fills a phone screen, and can be closed', async () => {
+describe('the chat window', () => {
+  test('fills a phone screen and can be closed', async () => {
     const opened = await open({}, '', { viewport: { width: 390, height: 780 } })
     await opened.launcher.click()
     await opened.event('opened')
@@ -159,7 +159,7 @@ describe('the window', () => {
     expect(await opened.launcher.isVisible()).toBe(false)
   })
 
-  test('fills an element of the page, open and without a launcher', async () => {
+  test('can fill a page element, open and without a launcher', async () => {
     const style = '<div id="here" style="width: 400px; height: 500px"></div>'
     const opened = await open({ containerId: 'here' }, style)
     await opened.event('opened')
@@ -176,7 +176,7 @@ describe('the window', () => {
   })
 })
 
-test('the widget works on a page whose policy allows only the script and the frame', async () => {
+test('the widget works on a page whose CSP allows only the script and the frame', async () => {
   const policy = `default-src 'none'; script-src ${stand.app.url} 'nonce-n'; frame-src ${stand.app.url}; require-trusted-types-for 'script'; trusted-types 'none'`
   const headers = { 'Content-Security-Policy': policy }
   const opened = await stand.open({ head: config({ autoOpen: true }), body: stand.script(), headers })
@@ -217,7 +217,7 @@ describe('an agent limited to certain origins', () => {
   })
 })
 
-test('messages from other windows have no effect', async () => {
+test('the widget ignores messages from other windows', async () => {
   const forgers = await Promise.all([1, 2, 3].map(() => startForger()))
   onTestFinished(() => {
     for (const { close } of forgers) close()
@@ -225,7 +225,7 @@ test('messages from other windows have no effect', async () => {
   const frames = forgers.map(({ url }) => `<iframe src="${url}"></iframe>`).join('')
   const opened = await open({}, frames)
   await opened.event('ready')
-  // With the widget present, each forger repeats all its messages and confirms.
+  // After the widget loads, each forger repeats all its messages and confirms that it did.
   await opened.page.evaluate(
     () =>
       new Promise<void>((resolve) => {
@@ -240,7 +240,7 @@ test('messages from other windows have no effect', async () => {
   expect((await opened.events()).map(([name]) => name)).toEqual(['ready'])
   expect(await opened.launcher.getAttribute('aria-expanded')).toBe('false')
   expect(await opened.page.locator('parley-chat .badge').isVisible()).toBe(false)
-  // Page and frame can still talk: no forger has taken the place of either.
+  // The page and the frame can still communicate, so no forger has replaced either.
   await opened.launcher.click()
   await opened.page.evaluate(() =>
     (globalThis as unknown as { ParleyChat: { configure(options: object): void } }).ParleyChat.configure({

@@ -87,7 +87,7 @@ test('the component follows its props, and restores the default of a removed pro
   expect(await namesHeard(opened)).toEqual(['onReady', 'onOpen'])
 })
 
-test('a context is sent again only when it is a different object', async () => {
+test('the component sends the context again only when it is a different object', async () => {
   const opened = await openPage()
   // The request body shows which context the model receives.
   const bodies: string[] = []
@@ -146,7 +146,7 @@ test('a second component warns and renders no widget', async () => {
   expect(opened.complaints).toEqual([expect.stringContaining('already_mounted')])
 })
 
-test('sendMessage of the hook logs a warning and sends nothing', async () => {
+test("the hook's sendMessage logs a warning and does not send a message", async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true }')
   await opened.event('opened')
@@ -155,7 +155,7 @@ test('sendMessage of the hook logs a warning and sends nothing', async () => {
   expect(opened.complaints.join()).not.toContain('private words')
 })
 
-test('the component renders on a server without a widget', async () => {
+test('the component renders on a server without creating a widget', async () => {
   const { ParleyChat, useParleyChat } = await import(component)
   const Status = () => {
     const { isReady, isOpen, hasUnread, iframe } = useParleyChat()

@@ -14,7 +14,7 @@ setInterval(() => {}, 1000)
 export const tools = { find_room: { handler: () => 'Gull' } }
 export const onUploadComplete = () => {}`
 
-/** Runs doctor with these MCP servers; returns each finding by the name of its check. */
+/** Runs doctor with these MCP servers; returns each result by the name of its check. */
 async function runDoctor(folder: string, mcp: object, env: Record<string, string>) {
   await writeFile(join(folder, 'parley.yaml'), JSON.stringify({ mcp }))
   const all = { PORT: '0', PARLEY_CONFIG: 'parley.yaml', PARLEY_HOOKS: 'hooks.mjs', ...env }
@@ -26,7 +26,7 @@ async function runDoctor(folder: string, mcp: object, env: Record<string, string
   }
 }
 
-test('doctor reports working components, and exits although the host module keeps a timer', async () => {
+test('doctor reports working components and exits although the host module keeps a timer running', async () => {
   const [folder, redis, http] = [await makeFolder(), await startRedis(), await startMcpHttpServer()]
   await writeFile(join(folder, 'hooks.mjs'), hooks)
   const mcp = { far: { url: http.url }, near: { command: process.execPath, args: [stdioProgram] } }

@@ -49,8 +49,8 @@ async function openStream(app: TestApp): Promise<ReadableStreamDefaultReader<str
     .getReader()
 }
 
-describe('while the database is unavailable', () => {
-  test('every API returns 503 in its own format, and routes without rows still work', async () => {
+describe('while the database is unavailable,', () => {
+  test('every API returns 503 in its own format, and routes that need no database still work', async () => {
     const app = await startOnServer()
     const { agent_key: key } = await app.createAgent()
     const upload = await beginUpload(app)
@@ -95,7 +95,7 @@ describe('while the database is unavailable', () => {
   })
 
   test.each(['stop', 'kill'] as const)(
-    'after a %s a stream runs to its end, and its usage is recorded later',
+    '(after a %s) a stream completes, and its usage is recorded later',
     async (how) => {
       const app = await startOnServer()
       const reader = await openStream(app)
@@ -113,7 +113,7 @@ describe('while the database is unavailable', () => {
     },
   )
 
-  test('an upload stops, and later resumes from the recorded offset', async () => {
+  test('an upload stops and later resumes from the recorded offset', async () => {
     const app = await startOnServer()
     const bytes = randomBytes(300_000)
     const upload = await beginUpload(app, { size: bytes.length })

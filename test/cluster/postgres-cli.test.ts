@@ -37,7 +37,7 @@ test('before the first server start, migrate creates the tables and keys create 
   expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-test('next to two servers every command works, and both servers see its effect', async () => {
+test('every command works next to two servers, and both servers see its effect', async () => {
   const { env, folder, parley } = await prepareCommands()
   const [one, other] = [await startServer({ folder, env }), await startServer({ folder, env })]
   expect([one.key, other.key].filter((key) => key !== undefined)).toHaveLength(1)
@@ -58,7 +58,7 @@ test('next to two servers every command works, and both servers see its effect',
 })
 
 describe('doctor', () => {
-  test('checks the database, and no lock file', async () => {
+  test('checks the database but not a lock file', async () => {
     const { env, folder, runDoctor } = await prepareCommands('empty')
     const name = new URL(env.DATABASE_URL).pathname.slice(1)
     expect((await runDoctor()).database).toMatch(
@@ -74,7 +74,7 @@ describe('doctor', () => {
     expect(found).not.toHaveProperty('server')
   })
 
-  test('reports what is wrong without the password', async () => {
+  test('reports the problem without the password', async () => {
     const { env, folder, runDoctor } = await prepareCommands()
     await (await startServer({ folder, env })).stop()
     expect((await runDoctor({ PARLEY_SECRET: 'x'.repeat(32) })).secret).toContain(
@@ -86,7 +86,7 @@ describe('doctor', () => {
   })
 })
 
-test('a server without a reachable database exits with one sentence', async () => {
+test('a server that cannot reach its database exits with one sentence', async () => {
   const folder = await makeFolder()
   const env = { DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' }
   const { code, stdout, stderr } = await runParley(['serve'], { folder, env })

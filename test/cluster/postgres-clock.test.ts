@@ -1,4 +1,4 @@
-/** Tests that processes use the clock of PostgreSQL instead of their local clock. */
+/** Tests that processes use PostgreSQL's clock instead of their local clock. */
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { startDatabaseClock } from '../../src/db/database-clock.ts'
@@ -9,7 +9,7 @@ import { createTestDatabase } from '../support/postgres.ts'
 
 const HOUR_MS = 3_600_000
 
-test('a clock shows the time of the database, even if the local clock is wrong or is changed', async () => {
+test("a database clock returns the database's time, even if the local clock is wrong or is changed", async () => {
   const databaseUrl = await createTestDatabase()
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
@@ -29,12 +29,12 @@ test('a clock shows the time of the database, even if the local clock is wrong o
   await expectDatabaseTime()
 })
 
-test('a clock adopts the time of the database when that changes', async () => {
+test("a database clock adopts the database's time when that changes", async () => {
   const databaseUrl = await createTestDatabase()
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
   let pausedMs = 0
-  // A monotonic clock that stood still while the machine was suspended.
+  // Simulates a monotonic clock that stopped while the machine was suspended.
   const local = { ...systemClock, monotonic: () => systemClock.monotonic() - pausedMs }
   const clock = await startDatabaseClock(db, local, { warn() {} })
   onTestFinished(clock.stop)
@@ -44,7 +44,7 @@ test('a clock adopts the time of the database when that changes', async () => {
   expect(Math.abs(clock.now() - systemClock.now())).toBeLessThan(HOUR_MS / 2)
 })
 
-test('a service uses the time of the database', async () => {
+test("a service uses the database's time", async () => {
   const databaseUrl = await createTestDatabase()
   const app = await startApp({ DATABASE_URL: databaseUrl })
   expect(app.service.deps.clock.now).not.toBe(systemClock.now)

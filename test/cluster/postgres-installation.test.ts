@@ -32,7 +32,7 @@ const idIn = async (databaseUrl: string) => (await query(databaseUrl, 'select id
 const markIn = async (dataDir: string) =>
   (await readFile(join(dataDir, 'files', 'installation'), 'utf8')).trim()
 
-test('the database of another installation is rejected, and every file stays', async () => {
+test("another installation's database is rejected, and every file is kept", async () => {
   const [one, other] = [await makeInstallation(), await makeInstallation()]
   const env = { ...one.env, DATABASE_URL: other.env.DATABASE_URL }
   const before = await listAll(one.dataDir)
@@ -48,7 +48,7 @@ test('the database of another installation is rejected, and every file stays', a
   await startApp(one.env)
 })
 
-test('a new database next to a used directory is rejected and gets no id', async () => {
+test('a new database next to a used directory is rejected and does not receive an id', async () => {
   const { dataDir, env } = await makeInstallation()
   const before = await listAll(dataDir)
   const DATABASE_URL = await createTestDatabase()
@@ -57,7 +57,7 @@ test('a new database next to a used directory is rejected and gets no id', async
   expect(await listAll(dataDir)).toEqual(before)
 })
 
-test('a used database next to unmarked files is rejected when none of its rows names them', async () => {
+test('a used database next to unmarked files is rejected when none of its rows refers to them', async () => {
   const { dataDir, env } = await makeInstallation()
   for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
   const other = await makeInstallation()
@@ -68,7 +68,7 @@ test('a used database next to unmarked files is rejected when none of its rows n
   expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
 })
 
-test('a used database accepts an empty directory', async () => {
+test('a server with a used database starts on an empty directory', async () => {
   const { env } = await makeInstallation()
   const dataDir = join(await makeFolder(), 'data')
   await startApp({ ...env, PARLEY_DATA_DIR: dataDir })
@@ -88,7 +88,7 @@ test('store adopt assigns the files to the database', async () => {
   expect(await refusal(startApp(one.env))).toContain('belongs to another installation')
 })
 
-test('servers that start at the same time on a new database and directory agree on the id', async () => {
+test('servers that start concurrently on a new database and directory agree on the id', async () => {
   const folder = await makeFolder()
   const env = { DATABASE_URL: await createTestDatabase('empty'), PARLEY_SECRET }
   const servers = await Promise.all([1, 2, 3].map(() => startServer({ folder, env })))
@@ -96,7 +96,7 @@ test('servers that start at the same time on a new database and directory agree 
   for (const server of servers) expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-test('one of two new databases that start on one directory at the same time wins', async () => {
+test('one of two servers that start concurrently on one directory with different new databases succeeds', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const urls = [await createTestDatabase(), await createTestDatabase()]
   const starts = await Promise.allSettled(
@@ -108,7 +108,7 @@ test('one of two new databases that start on one directory at the same time wins
   expect(await markIn(dataDir)).toBe(await idIn(urls[started.indexOf(true)] as string))
 })
 
-test('unknown files next to a database without tables stay', async () => {
+test('unknown files next to a database without tables are kept', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const blob = randomUUID()
   await mkdir(join(dataDir, 'files'), { recursive: true })

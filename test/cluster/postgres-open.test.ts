@@ -1,4 +1,4 @@
-/** Tests how a server opens a PostgreSQL database, what it rejects, and with which message. */
+/** Tests how a server opens a PostgreSQL database, and the error for each database that it rejects. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Migration, sql } from 'kysely'
@@ -35,8 +35,8 @@ function changed(
   return Object.assign(new URL(databaseUrl), parts).href
 }
 
-describe('a connection', () => {
-  test('has timeouts, the options of the URL, and durable commits', async () => {
+describe('a PostgreSQL connection', () => {
+  test('has timeouts, the options in its URL and durable commits', async () => {
     const { db } = await opened(`${await createTestDatabase()}?options=-c%20search_path%3Dpublic%2Cextra`)
     const names = [
       'statement_timeout',
@@ -70,8 +70,8 @@ describe('a connection', () => {
   })
 })
 
-describe('migrations', () => {
-  test('are applied once by servers that start at the same time', async () => {
+describe('PostgreSQL migrations', () => {
+  test('are applied once by servers that start concurrently', async () => {
     const url = await createTestDatabase('empty')
     const databases = await Promise.all([opened(url), opened(url), opened(url)])
     for (const { db } of databases) expect(await listPendingMigrations(db, migrations)).toEqual([])
@@ -91,7 +91,7 @@ describe('migrations', () => {
     )
   })
 
-  test('of a newer version block servers and commands', async () => {
+  test('from a newer version block servers and commands', async () => {
     const databaseUrl = await createTestDatabase()
     await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
@@ -119,7 +119,7 @@ describe('an unusable database', () => {
     ['that does not exist', { pathname: '/nowhere' }, 'has no database nowhere'],
     ['that the user may not use', { username: 'stranger' }, 'denies stranger access to the database'],
     ['behind a closed port', { port: '1' }, '127.0.0.1:1 is unreachable (connect ECONNREFUSED'],
-  ])('%s is named without its password', async (_what, parts, words) => {
+  ])('%s is reported without its password', async (_what, parts, words) => {
     const message = await refused(changed(await createTestDatabase(), { password: 'hidden', ...parts }))
     expect(message).toContain(words)
     expect(message).not.toContain('hidden')
@@ -145,7 +145,7 @@ describe('an unusable database', () => {
 })
 
 describe('the data directory', () => {
-  test('is created without a database file and a lock file', async () => {
+  test('is created without a database file or a lock file', async () => {
     const dataDir = join(await makeFolder(), 'data')
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, DATABASE_URL: await createTestDatabase() })
     await app.createAgent()
@@ -155,7 +155,7 @@ describe('the data directory', () => {
     expect(entries.filter((entry) => /^(parley\.db|\.lock)/.test(entry))).toEqual([])
   })
 
-  test('that is in use is rejected for a new database', async () => {
+  test('that is already in use is rejected for a new database', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
@@ -168,7 +168,7 @@ describe('the data directory', () => {
 describe('the secret', () => {
   const [SECRET, OTHER] = ['one secret of at least 32 bytes', 'another secret of at least 32 bytes'] as const
 
-  test('is the same for all servers of a database, starting with the first', async () => {
+  test('is the same for all servers that share a database, including the first', async () => {
     const env = { DATABASE_URL: await createTestDatabase(), PARLEY_SECRET: SECRET }
     const { key } = await startApp(env)
     await startApp({ ...env, PARLEY_PARENT_KEY: key })
@@ -177,7 +177,7 @@ describe('the secret', () => {
     )
   })
 
-  test('can be replaced with PARLEY_SECRET_PREVIOUS, and the former one is rejected afterwards', async () => {
+  test('can be replaced with the help of PARLEY_SECRET_PREVIOUS, and the former one is rejected afterwards', async () => {
     const env = { DATABASE_URL: await createTestDatabase() }
     const { key } = await startApp({ ...env, PARLEY_SECRET: SECRET })
     const next = { ...env, PARLEY_SECRET: OTHER, PARLEY_SECRET_PREVIOUS: SECRET, PARLEY_PARENT_KEY: key }
@@ -186,7 +186,7 @@ describe('the secret', () => {
   })
 })
 
-test('servers that start at the same time create one first parent key', async () => {
+test('servers that start concurrently create one first parent key', async () => {
   const { config } = await parseConfig({
     DATABASE_URL: await createTestDatabase(),
     PARLEY_DATA_DIR: ':memory:',

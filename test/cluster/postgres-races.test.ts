@@ -1,4 +1,4 @@
-/** Tests that operations that two servers run at the same time on one PostgreSQL database take effect once. */
+/** Tests that concurrent operations by two servers on one PostgreSQL database take effect once. */
 import { describe, expect, test, vi } from 'vitest'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { rotateParentKey } from '../../src/identity/keys.ts'
@@ -64,7 +64,7 @@ describe('concurrent agent requests', () => {
     expect([count(statuses, 200), count(statuses, 412)]).toEqual([1, 7])
   })
 
-  test('that create agents in one microsecond list each of them once', async () => {
+  test('that create agents in one microsecond leave each of them listed once', async () => {
     const [app] = await startTwo()
     const { db } = app.service.deps
     for (let made = 0; made < 5; made++) await app.createAgent()
@@ -101,7 +101,7 @@ describe('concurrent key requests', () => {
     expect(await automatic.execute()).toHaveLength(1)
   })
 
-  test('that claim a key move the agents created at that moment', async () => {
+  test('that claim a key also move the agents created at that moment', async () => {
     const apps = await startTwo(proxied)
     const ada = (options = {}) => as('ada@example.org', options)
     await apps[0].call('GET', '/v1/manager/me', ada())
@@ -117,7 +117,7 @@ describe('concurrent key requests', () => {
     expect(new Set(owners.map((row) => row.parent_key_id))).toEqual(new Set([publicIdOf(apps[0].key)]))
   })
 
-  test('with one sign-in link sign in once', async () => {
+  test('with the same sign-in link sign in once', async () => {
     const apps = await startTwo()
     const { text } = await createSignInLink(apps[0].service.deps, serviceActor)
     const trace = { requestId: 'one', clientAddress: '127.0.0.1' }
@@ -130,8 +130,8 @@ describe('concurrent key requests', () => {
   })
 })
 
-describe('concurrent limits', () => {
-  test('on stored bytes hold for uploads created at once', async () => {
+describe('limits under concurrency', () => {
+  test('on stored bytes hold for uploads created concurrently', async () => {
     const apps = await startTwo({ PARLEY_STORAGE_QUOTA_BYTES: '1000' })
     const answers = await byTurns(apps, 10, (app) => postUpload(app, { size: 300 }))
     const statuses = answers.map(({ status }) => status)
@@ -172,7 +172,7 @@ describe('concurrent limits', () => {
     expect(timed.reduce((sum, one) => sum + one, 0)).toBe(10)
   })
 
-  test('set at the same time end as one of the requested budgets', async () => {
+  test('that are set concurrently result in one of the requested budgets', async () => {
     const apps = await startTwo()
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
     const budgets = [{ day: 10 }, { month: 20 }]
@@ -187,7 +187,7 @@ describe('concurrent limits', () => {
 })
 
 describe('concurrent uploads', () => {
-  test('with one id on both servers create one artifact', async () => {
+  test('with the same id on both servers create one artifact', async () => {
     const apps = await startTwo()
     const metadata = { artifactId: '0b6b9b2e-2f5b-4d8e-9c1e-6a1f0f3d2c4b' }
     const answers = await byTurns(apps, 8, (app) => postUpload(app, { metadata }))
@@ -195,7 +195,7 @@ describe('concurrent uploads', () => {
     expect([count(statuses, 201), count(statuses, 409)]).toEqual([1, 7])
   })
 
-  test('have one writer at a time, and are completed and processed once', async () => {
+  test('have one writer at a time and are completed and processed once', async () => {
     const hooked: string[] = []
     const onUploadComplete = async ({ artifactId }: { artifactId: string }) => void hooked.push(artifactId)
     const shared = { PARLEY_SECRET, DATABASE_URL: await createTestDatabase() }

@@ -28,7 +28,7 @@ beforeEach(async () => {
 
 const listTables = (url: string) => query(url, `select tablename from pg_tables where schemaname = 'public'`)
 
-describe('the rows of an installation', () => {
+describe("an installation's rows", () => {
   let source: Database
 
   beforeEach(async () => {
@@ -64,17 +64,17 @@ describe('the rows of an installation', () => {
     expect(await query(url, deferrable)).toEqual([{ count: 0 }])
     const orphan = { ...parentKey('orphan'), user_id: 'nobody' }
     await expect(db.insertInto('parent_keys').values(orphan).execute()).rejects.toThrow('foreign key')
-    // No sequence has to continue: the order of rows derives from time.
+    // The copy has no sequences to continue because rows are ordered by time.
     expect(await query(url, 'select 1 from pg_sequences')).toEqual([])
   })
 
   test.each([
     [
-      'is changed on the way',
+      'is changed during the copy',
       `new.name = 'changed'; return new;`,
       /^The row of agents with id ".*7" has a different name/,
     ],
-    ['is lost on the way', 'return null;', /^The row of agents with id ".*7" /],
+    ['is lost during the copy', 'return null;', /^The row of agents with id ".*7" /],
   ])('are discarded when one %s', async (_what, body, words) => {
     const url = await createTestDatabase()
     await query(url, `create function meddle() returns trigger language plpgsql as $$ begin ${body} end $$`)

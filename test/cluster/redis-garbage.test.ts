@@ -16,7 +16,7 @@ async function start(env: Readonly<Record<string, string>> = {}) {
 const untilRedisIs = (server: RunningServer, state: 'up' | 'down') =>
   expect.poll(async () => (await callServer(server.url, 'GET', '/readyz')).body.checks.redis).toBe(state)
 
-/** Replies that break the protocol, or follow it but fit no command. */
+/** Replies that violate the protocol, or that are valid but do not match any command. */
 const garbage: Readonly<Record<string, string>> = {
   'another protocol': 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n',
   'zero bytes': '\0'.repeat(64),
@@ -41,8 +41,8 @@ const cases: [moment: Moment, names: readonly string[]][] = [
   ['ping', ['another protocol', 'a push without a channel', 'half a string']],
 ]
 
-describe('the server survives', () => {
-  test.each(cases)('garbage instead of the reply to %s', async (moment, names) => {
+describe('the server keeps running after', () => {
+  test.each(cases)('an invalid reply to %s', async (moment, names) => {
     const { redis, server } = await start()
     for (const name of names) {
       redis.breakAt(moment, garbage[name] as string)
@@ -55,7 +55,7 @@ describe('the server survives', () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('garbage that no command requested', async () => {
+  test('a reply that no command requested', async () => {
     const { redis, server } = await start()
     for (const name of ['another protocol', 'null', 'a push without a type', 'replies to no command']) {
       redis.breakAt('unasked', garbage[name] as string)
@@ -76,7 +76,7 @@ const countCalls = async (server: RunningServer, redis: FakeRedis) => {
   return statuses
 }
 
-test('garbage instead of a count leaves the server its own share of the limits, and is logged once', async () => {
+test('an invalid count makes the server use its own share of the limits and is logged once', async () => {
   const { redis, server } = await start({ PARLEY_RATE_LIMIT_PARENT: '3' })
   expect(await countCalls(server, redis)).toEqual([200, 200, 200, 429, 429])
   await untilRedisIs(server, 'down')

@@ -1,6 +1,5 @@
 /**
- * Tests that killing one of two replicas behind a balancer under load loses no acknowledged data and causes no
- * wrong answer.
+ * Tests that killing one of two load-balanced replicas does not lose acknowledged data or cause wrong responses.
  */
 import { randomBytes } from 'node:crypto'
 import { appendFile, readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -28,7 +27,7 @@ import {
 // Starting processes is slow on a busy machine, and leases must expire.
 vi.setConfig({ testTimeout: 300_000 })
 
-/** The time after a kill from which all requests must succeed. */
+/** The time after a kill when all requests must succeed again. */
 const RECOVERY_MS = 2_000
 
 /** Starts two replicas in separate processes on one data directory. */
@@ -54,11 +53,11 @@ async function expectAllAgents({ url, key }: Target, ids: readonly string[]): Pr
   expect(ids.filter((id) => !there.has(id))).toEqual([])
 }
 
-describe('under load', () => {
+describe('a replica that is killed under load', () => {
   test.each([
     ['Redis', 'a folder'],
     ['PostgreSQL', 'a bucket'],
-  ] as const)('a killed replica loses nothing (%s, %s)', async (store, place) => {
+  ] as const)('does not lose any data (%s, %s)', async (store, place) => {
     const bucket = place === 'a bucket' ? await startS3rver() : {}
     const { servers, targets, key } = await startProcesses(store, bucket)
     const balancer = await startBalancer(servers.map(({ url }) => url))
@@ -80,7 +79,7 @@ describe('under load', () => {
     expect(new Set(recovered.map(({ kind }) => kind))).toEqual(new Set(load.outcomes.map(({ kind }) => kind)))
     await expectAllAgents(targets[1], load.agents)
     for (const upload of load.uploads) {
-      // An upload that the killed replica received but did not complete is completed by the other's next sweep.
+      // The other replica's next sweep completes an upload that the killed replica received but did not complete.
       const readState = async () => (await readStatus(targets[1], upload.id)).state
       await expect.poll(readState, { timeout: 120_000 }).toBe('ready')
       expect((await readArtifact(targets[1], upload.id)).equals(upload.bytes)).toBe(true)
@@ -88,7 +87,7 @@ describe('under load', () => {
   })
 })
 
-test('a replica that is paused during an upload does not change it after another replica has taken over', async () => {
+test('a replica paused during an upload does not change it after another replica has taken over', async () => {
   const { folder, servers, targets } = await startProcesses('PostgreSQL')
   const bytes = randomBytes(300_000)
   const begun = await beginUpload(targets[0], { size: bytes.length })
@@ -126,7 +125,7 @@ const hooks = (events: string) => `
   export const onUploadComplete = async ({ eventId, artifactId }) =>
     appendFile(${JSON.stringify(events)}, eventId + ' ' + artifactId + '\\n')`
 
-test('the other replica repeats the conversion of a killed one once, and notifies the host under one event id', async () => {
+test("another replica repeats a killed replica's conversion once and notifies the host under one event id", async () => {
   const gate = await makeGate()
   const events = join(gate.folder, 'events')
   const module = join(gate.folder, 'hooks.mjs')
@@ -137,7 +136,7 @@ test('the other replica repeats the conversion of a killed one once, and notifie
     PARLEY_HOOKS: module,
   })
   const bytes = await readFile(await makeVideo(join(folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
-  // A replica starts the job for an upload it received before others hear of it.
+  // A replica starts the job for an upload that it received before it notifies the others.
   const { id } = await beginUpload(targets[0], { size: bytes.length, body: bytes })
   await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
   await servers[0].crash()

@@ -57,7 +57,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     )
   })
 
-  test('count a costly request as several, or not at all', async () => {
+  test('count a costly request as several requests, or not at all', async () => {
     const apps = await startReplicas(await makeInstallation(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const hits = await Promise.all(
@@ -71,7 +71,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(await limiters[1]?.hit([{ key: 'large', limit: 100 }])).toMatchObject({ isLimited: true })
   })
 
-  test('count a request that one limit rejects against no other limit', async () => {
+  test('do not count a request that one limit rejects against any other limit', async () => {
     const env = {
       ...(await makeInstallation(store)),
       PARLEY_TRUSTED_PROXIES: '127.0.0.1/32',
@@ -91,7 +91,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(await ask('192.0.2.3')).toEqual({ 200: 5, 429: 25 })
   })
 
-  test('open exactly as many streams as the limit allows, and reuse a closed one anywhere', async () => {
+  test('open exactly as many streams as the limit allows, and any replica can reuse a closed one', async () => {
     const env = { ...(await makeInstallation(store)), PARLEY_MAX_STREAMS_PARENT: '5' }
     const apps = await startReplicas(env)
     const { id } = await beginUpload(apps[0])
@@ -112,7 +112,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(countStatuses(beyond)).toEqual({ 429: 2 })
   })
 
-  test('reuse a stream on any replica as soon as it is released', async () => {
+  test('can reuse a stream slot on any replica as soon as it is released', async () => {
     const apps = await startReplicas(await makeInstallation(store))
     const limiters = apps.map(({ service }) => service.deps.shared.streams)
     for (let turn = 0; turn < 50; turn++) {
@@ -121,7 +121,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }
   })
 
-  test('reuse the streams of a killed replica', async () => {
+  test("can reuse a killed replica's stream slots", async () => {
     const env = { ...(await makeInstallation(store)), PARLEY_MAX_STREAMS_PARENT: '2' }
     const app = await startApp(env)
     const other = await startServer({ folder: await makeFolder(), env })

@@ -42,7 +42,7 @@ test('a service on PostgreSQL reports its connection pool and its coordination s
   expect(body).toMatchObject({ status: 'ready', checks: { database: 'up', replicas: 'up' } })
 })
 
-test('any worker answers for all workers, and counts one that does not respond', async () => {
+test('any worker reports metrics for all workers and counts workers that do not respond', async () => {
   const env = { PORT: '0', DATABASE_URL: await createTestDatabase('empty') }
   const running = startParley(['serve', '--workers', '2'], { folder: await makeFolder(), env })
   const [, url = ''] = await running.prints(/listening on (http:\S+)\n/)

@@ -1,4 +1,4 @@
-/** Tests that replicas learn at once of revoked keys, changed artifacts and uploads that continue elsewhere. */
+/** Tests that replicas immediately learn about revoked keys, changed artifacts and uploads that continue elsewhere. */
 
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
@@ -74,7 +74,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test('see an agent that another replica changed or deleted', async () => {
+  test('recognize an agent that another replica changed or deleted', async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()
@@ -178,7 +178,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
   })
 })
 
-test('without the bus a revoked key is rejected after two seconds, and at once when the bus returns', async () => {
+test('a revoked key is rejected after two seconds without the bus, and immediately when the bus returns', async () => {
   const redis = await startRedis()
   const clock = createFakeClock()
   const env = { ...proxied, PARLEY_ADMIN_EMAILS: root, REDIS_URL: redis.url }
@@ -198,7 +198,7 @@ test('without the bus a revoked key is rejected after two seconds, and at once w
   await expect.poll(() => statusFor(other, keys[1])).toBe(401)
 })
 
-test('a replica invalidates the caches of others once it can publish again', async () => {
+test("a replica invalidates other replicas' caches once it can publish again", async () => {
   const redis = await startRedis()
   const way = await CuttingProxy.open(redis.url)
   onTestFinished(() => way.close())

@@ -20,7 +20,7 @@ const ways: [string, (server: PostgresServer) => Promise<void>, (server: Postgre
   ]
 
 test.each(ways)(
-  'a PostgreSQL that %s leaves each replica its share of the limit',
+  'a PostgreSQL coordination store that %s leaves each replica its share of the limit',
   async (_what, takeAway, bringBack) => {
     const server = await startPostgres()
     onTestFinished(() => server.remove())

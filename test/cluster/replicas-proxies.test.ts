@@ -1,5 +1,5 @@
 /**
- * Tests nginx and Caddy with the files of `deploy/` before two replicas: buffering, retries, forged headers and
+ * Tests nginx and Caddy with the files in `deploy/` in front of two replicas: buffering, retries, forged headers,
  * secrets.
  */
 import { randomBytes } from 'node:crypto'
@@ -41,7 +41,7 @@ const MIB = 1024 ** 2
 const shorten = (text: string) => text.replaceAll(/(?<= )(\d+)s;/g, (_, seconds) => `${seconds * 10}ms;`)
 /** Removes active health checks, so that only requests detect a failed replica. */
 const withoutHealthChecks = (text: string) => text.replaceAll(/^\t+health_.*\n/gm, '')
-/** Makes a proxy try a failed replica again at once. */
+/** Makes a proxy retry a failed replica immediately. */
 const retryAtOnce = {
   nginx: (text: string) => text.replaceAll('max_fails=1', 'max_fails=0'),
   Caddy: (text: string) => text.replace('fail_duration 5s', 'fail_duration 10ms'),
@@ -90,7 +90,7 @@ describe.each([
   const ask = (version: HttpVersion, body: object) =>
     postJson(version, proxy.url, stand.certificate, { path: CHAT, key: stand.key, body })
 
-  test.each(httpVersions)('passes a stream on without buffering (%s)', async (version) => {
+  test.each(httpVersions)('forwards a stream without buffering (%s)', async (version) => {
     // The upstream sends nothing after the first word.
     const content = `Stream ${name} ${version} {{up:hang-after 2}}`
     const reading = ask(version, chat(content))
@@ -100,7 +100,7 @@ describe.each([
   })
 
   test.each(httpVersions)('aborts the upstream request when the client disconnects (%s)', async (version) => {
-    // Nothing is written that could reveal the disconnection.
+    // The upstream writes nothing that could reveal the disconnection.
     const content = `Leave ${name} ${version} {{up:hang}}`
     const reading = ask(version, chat(content, false))
     const { id } = await stand.upstream.waitForRequest(content)
@@ -108,7 +108,7 @@ describe.each([
     expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 
-  test('passes an upload on without buffering, with the tus headers', async () => {
+  test('forwards an upload without buffering and with the tus headers', async () => {
     const target = targetOf(proxy)
     const bytes = randomBytes(9 * MIB)
     const begun = await beginUpload(target, { size: bytes.length, metadata: { filename: 'noise.bin' } })
@@ -128,7 +128,7 @@ describe.each([
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('supports Expect: 100-continue, and passes an early rejection on', async () => {
+  test('supports Expect: 100-continue and forwards an early rejection', async () => {
     const headers = {
       ...tus,
       'Upload-Length': '10',
@@ -170,7 +170,7 @@ describe.each([
     expect(await ask({ X_Email: 'ada@example.org' })).toBeOneOf([400, 401])
   })
 
-  test('hides metrics, and keeps tokens out of its log', async () => {
+  test('hides metrics and does not log tokens', async () => {
     const target = targetOf(proxy, `${network}.5`)
     const metrics = await call(target, 'GET', '/metrics')
     expect([metrics.status, metrics.headers.get('x-request-id')]).toEqual([404, null])
@@ -180,7 +180,7 @@ describe.each([
     for (const secret of ['not-for-logs', stand.key]) expect(await proxy.readLog()).not.toContain(secret)
   })
 
-  test('retries a failed GET on another replica, and no other method', async () => {
+  test('retries a failed request on another replica only if its method is GET', async () => {
     const { address, seen } = await startFalseReplica()
     const secondProxy = await start(stand.certificate, {
       replicas: [address, stand.replicas[0]],
@@ -206,7 +206,7 @@ describe.each([
     }
   })
 
-  test('passes a request on when one replica is unreachable', async () => {
+  test('forwards a request to another replica when one is unreachable', async () => {
     const gone = `127.0.0.1:${await findFreePort()}`
     const replicas = [gone, stand.replicas[0]] as const
     const secondProxy = await start(stand.certificate, { replicas, change: withoutHealthChecks })
@@ -223,7 +223,7 @@ describe.each([
   })
 })
 
-test('Caddy checks the health of replicas, and sends nothing to one that does not answer', async () => {
+test('Caddy checks the health of replicas and does not send requests to one that does not respond', async () => {
   const gone = `127.0.0.1:${await findFreePort()}`
   const caddy = await startCaddy(stand.certificate, { replicas: [gone, stand.replicas[0]] })
   try {
@@ -237,9 +237,9 @@ test('Caddy checks the health of replicas, and sends nothing to one that does no
   }
 })
 
-test('uploads and answers may pause for longer than nginx allows by default', async () => {
+test('uploads and responses may pause for longer than nginx allows by default', async () => {
   const names = ['client_body_timeout', 'send_timeout', 'proxy_send_timeout', 'proxy_read_timeout']
-  // The default of nginx is 60 s, divided by 100 like the others.
+  // The nginx default of 60 s, divided by 100 like the other times.
   const around = names.map((name) => `${name} 600ms;`).join(' ')
   const leaveOut = (text: string) => text.replaceAll(new RegExp(`^ *(${names.join('|')}) .*\n`, 'gm'), '')
   const { replicas, certificate } = stand

@@ -49,7 +49,7 @@ const ways: [string, (redis: RedisServer) => unknown, (redis: RedisServer) => un
 ]
 
 describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
-  test('leaves each replica its share of the limit, and counts again once it is back', async () => {
+  test('leaves each replica its share of the limit and counts again once it is available', async () => {
     const { redis, apps } = await startPair({ PARLEY_RATE_LIMIT_PARENT: '10' })
     await takeAway(redis)
     expect(await callInTurn([apps[0]], 15, list)).toEqual({ 200: 5, 429: 10 })
@@ -62,7 +62,7 @@ describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
     expect(await callInTurn(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
   })
 
-  test('closes no open stream', async () => {
+  test('does not close open streams', async () => {
     const { redis, apps } = await startPair({ PARLEY_MAX_STREAMS_PARENT: '4' })
     const { id } = await beginUpload(apps[0])
     const open = async (app: TestApp) => {
@@ -76,7 +76,7 @@ describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
     }
     expect(await callInTurn([apps[0]], 2, open)).toEqual({ 200: 2 })
     await takeAway(redis)
-    // The share of the first replica is used up; that of the second is not.
+    // The first replica's share is used up, but the second replica's is not.
     expect(await callInTurn([apps[0]], 2, open)).toEqual({ 429: 2 })
     expect(await callInTurn([apps[1]], 1, open)).toEqual({ 200: 1 })
     await untilReady(apps, 'down')

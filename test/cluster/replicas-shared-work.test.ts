@@ -100,7 +100,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(1)
   })
 
-  test('hand over jobs and uploads at once when one of them stops', async () => {
+  test('hand over jobs and uploads immediately when one of them stops', async () => {
     const gate = await makeGate()
     const env = await makeOnFolder(store, { ...gate.env, PARLEY_SHUTDOWN_SECONDS: '0.2' })
     const [one, other] = await startReplicas(env)

@@ -23,7 +23,7 @@ async function startWorkers(count: number, env: Readonly<Record<string, string>>
   const all = { PORT: '0', DATABASE_URL: await createTestDatabase('empty'), ...env }
   const running = startParley(['serve', '--workers', String(count)], { folder: await makeFolder(), env: all })
   onTestFinished(async () => {
-    // Workers end with the first process.
+    // The workers end when the first process ends.
     running.kill('SIGKILL')
     await running.ended
   })
@@ -56,8 +56,8 @@ async function readToEnd(reader: ReadableStreamDefaultReader): Promise<string> {
   return Buffer.concat(parts).toString()
 }
 
-describe('workers are rejected', () => {
-  test('on SQLite, which has one writer', async () => {
+describe('multiple workers are rejected', () => {
+  test('on SQLite, because it allows only one writer', async () => {
     const words = ['serve', '--workers', '2']
     const { code, stdout, stderr } = await runParley(words, { folder: await makeFolder() })
     expect([code, stdout]).toEqual([1, ''])
@@ -77,7 +77,7 @@ describe('workers are rejected', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('Must be a whole number from 1 to 64')])
   })
 
-  test('in one sentence when the first of them cannot start', async () => {
+  test('with one sentence when the first of them cannot start', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void taken.close())
     await once(taken, 'listening')
@@ -114,7 +114,7 @@ test('workers print the start messages once, and a dead worker is restarted', as
   expect(count(running.stdout, /listening on|svc_/)).toBe(2)
 })
 
-test('an open stream is completed when all workers get SIGINT', async () => {
+test('an open stream is completed when all workers receive SIGINT', async () => {
   const { running, url, key } = await startWorkers(2)
   const stream = await openStream(url, key, '[[tokens:30]] [[delay:100]]')
   await stream.read()
@@ -127,7 +127,7 @@ test('an open stream is completed when all workers get SIGINT', async () => {
   expect([code, count(stderr, /SIGINT received/)]).toEqual([0, 1])
 })
 
-test('a second signal ends all workers at once', async () => {
+test('a second signal ends all workers immediately', async () => {
   const { running, url, key } = await startWorkers(2)
   const stream = await openStream(url, key, '[[tokens:100000]] [[delay:20]]')
   await stream.read()

@@ -53,7 +53,7 @@ async function uploadCaptions(target: Target, index: number): Promise<StoredItem
   return { id, bytes }
 }
 
-/** An upload that grows piece by piece, with the offset the server acknowledged. */
+/** An upload that grows chunk by chunk, with the offset that the server acknowledged. */
 class GradualUpload {
   readonly bytes = randomBytes(GROWN_BYTES)
   readonly begun: Begun
@@ -75,7 +75,7 @@ class GradualUpload {
   }
 }
 
-/** Repeats work until the test ends it; the work checks its own answers. */
+/** Repeats work until the test ends it; the work checks its own responses. */
 class Load {
   private isOver = false
   private readonly running: Promise<void>[] = []
@@ -100,7 +100,7 @@ class Load {
   }
 }
 
-test('a backup of a busy server holds everything acknowledged before it began, and no row without its bytes', async () => {
+test('a backup of a busy server contains everything acknowledged before it began, and no row without its bytes', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env })
   const key = server.key as string

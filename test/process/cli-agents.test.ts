@@ -50,7 +50,7 @@ async function applyFiles(folder: string, path = 'agents'): Promise<Record<strin
   return Object.fromEntries(files.map(({ file, id }: { file: string; id: string }) => [file, id]))
 }
 
-describe('help', () => {
+describe('the help of the agents command', () => {
   test.each(['', ' list', ' get', ' apply', ' export', ' delete'])(
     '`agents%s` prints usage in lines of at most 80 characters',
     async (verb) => {
@@ -67,8 +67,8 @@ test('parley --help lists the agents and doctor commands', async () => {
     expect(text).toMatch(new RegExp(`^ {2}${command}\\b.* {2}\\w`, 'm'))
 })
 
-describe('agents list and get', () => {
-  test('print every agent, and a definition byte for byte', async () => {
+describe('the commands agents list and agents get', () => {
+  test('print every agent, or one definition byte for byte', async () => {
     const untidy = `\uFEFF${GREETER.trimEnd()}`
     const folder = await makeInstallation({ 'a.yaml': untidy, 'b.md': MARKDOWN })
     const ids = await applyFiles(folder)
@@ -94,7 +94,7 @@ describe('agents list and get', () => {
   })
 })
 
-describe('the parent key', () => {
+describe('the parent key of an agents command', () => {
   test('must be named when there are several, and each key sees only its own agents', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER })
     await applyFiles(folder)
@@ -121,7 +121,7 @@ describe('the parent key', () => {
 })
 
 describe('agents apply', () => {
-  test('prints its plan and changes nothing without --yes', async () => {
+  test('prints its plan and changes nothing unless --yes is set', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'notes.txt': 'no definition' })
     const plan = await agents(folder, 'apply', 'agents')
     expect(plan).toBe(
@@ -162,7 +162,7 @@ describe('agents apply', () => {
     expect(await agents(folder, 'apply', 'next', '--yes')).toContain('\nAll agents are up to date.\n')
   })
 
-  test('accepts a single file, and shows at most 20 lines of each side of a diff', async () => {
+  test('accepts a single file and shows at most 20 lines of each side of a diff', async () => {
     const lines = (word: string) => `${GREETER}rules:\n${`  - ${word}\n`.repeat(30)}`
     const folder = await makeInstallation({ 'a.yml': lines('old') })
     await applyFiles(folder, 'agents/a.yml')
@@ -204,7 +204,7 @@ describe('agents apply', () => {
     expect(await listAgents(folder)).toEqual([])
   })
 
-  test('rejects files that match the same agent, or a name that several agents share', async () => {
+  test('rejects several files for one agent, and a name that several agents share', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.yaml': `${GREETER}# b\n` })
     const both = 'agents/a.yaml and agents/b.yaml both describe'
     expect(await failureOf(folder, 'apply', 'agents', '--yes')).toContain(`${both} a new agent "Greeter"`)
@@ -223,13 +223,13 @@ describe('agents apply', () => {
     ['nowhere', 'no such file or directory'],
     ['agents', 'agents contains no files whose names end in'],
     ['data/parley.db', 'is not a definition file'],
-  ])('rejects the path %s with an error that says what is wrong', async (path, sentence) => {
+  ])('rejects the path %s with an error that gives the reason', async (path, sentence) => {
     expect(await failureOf(await makeInstallation(), 'apply', path)).toContain(sentence)
   })
 })
 
 describe('agents export', () => {
-  test('writes the same files each time, and apply finds no changes in them', async () => {
+  test('writes the same files each time, and agents apply finds no changes in them', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL })
     const ids = await applyFiles(folder)
     const names = [
@@ -249,7 +249,7 @@ describe('agents export', () => {
     expect(await agents(folder, 'export', 'out/deep')).toMatch(/^(same {5}out\/deep\/\S+\n){3}$/)
   })
 
-  test('overwrites changed files, and replaces a renamed file of an agent, only with --force', async () => {
+  test("overwrites changed files and replaces an agent's renamed file only with --force", async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN })
     const ids = await applyFiles(folder)
     const greeter = `greeter.${ids['agents/a.yaml']}.yaml`
@@ -282,7 +282,7 @@ describe('agents delete', () => {
 })
 
 describe('a running server', () => {
-  test('sees applied and deleted agents within seconds', async () => {
+  test('recognizes applied and deleted agents within seconds', async () => {
     const folder = await makeInstallation()
     const { url, ...server } = await startServer({ folder })
     expect(server.key).toBeUndefined()

@@ -31,7 +31,7 @@ const byCommand = (action: string, key: string) => ({
   client_address: null,
 })
 
-test('each change of a command adds one row with the operating system user, in order with the server’s rows', async () => {
+test('each change by a command adds one audit row with the operating system user, in order with the server’s rows', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const first = server.key as string
@@ -60,7 +60,7 @@ test('each change of a command adds one row with the operating system user, in o
   expectNoSecrets(rows)
 })
 
-test('a command that fails adds no row', async () => {
+test('a command that fails does not add an audit row', async () => {
   const folder = await makeFolder()
   const key = await parley(folder, 'keys', 'create', '--name', 'ci')
   await parley(folder, 'keys', 'revoke', key)

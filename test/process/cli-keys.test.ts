@@ -78,7 +78,7 @@ describe('keys generate', () => {
 })
 
 describe('keys list', () => {
-  test('shows id, name, hint and state of each key, and never the secret', async () => {
+  test('shows the id, name, hint and state of each key but never the secret', async () => {
     const folder = await makeFolder()
     const [old, current] = [await createKey(folder, 'old'), await createKey(folder, 'in use')]
     await keys(folder, 'revoke', publicIdOf(old))
@@ -91,7 +91,7 @@ describe('keys list', () => {
     for (const key of [old, current]) expect(text).not.toContain(key.slice(16, -4))
   })
 
-  test('prints the same fields with --json, and no others', async () => {
+  test('prints exactly the same fields with --json', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     expect(await listKeys(folder)).toEqual([
@@ -110,7 +110,7 @@ describe('keys list', () => {
   })
 })
 
-describe('keys rotate and revoke', () => {
+describe('the commands keys rotate and keys revoke', () => {
   test('accept the id, the id with its prefix, and the whole key', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
@@ -147,7 +147,7 @@ describe('keys rotate and revoke', () => {
 
 describe('without a database', () => {
   test.each([['list'], ['rotate', 'abcdefghijkl'], ['revoke', 'abcdefghijkl']])(
-    'keys %s reports the path it looked in and creates nothing',
+    'keys %s reports the path that it searched and creates nothing',
     async (...words) => {
       const folder = await makeFolder()
       expect(await failureOf({ folder }, ...words)).toContain(`no Parley database in ${join(folder, 'data')}`)
@@ -161,7 +161,7 @@ describe('without a database', () => {
   })
 })
 
-describe('with a running server', () => {
+describe('a running server', () => {
   const yaml = 'name: Greeter\ninstructions: Greet people.\n'
 
   /** Starts a server that has already cached the key. */
@@ -171,7 +171,7 @@ describe('with a running server', () => {
     return server
   }
 
-  test('accepts a created key within seconds', async () => {
+  test('accepts a key created by a command within seconds', async () => {
     const folder = await makeFolder()
     const { url } = await startWith(folder, await createKey(folder))
     const key = await createKey(folder, 'second')
@@ -189,7 +189,7 @@ describe('with a running server', () => {
     expect(await eventually(() => validate(url, agent.agent_key), 401)).toBe(401)
   })
 
-  test('replaces a rotated key within seconds, and its agents stay', async () => {
+  test('replaces a rotated key within seconds and keeps its agents', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const { url } = await startWith(folder, key)

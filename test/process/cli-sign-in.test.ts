@@ -25,7 +25,7 @@ async function follow(link: string): Promise<number> {
   return me.status
 }
 
-test('the first start and the `sign-in` command print links that work once', async () => {
+test('the first start and the `sign-in` command each print a link that works once', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const [, first = ''] = await server.prints(printedLink)

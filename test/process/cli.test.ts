@@ -28,7 +28,7 @@ describe('version', () => {
   })
 })
 
-describe('help', () => {
+describe('the command-line help', () => {
   test.each([
     'serve',
     'keys',
@@ -54,7 +54,7 @@ describe('help', () => {
   })
 })
 
-describe('invalid usage', () => {
+describe('a command with invalid usage', () => {
   test.each([
     ['', 'Usage: parley'],
     ['keys', 'Usage: parley keys'],
@@ -101,7 +101,7 @@ describe('migrate', () => {
 })
 
 describe('openapi', () => {
-  test('prints the document that the server serves', async () => {
+  test('prints the same document that the server serves', async () => {
     const folder = await makeFolder()
     const document = JSON.parse(await outputOf(['openapi'], folder))
     const { url } = await startServer({ folder })
@@ -131,7 +131,7 @@ describe('openapi', () => {
   })
 })
 
-describe('unavoidable errors', () => {
+describe('in any command,', () => {
   test('a closed standard output ends the command with exit code 1 and no stack trace', async () => {
     const running = startParley(['version'], { folder: await makeFolder() })
     running.child.stdout?.destroy()
@@ -149,7 +149,7 @@ describe('unavoidable errors', () => {
     expect(stderr).toBe('parley: The database is not usable (database is locked).\n')
   })
 
-  test('an invalid setting fails every command that reads it, and an unknown name adds a warning', async () => {
+  test('an invalid setting causes a failure if the command reads it, and an unknown name causes a warning', async () => {
     const env = { LOG_LEVEL: 'loud', PARLEY_DATADIR: 'x' }
     const folder = await makeFolder()
     const { code, stderr } = await runParley(['keys', 'list'], { folder, env })

@@ -8,7 +8,7 @@ import { eventually, makeFolder, startServer } from '../support/process.ts'
 
 const ada = 'ada@example.org'
 describe('a first visit', () => {
-  test('creates one user and one key when two processes see it at once', async () => {
+  test('creates one user and one key when two processes handle it concurrently', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder, env: { ...proxied } })
     const other = new OtherProcess(`
@@ -50,8 +50,8 @@ describe('a first visit', () => {
   })
 })
 
-describe('a known user', () => {
-  test('gets a new key within seconds after another process revokes the old one', async () => {
+describe('a known console user', () => {
+  test('receives a new key within seconds after another process revokes the old one', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder, env: { ...proxied } })
     const read = async () =>

@@ -1,4 +1,4 @@
-/** Tests captions that the conversion worker process turns into WebVTT. */
+/** Tests that the conversion worker process converts captions to WebVTT. */
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { makeStand } from '../support/conversion.ts'

@@ -1,4 +1,4 @@
-/** Tests that pictures are encoded again: upright, within the size limit, and without camera metadata. */
+/** Tests that images are re-encoded upright, within the size limit and without camera metadata. */
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ async function convertPicture(content: string | Uint8Array) {
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 60 } } })
 
-/** Builds a one-bit PNG of a single colour, compressed as far as possible. */
+/** Builds a one-bit PNG with a single color, compressed as much as possible. */
 function makeBlankPng(width: number, height: number): Buffer {
   const chunk = (name: string, data: Buffer) => {
     const named = Buffer.concat([Buffer.from(name), data])
@@ -47,12 +47,12 @@ function repeatScan(jpeg: Buffer, times: number): Buffer {
   return Buffer.concat([jpeg.subarray(0, start), ...Array<Buffer>(times).fill(scan), jpeg.subarray(-2)])
 }
 
-describe('a picture', () => {
+describe('an uploaded image', () => {
   test.each([
     ['JPEG', 'jpeg', 'picture.jpg', 'image/jpeg'],
     ['PNG', 'png', 'picture.webp', 'image/webp'],
     ['WebP', 'webp', 'picture.webp', 'image/webp'],
-  ] as const)('in %s format is encoded again', async (_what, format, name, mediaType) => {
+  ] as const)('in %s format is re-encoded', async (_what, format, name, mediaType) => {
     const content = await plain(60, 40).toFormat(format).toBuffer()
     const { converted, left, bytes } = await convertPicture(content)
     expect(converted).toMatchObject({ result: 'converted', file: { mediaType } })
@@ -77,12 +77,12 @@ describe('a picture', () => {
     for (const word of ['Kamera', 'Zuhause']) expect(bytes.includes(word)).toBe(false)
   })
 
-  test('is scaled down to fit 4096 pixels, and never up', async () => {
+  test('is scaled down to fit 4096 pixels and is never scaled up', async () => {
     const { bytes } = await convertPicture(await plain(5000, 1000).jpeg().toBuffer())
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 4096, height: 819 })
   })
 
-  test('with several frames is reduced to the first', async () => {
+  test('with several frames is reduced to the first frame', async () => {
     const frames = await Promise.all([plain(8, 8).png().toBuffer(), plain(8, 8).negate().png().toBuffer()])
     const { bytes } = await convertPicture(
       await sharp(frames, { join: { animated: true } })
@@ -93,7 +93,7 @@ describe('a picture', () => {
   })
 })
 
-describe('a picture is rejected', () => {
+describe('the server rejects an image', () => {
   const NOT_A_PICTURE = 'unconvertible: The file is not a JPEG, PNG or WebP picture.'
 
   test('when it has any other format, regardless of its name', async () => {
@@ -111,7 +111,7 @@ describe('a picture is rejected', () => {
     expect(left).toEqual([])
   })
 
-  test('when it is cut off', async () => {
+  test('when it is truncated', async () => {
     const noise = sharp({
       create: {
         width: 200,
@@ -127,7 +127,7 @@ describe('a picture is rejected', () => {
     expect(left).toEqual([])
   })
 
-  test('above 50 megapixels, and as a bomb when its file is tiny', async () => {
+  test('above 50 megapixels, and reports a decompression bomb when its file is tiny', async () => {
     const bomb = makeBlankPng(16_384, 16_384)
     expect(bomb.length).toBeLessThan(40_000)
     expect(await convertPicture(bomb)).toMatchObject({
@@ -148,7 +148,7 @@ describe('a picture is rejected', () => {
     expect((await convertPicture(progressive)).refused).toBeUndefined()
   })
 
-  test('when it takes longer than 30 seconds, even where a video may take longer', async () => {
+  test('when its conversion takes longer than 30 seconds, even if a video may take longer', async () => {
     const waits: number[] = []
     const wait = async (ms: number) => void waits.push(ms)
     const { folder, workFolder } = await makeStand()

@@ -15,7 +15,7 @@ import { type Member, makeZip } from '../support/zip.ts'
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Returns the media type of content that is served unchanged, or else the rejection. */
+/** Returns the media type of content that is served unchanged, or the reason for its rejection. */
 async function check(content: string | Uint8Array): Promise<string> {
   const path = join(await makeFolder(), 'project')
   await writeFile(path, content)
@@ -45,7 +45,7 @@ test('a project is checked in a separate process and served unchanged when it is
   expect(left).toEqual([])
 })
 
-describe('JSON', () => {
+describe('a JSON project', () => {
   test('is served unchanged', async () => {
     expect(await check('{"tracks":[{"clips":[]}]}')).toBe('application/json')
     expect(await check(' [1, "ü"]\n')).toBe('application/json')
@@ -63,8 +63,8 @@ describe('JSON', () => {
   })
 })
 
-describe('an archive', () => {
-  test('of files and folders is served unchanged', async () => {
+describe('a project archive', () => {
+  test('that contains files and folders is served unchanged', async () => {
     const members = [
       { name: 'clips/', mode: 0o040755, isStored: true },
       { name: 'clips/one.json', data: '{}' },
@@ -75,7 +75,7 @@ describe('an archive', () => {
     expect(await check(makeZip([]))).toBe('application/zip')
   })
 
-  test('may contain another archive, which is checked too', async () => {
+  test('may contain another archive, which is also checked', async () => {
     expect(await zip({ name: 'a.zip', data: makeZip([{ name: 'b', data: 'b' }]) })).toBe('application/zip')
     const inner = makeZip([{ name: '../b' }])
     expect(await zip({ name: 'a.docx', data: inner, isStored: true })).toMatch(/^dangerous: /)
@@ -91,13 +91,13 @@ describe('an archive', () => {
     ['above the folder, in the local header only', { name: 'good', innerName: '../evil' }],
     ['above the folder, in the central directory only', { name: '../evil', innerName: 'good' }],
   ]
-  test.each(outside)('is dangerous when a name leads %s', async (_what, member) => {
+  test.each(outside)('is rejected as dangerous when a name leads %s', async (_what, member) => {
     expect(await zip(member)).toBe(
       'dangerous: The archive contains a file name that points outside its folder.',
     )
   })
 
-  test('is dangerous when the Unicode path field leads above the folder', async () => {
+  test('is rejected as dangerous when the Unicode path field leads above the folder', async () => {
     const raw = Buffer.from('good')
     const path = Buffer.from('../evil')
     const extra = Buffer.alloc(9 + path.length)
@@ -113,7 +113,7 @@ describe('an archive', () => {
     ['a link', 0o120777],
     ['a device', 0o060644],
     ['a pipe', 0o010644],
-  ])('is dangerous when it contains %s', async (_what, mode) => {
+  ])('is rejected as dangerous when it contains %s', async (_what, mode) => {
     expect(await zip({ name: 'thing', data: '/etc/passwd', mode })).toMatch(/^dangerous: .* a link/)
   })
 
@@ -143,22 +143,22 @@ describe('an archive', () => {
     expect(await zip({ name: 'é' }, { name: 'e\u0301' })).toMatch(/same name/)
   })
 
-  test('is rejected when it is cut off', async () => {
+  test('is rejected when it is truncated', async () => {
     const whole = makeZip([{ name: 'a', data: 'a'.repeat(1000) }])
     expect(await check(whole.subarray(0, whole.length - 10))).toBe('unconvertible: The archive is damaged.')
   })
 })
 
-describe('an archive that looks different to a program that reads it from the start', () => {
+describe('an archive that a program reading from the start would interpret differently', () => {
   const hidden = 'dangerous: The archive contains bytes that its directory does not list.'
   const evil = makeZip([{ name: '../../evil', data: 'evil' }])
 
-  test('is dangerous when its directory leaves out a member', async () => {
+  test('is rejected as dangerous when its directory omits a member', async () => {
     expect(await zip({ name: 'a', data: 'a', after: evil }, { name: 'b' })).toBe(hidden)
     expect(await zip({ name: 'a', data: 'a', after: evil })).toBe(hidden)
   })
 
-  test('is dangerous when another archive precedes it', async () => {
+  test('is rejected as dangerous when another archive precedes it', async () => {
     const good = makeZip([{ name: 'good', data: 'good' }])
     const end = good.length - 22
     // The offsets count from the start of the file.
@@ -168,22 +168,22 @@ describe('an archive that looks different to a program that reads it from the st
     expect(await check(Buffer.concat([evil, good]))).toBe(hidden)
   })
 
-  test('is rejected when the compressed data of a member has a tail', async () => {
+  test('is rejected when data follows the compressed data of a member', async () => {
     expect(await zip({ name: 'a', data: 'a', tail: evil })).toBe('unconvertible: The archive is damaged.')
   })
 
-  test('is rejected when few bytes are between its members', async () => {
+  test('is rejected when a few bytes separate its members', async () => {
     expect(await zip({ name: 'a', data: 'a', after: Buffer.alloc(5) })).toMatch(/^unconvertible: .* disagree/)
   })
 
-  test('is rejected when two headers of a member differ', async () => {
+  test("is rejected when a member's two headers differ", async () => {
     const whole = makeZip([{ name: 'a', data: 'a' }])
     // The checksum in the local header.
     whole.writeUInt32LE(1, 14)
     expect(await check(whole)).toMatch(/^unconvertible: .* two different headers/)
   })
 
-  test('may have data descriptors', async () => {
+  test('is accepted when the only difference is its data descriptors', async () => {
     const streamed = { data: 'a', flags: 0x808, isUnstated: true }
     for (const length of [12, 16, 20, 24])
       expect(await zip({ name: 'a', ...streamed, after: Buffer.alloc(length) }, { name: 'b' })).toBe(
@@ -195,7 +195,7 @@ describe('an archive that looks different to a program that reads it from the st
 describe('an archive bomb', () => {
   const zeros = Buffer.alloc(100 * 1024 * 1024)
 
-  test('is dangerous when it inflates a thousandfold', async () => {
+  test('is rejected as dangerous when it expands a thousandfold', async () => {
     expect(await zip({ name: 'zeros', data: zeros })).toMatch(/^dangerous: .* bomb/)
   })
 
@@ -205,20 +205,20 @@ describe('an archive bomb', () => {
     )
   })
 
-  test('is dangerous when nested archives hide it', async () => {
+  test('is rejected as dangerous when nested archives hide it', async () => {
     const core = makeZip([{ name: 'zeros', data: zeros.subarray(0, 20 * 1024 * 1024) }])
     const books = Array.from({ length: 6 }, (_, index) => ({ name: `${index}.zip`, data: core }))
     expect(await zip(...books)).toMatch(/^dangerous: .* bomb/)
   })
 
-  test('is dangerous when archives are nested too deeply', async () => {
+  test('is rejected as dangerous when archives are nested too deeply', async () => {
     let inner = makeZip([{ name: 'page', data: 'page' }])
     for (const name of ['chapter', 'book']) inner = makeZip([{ name, data: inner }])
     expect(await check(inner)).toBe('application/zip')
     expect(await zip({ name: 'library', data: inner })).toMatch(/^dangerous: .* too deep/)
   })
 
-  test('is dangerous when it holds more than 10,000 files', async () => {
+  test('is rejected as dangerous when it contains more than 10,000 files', async () => {
     const members = Array.from({ length: 10_001 }, (_, index) => ({ name: String(index), isStored: true }))
     expect(await check(makeZip(members.slice(1)))).toBe('application/zip')
     expect(await check(makeZip(members))).toBe('dangerous: The archive contains more than 10000 files.')

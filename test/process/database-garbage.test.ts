@@ -1,4 +1,4 @@
-/** Tests that statements fail, and the process survives, when the PostgreSQL port sends malformed messages. */
+/** Tests that statements fail but the process survives when the PostgreSQL port sends malformed messages. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { pino } from 'pino'
@@ -41,7 +41,7 @@ test.each<[what: string, bytes: Buffer]>([
   ['a notification without a body', toMessage('A')],
   ['a row with a negative number of columns', toMessage('D', [255, 255, 0])],
   ['a row description that is too short', toMessage('T', [0, 9, 65])],
-])('a statement fails when the server sends %s', async (_what, bytes) => {
+])('a statement fails when the PostgreSQL server sends %s', async (_what, bytes) => {
   const pool = createPool(await startGarbage(bytes), pino({ level: 'silent' }))
   onTestFinished(() => pool.end())
   await expect(pool.query('select 1')).rejects.toThrow()

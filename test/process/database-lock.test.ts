@@ -1,4 +1,4 @@
-/** Tests the lock of the data directory between processes. */
+/** Tests the data directory's lock between processes. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
@@ -18,7 +18,7 @@ beforeEach(async () => {
   dataDir = join(folder, 'data')
 })
 
-describe('the lock', () => {
+describe('the data directory lock', () => {
   test('is still held after another server was rejected', async () => {
     await opened('server', dataDir)
     await refusal(openDatabase({ dataDir, role: 'server' }))
@@ -27,7 +27,7 @@ describe('the lock', () => {
     )
   })
 
-  test('rejects a server in another process until its holder is killed', async () => {
+  test('keeps out a server in another process until its holder is killed', async () => {
     const first = new OtherProcess(openScript('server', dataDir))
     expect(await first.hears()).toBe('open')
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
@@ -43,7 +43,7 @@ describe('the lock', () => {
     expect(await next.hears()).toBe('open')
   })
 
-  test('is released when the start fails later', async () => {
+  test('is released when a later step of the start fails', async () => {
     await (await opened('server', dataDir)).close()
     raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     await refusal(openDatabase({ dataDir, role: 'server' }))
@@ -51,7 +51,7 @@ describe('the lock', () => {
     expect(await next.hears()).toContain('9999_from_the_future')
   })
 
-  test('goes to exactly one of four processes that start at the same moment', async () => {
+  test('is acquired by exactly one of four processes that start concurrently', async () => {
     const starters = Array.from(
       { length: 4 },
       () =>
@@ -73,7 +73,7 @@ describe('the lock', () => {
     expect(rejected).toHaveLength(3)
   })
 
-  test('never has two holders while three processes acquire and release it at full speed', async () => {
+  test('never has two holders while three processes repeatedly acquire and release it', async () => {
     await mkdir(dataDir)
     const contender = `
       import { closeSync, openSync, unlinkSync } from 'node:fs'
@@ -99,7 +99,7 @@ describe('the lock', () => {
 })
 
 describe('a command next to a running server', () => {
-  test('waits for its turn when both write in transactions that begin with a read', async () => {
+  test('waits for the write lock when both write in transactions that begin with a read', async () => {
     const server = await opened('server', dataDir)
     const writer = new OtherProcess(`
       import { openDatabase } from ${source('db/open.ts')}

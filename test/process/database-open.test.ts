@@ -1,4 +1,4 @@
-/** Tests opening a data directory of another user, and one that a killed server left. */
+/** Tests opening another user's data directory, and one that a killed server left behind. */
 
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, open, readdir } from 'node:fs/promises'
@@ -21,7 +21,7 @@ beforeEach(async () => {
   dataDir = join(folder, 'data')
 })
 
-describe('a data directory of another user', () => {
+describe("another user's data directory", () => {
   const isRoot = process.getuid?.() === 0
   const hasSetpriv = spawnSync('setpriv', ['--version']).status === 0
   const asNobody = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
@@ -45,7 +45,7 @@ describe('a data directory of another user', () => {
   })
 
   test.skipIf(isRoot && !hasSetpriv)(
-    'is rejected when the database file is read-only for this user',
+    'is rejected when the current user can only read the database file',
     async () => {
       await (await opened('server', dataDir)).close()
       await chmod(folder, 0o755)
@@ -59,7 +59,7 @@ describe('a data directory of another user', () => {
   )
 })
 
-describe('after the server is killed', () => {
+describe('after a server is killed,', () => {
   /** Writes one row into the database file and one into the log only, then waits to be killed. */
   const writer = () => `
     import Sqlite from ${JSON.stringify(join(import.meta.dirname, '../../node_modules/better-sqlite3/lib/index.js'))}
@@ -76,14 +76,14 @@ describe('after the server is killed', () => {
     setInterval(() => {}, 1000)
   `
 
-  test('every acknowledged row is still there', async () => {
+  test('every acknowledged row is in the database', async () => {
     const server = new OtherProcess(writer())
     expect(await server.hears()).toBe('written')
     await server.kill()
     expect(await listIds(await opened('server', dataDir))).toEqual(['early', 'late'])
   })
 
-  test('the next start finds a damaged page that no query reads', async () => {
+  test('the next start detects a damaged page that no query reads', async () => {
     const server = new OtherProcess(writer())
     expect(await server.hears()).toBe('written')
     const reader = new Sqlite(join(dataDir, 'parley.db'), { readonly: true })

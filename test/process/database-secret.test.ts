@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 
 describe('the secret', () => {
-  test('is the same for every concurrent caller, in one process and in several', async () => {
+  test('is the same for all concurrent callers, in one process and in several', async () => {
     const asker = `
       import { randomBytes } from 'node:crypto'
       import { once } from 'node:events'

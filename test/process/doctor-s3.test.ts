@@ -47,8 +47,8 @@ describe('doctor', () => {
   })
 })
 
-describe('a server start', () => {
-  test('fails with one sentence when the bucket does not exist', async () => {
+describe('starting a server', () => {
+  test('fails with a one-sentence error when the bucket does not exist', async () => {
     const server = await S3Server.start()
     const env = { ...server.environment, S3_BUCKET: 'another' }
     const { code, stderr } = await runParley(['serve'], {
@@ -59,7 +59,7 @@ describe('a server start', () => {
     expect(stderr).toMatch(/^parley: The bucket another at http\S+ does not exist; .*\n$/)
   })
 
-  test('is rejected while the data directory holds files from before S3_BUCKET was set', async () => {
+  test('fails while the data directory contains files from before S3_BUCKET was set', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()

@@ -46,8 +46,8 @@ async function occupyPort(): Promise<number> {
   return (server.address() as { port: number }).port
 }
 
-describe('on a healthy machine', () => {
-  test('every check passes, except for warnings about free space and isolation that depend on the machine', async () => {
+describe('doctor on a healthy machine', () => {
+  test('passes every check, except for machine-dependent warnings about free space and isolation', async () => {
     const { code, stdout, stderr } = await runCommandHere(['doctor'], {
       folder: await makeInstallation(),
       env: { PORT: '0' },
@@ -92,7 +92,7 @@ describe('on a healthy machine', () => {
   })
 })
 
-describe('next to a running server', () => {
+describe('doctor next to a running server', () => {
   test('names the process and recognizes it on its port, and the server keeps running', async () => {
     const folder = await makeFolder()
     const { port } = new URL((await startServer({ folder: await makeFolder() })).url)
@@ -126,7 +126,7 @@ test('warns when many agent keys share one address at the running server', async
   ])
 })
 
-describe('a failed check says what to do about', () => {
+describe('doctor prints a remedy for', () => {
   test('each invalid setting', async () => {
     const { checks } = await runDoctor(await makeFolder(), { PORT: 'http', PARLEY_BACKEND: 'gateway' })
     const failed = checks.filter(({ state }) => state === 'fail').map(({ message }) => message)
@@ -145,7 +145,7 @@ describe('a failed check says what to do about', () => {
     )
   })
 
-  test('a data directory that is a file or holds other files', async () => {
+  test('a data directory that is a file or contains other files', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'file'), '')
     await writeFile(join(folder, 'thesis.odt'), '')
@@ -254,8 +254,8 @@ test('doctor checks a local model server and names the command that starts it', 
   )
 })
 
-describe('a warning reports', () => {
-  test('programs that are missing or do not run', async () => {
+describe('doctor warns about', () => {
+  test('external programs that are missing or do not run', async () => {
     const folder = await makeFolder()
     const bare = await runDoctor(folder, { PATH: folder })
     expect(bare.ok).toBe(true)

@@ -9,7 +9,7 @@ import { readStatus, uploadWhole } from '../support/uploads.ts'
 
 const read = (path: string) => readFile(join(repository, path), 'utf8')
 
-test('the receptionist example answers with its tool and rejects invalid arguments', async () => {
+test('the receptionist example uses its tool and rejects invalid arguments', async () => {
   const hooks = join(repository, 'examples/hooks.mjs')
   const { url, key } = await startServer({ folder: await makeFolder(), env: { PARLEY_HOOKS: hooks } })
   const { body: agent } = await callServer(url, 'POST', '/v1/agents', key, {

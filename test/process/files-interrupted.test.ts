@@ -1,4 +1,4 @@
-/** Tests that file uploads interrupted by a killed or stopping server leave nothing behind. */
+/** Tests that file uploads that a killed or stopping server interrupts do not leave files behind. */
 import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -50,7 +50,7 @@ async function incomingBytes(dataDir: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
-test('a server that restarts after being killed mid-upload removes the partial file before it listens', async () => {
+test('a server that was killed mid-upload removes the partial file on restart before it listens', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const env = { PARLEY_DATA_DIR: dataDir }
@@ -71,7 +71,7 @@ test('a server that restarts after being killed mid-upload removes the partial f
   expect(hashOf(Buffer.from(await content.arrayBuffer()))).toBe(hashOf(bytes))
 })
 
-test('a stopping server reports the abort to a slow upload and leaves none of its bytes', async () => {
+test('a stopping server returns an error to a slow upload and deletes its bytes', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const server = await startServer({

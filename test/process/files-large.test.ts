@@ -11,7 +11,7 @@ const MIB = 1024 * 1024
 const SIZE = 128 * MIB
 const MAX_EXTRA_BYTES = 64 * MIB
 
-/** Returns the n-th mebibyte; each one differs, so that a misplaced block is noticed. */
+/** Returns the nth mebibyte; each one differs, so that the test detects a misplaced block. */
 function block(index: number): Buffer {
   const bytes = Buffer.alloc(MIB, createHash('sha512').update(String(index)).digest())
   bytes.writeUInt32BE(index, 0)

@@ -30,7 +30,7 @@ async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number)
   return connection
 }
 
-describe('with s3rver', () => {
+describe('with s3rver as the bucket,', () => {
   test.each([
     ['small', 1_000],
     ['large', 20 * MIB + 1],
@@ -60,7 +60,7 @@ describe('with s3rver', () => {
     expect([answer.status, await answer.text()]).toEqual([200, ''])
   })
 
-  test('the sweeper deletes an expired file and no other', async () => {
+  test('the sweeper deletes only the expired file', async () => {
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
     const app = await startWith(await startS3rver(), { clock })
     const sweeper = createFileSweeper(app.service.deps)
@@ -102,7 +102,7 @@ describe('an interrupted upload', () => {
     expect(Buffer.from(await content.arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('gets 503 and leaves nothing in the bucket when the server stops', async () => {
+  test('returns 503 and leaves nothing in the bucket when the server stops', async () => {
     const s3 = await S3Server.start()
     const env = { ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.3' }
     const server = await startServer({ folder: await makeFolder(), env })

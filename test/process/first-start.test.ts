@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 60_000 })
 /** A key consists of its prefix, 12 characters of public id, 43 of secret and 6 of checksum. */
 const WHOLE_KEY = /svc_[0-9A-Za-z]{61}/g
 
-/** Starts a listener that accepts connections and never answers. */
+/** Starts a listener that accepts connections but never responds. */
 async function startSilentListener(): Promise<{ server: Server; port: number }> {
   const server = createServer((socket) => socket.on('error', () => {}))
   server.listen(0, '127.0.0.1')
@@ -36,7 +36,7 @@ describe('the first start', () => {
     expect(answer).toEqual({ status: 200, body: { valid: true, kind: 'parent' } })
   })
 
-  test('is the only one that prints a key, and the key still works after a restart', async () => {
+  test('is the only start that prints a key, and the key still works after a restart', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await first.stop()).toMatchObject({ code: 0 })
@@ -62,8 +62,8 @@ describe('the first start', () => {
   })
 })
 
-describe('a port that is in use', () => {
-  test('fails the start in one sentence, and the next start still prints the first key', async () => {
+describe('a port that is already in use', () => {
+  test('makes the start fail with one sentence, and the next start still prints the first key', async () => {
     const folder = await makeFolder()
     const { port } = await startSilentListener()
     const env = { PORT: String(port) }
@@ -77,7 +77,7 @@ describe('a port that is in use', () => {
     expect(await validate(url, key as string)).toBe(200)
   })
 
-  test('ends the process without waiting for a silent gateway', async () => {
+  test('makes the process exit without waiting for a gateway that does not respond', async () => {
     const folder = await makeFolder()
     const [taken, gateway] = [await startSilentListener(), await startSilentListener()]
     const env = {
@@ -87,7 +87,7 @@ describe('a port that is in use', () => {
     }
     const { code, stderr } = await startParley(['serve'], { folder, env }).ended
     expect(code).toBe(1)
-    // After a wait, the log would also report that the model list could not be read.
+    // If the server waited, the log would also report that the model list could not be read.
     expect(stderr).toMatch(/^parley: Port \d+ on 127\.0\.0\.1 is taken [^\n]*\n$/)
   })
 })
@@ -125,7 +125,7 @@ describe('PARLEY_PARENT_KEY', () => {
   })
 })
 
-describe('after kill -9', () => {
+describe('after kill -9,', () => {
   test('the next start finds the agent, and the agent’s key works', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })

@@ -29,7 +29,7 @@ describe('the module in PARLEY_HOOKS', () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('fails the start in one sentence when it does not exist', async () => {
+  test('makes the start fail with one sentence when it does not exist', async () => {
     const folder = await makeFolder()
     const { code, stderr } = await runParley(['serve'], { folder, env: { PARLEY_HOOKS: 'gone.mjs' } })
     expect([code, stderr]).toEqual([

@@ -59,7 +59,7 @@ test('the first start writes the id of the database into both folders', async ()
   expect(await readMarks(dataDir)).toEqual([`${id}\n`, `${id}\n`])
 })
 
-test('a data directory without marker files starts and gets them', async () => {
+test('a server that starts on a data directory without marker files creates them', async () => {
   const { dataDir, fileId, key } = await makeInstallation()
   const marks = await readMarks(dataDir)
   await removeMarks(dataDir)
@@ -71,7 +71,7 @@ test('a data directory without marker files starts and gets them', async () => {
   expect(await read.text()).toBe('hello')
 })
 
-test('a data directory whose database has no id starts and gets one', async () => {
+test('a server that starts on a database without an id creates one', async () => {
   const { dataDir } = await makeInstallation()
   await removeMarks(dataDir)
   const connection = raw(dataDir)
@@ -93,7 +93,7 @@ describe('a database without tables next to stored files', () => {
         connection.close()
       },
     ],
-  ])('%s is rejected, and every file stays', async (_what, spoil) => {
+  ])('(%s) is rejected, and every file is kept', async (_what, spoil) => {
     const { dataDir } = await makeInstallation()
     await spoil(join(dataDir, 'parley.db'))
     const before = await readAll(dataDir)
@@ -114,7 +114,7 @@ describe('a database without tables next to stored files', () => {
     expect(keys).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no Parley database') })
   })
 
-  test('is not opened while its WAL file may hold rows', async () => {
+  test('is not opened while its WAL file may contain rows', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
@@ -123,7 +123,7 @@ describe('a database without tables next to stored files', () => {
     expect(await readFile(join(dataDir, 'parley.db-wal'), 'utf8')).toBe('rows')
   })
 
-  test('left by a killed first start becomes an installation', async () => {
+  test('that a killed first start left behind becomes an installation', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     for (const name of ['parley.db', '.lock']) await writeFile(join(dataDir, name), '')
@@ -143,7 +143,7 @@ describe('the database of another installation', () => {
     expect(await readAll(dataDir)).toEqual(before)
   })
 
-  test('is rejected next to unmarked files when none of its rows names them', async () => {
+  test('is rejected next to unmarked files when none of its rows refers to them', async () => {
     const { dataDir } = await makeInstallation()
     await removeMarks(dataDir)
     await swapDatabase(dataDir)

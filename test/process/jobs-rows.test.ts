@@ -24,7 +24,7 @@ async function openWith(blobs: readonly string[], dataDir = ':memory:') {
   return { db, take }
 }
 
-test('two processes take every job exactly once', async () => {
+test('two processes on one database take every job exactly once', async () => {
   const dataDir = `${await makeFolder()}/data`
   const blobs = Array.from({ length: 60 }, (_, index) => `blob-${index}`)
   const { db } = await openWith(blobs, dataDir)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { checkLine, takeLeaks } from '../support/log-leaks.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 
-test('a leak in the output of a server process is found', async () => {
+test("the leak check finds a leak in a server process's output", async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env: { LOG_LEVEL: 'debug' } })
   const said = 'a very particular sentence'

@@ -19,7 +19,7 @@ describe.each([
   ['with sessions', []],
   ['without sessions', ['--modern']],
 ])('an MCP server %s', (_what, words) => {
-  test('lists all pages of its tools with their schemas, and receives the configured headers', async () => {
+  test('lists all pages of tools with their schemas and receives the configured headers', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'data'])
     const names = app.service.deps.tools.list().map(({ name }) => name)
@@ -48,7 +48,7 @@ describe.each([
     expect(new Set((await server.seen()).authorizations)).toEqual(new Set(['Bearer mcp-key']))
   })
 
-  test('answers calls', async () => {
+  test('responds to tool calls', async () => {
     const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['echo'])
     const results: Record<string, string> = {}
     for (const name of ['near__dotted_name', 'fail', 'mixed', 'data'])
@@ -67,14 +67,14 @@ describe.each([
     expect(await resultOf(app, 'near__gone')).toBe("Error: the tool 'near__gone' does not exist")
   })
 
-  test('has large results truncated and huge ones rejected, and answers the next call', async () => {
+  test('can respond to another call after a large result is truncated or a huge one is rejected', async () => {
     const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['big', 'huge'])
     expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was truncated: it has 1048576 bytes/)
     expect(await resultOf(app, 'huge')).toBe('Error: the server of this tool did not respond')
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
   })
 
-  test('is notified when the caller disconnects', async () => {
+  test('is notified when the client disconnects', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['wait'])
     const { agent_key } = await app.createAgent(agentWith(['wait']))
@@ -98,7 +98,7 @@ describe.each([
     expect(await resultOf(app, 'late')).toBe('late')
   })
 
-  test('has its tools listed again after a restart, without a call', async () => {
+  test('lists its tools again after a restart, without a call', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo'])
     await server.restart(['--extra', 'new'])
@@ -106,7 +106,7 @@ describe.each([
     expect(await resultOf(app, 'new')).toBe('new')
   })
 
-  test('that dies fails one call, and works again after its restart', async () => {
+  test('that dies causes one failed call and works again after its restart', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'die'])
     expect(await resultOf(app, 'die')).toBe('Error: the server of this tool did not respond')
@@ -119,7 +119,7 @@ describe.each([
   })
 })
 
-test('a call gets a new session when the server has lost the old one', async () => {
+test('a call opens a new session when the MCP server has lost the old one', async () => {
   const server = await startMcpHttpServer()
   const app = await startWithMcp(stand, config(server), ['echo'])
   await server.forget()
@@ -127,15 +127,15 @@ test('a call gets a new session when the server has lost the old one', async () 
   expect(await server.seen()).toMatchObject({ begun: 2, calls: ['echo'] })
 })
 
-test('the session ends when the service stops', async () => {
+test('an MCP session ends when the service stops', async () => {
   const server = await startMcpHttpServer()
   const app = await startWithMcp(stand, config(server), ['echo'])
   await app.close()
   expect(await server.seen()).toMatchObject({ begun: 1, ended: 1 })
 })
 
-describe('a redirect', () => {
-  test('within the origin is followed', async () => {
+describe("an MCP server's redirect", () => {
+  test('within the same origin is followed', async () => {
     const server = await startMcpHttpServer()
     await startWithMcp(stand, { near: { url: `${server.origin}/moved` } }, ['echo'])
   })
@@ -148,7 +148,7 @@ describe('a redirect', () => {
       { far: { url, headers: { Authorization: 'Bearer mcp-key' } }, ...config(server) },
       ['echo'],
     )
-    // A second attempt shows that the first one has ended.
+    // A second attempt proves that the first one has ended.
     expect(await eventually(async () => (await server.seen()).moved > 1, true)).toBe(true)
     expect(app.service.deps.tools.list().map(({ name }) => name)).not.toContain('far__echo')
     expect(await other.seen()).toMatchObject({ authorizations: [] })
@@ -156,7 +156,7 @@ describe('a redirect', () => {
 })
 
 describe('a tool name', () => {
-  test('that two servers share gets the name of its server as a prefix', async () => {
+  test('that two servers share is prefixed with the name of its server', async () => {
     const [one, two] = [await startMcpHttpServer(), await startMcpHttpServer()]
     const servers = { one: { url: one.url }, two: { url: two.url } }
     const app = await startWithMcp(stand, servers, ['one__echo', 'two__echo'])

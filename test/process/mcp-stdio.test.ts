@@ -1,6 +1,5 @@
 /**
- * Tests MCP servers that run as child programs: their environment, their output, and that none outlives the
- * service.
+ * Tests MCP servers that run as child processes: their environment, their output, and that none outlives the service.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,7 +22,7 @@ const program = (more: object = {}, words: readonly string[] = []) => ({
 /** Calls one tool; returns the result that the model receives. */
 const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
 
-/** Reports whether the process exists. */
+/** Returns whether the process exists. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)
@@ -42,7 +41,7 @@ async function readPids(path: string): Promise<number[]> {
 const areGone = (pids: readonly number[]) => eventually(async () => pids.some(isAlive), false)
 
 describe('an MCP program', () => {
-  test('answers calls, and its environment holds only PATH and the configured variables', async () => {
+  test('responds to calls, and its environment contains only PATH and the configured variables', async () => {
     const folder = await makeFolder()
     const app = await startWithMcp(stand, program({ env: { GREETING: 'hi' }, cwd: folder }), ['echo'])
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
@@ -50,7 +49,7 @@ describe('an MCP program', () => {
     expect(Object.keys(environment).filter((name) => !name.startsWith('__'))).toEqual(['PATH', 'GREETING'])
   })
 
-  test('that sends too much or exits fails one call and is restarted', async () => {
+  test('that sends too much or exits causes one failed call and is restarted', async () => {
     const app = await startWithMcp(stand, program(), ['huge', 'die'])
     for (const name of ['huge', 'die']) {
       expect(await resultOf(app, name)).toBe('Error: the server of this tool did not respond')
@@ -59,7 +58,7 @@ describe('an MCP program', () => {
     }
   })
 
-  test('is notified when the caller disconnects', async () => {
+  test('is notified when the client disconnects', async () => {
     const app = await startWithMcp(stand, program(), ['wait'])
     const { agent_key } = await app.createAgent(agentWith(['wait', 'seen']))
     await stand.answerWith(answerCalling('streamed', [{ name: 'wait' }]), 1)
@@ -74,7 +73,7 @@ describe('an MCP program', () => {
     expect(await eventually(async () => (await seen()).cancelled.length, 1)).toBe(1)
   })
 
-  test('has its standard error logged at debug level', async () => {
+  test('writes standard error that the service logs at debug level', async () => {
     const { log, lines } = createLineLog()
     await startWithMcp(stand, program(), ['echo'], { log })
     expect(lines.map((line) => JSON.parse(line))).toContainEqual(
@@ -82,7 +81,7 @@ describe('an MCP program', () => {
     )
   })
 
-  test('that does not exist is logged as a warning and delays nothing', async () => {
+  test('that does not exist causes a logged warning and no delay', async () => {
     const { log, lines } = createLineLog()
     const app = await startWithMcp(stand, program({ command: '/gone/program' }), [], { log })
     expect(await resultOf(app, 'here__echo')).toBe("Error: the tool 'here__echo' is currently unavailable")

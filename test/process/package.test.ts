@@ -31,7 +31,7 @@ afterAll(() => installed?.remove())
 
 const readText = (path: string) => readFile(join(installed.folder, 'node_modules/parley', path), 'utf8')
 
-describe('the tarball', () => {
+describe('the npm tarball', () => {
   const allowed = [
     /^(package|openapi)\.json$/,
     /^(README|CHANGELOG)\.md$|^LICENSE$/,
@@ -52,7 +52,7 @@ describe('the tarball', () => {
     expect(installed.sizeBytes).toBeLessThan(3 * 1024 ** 2)
   })
 
-  test('contains every file that its exports name', () => {
+  test('contains every file named in its exports', () => {
     const named = Object.values(manifest.exports).flatMap((one) =>
       typeof one === 'string' ? [one] : Object.values(one),
     )
@@ -60,7 +60,7 @@ describe('the tarball', () => {
     expect(named.filter((path) => !installed.files.includes(path.slice(2)))).toEqual([])
   })
 
-  test('depends on the packages that its files import, and on nothing of the checkout', async () => {
+  test('depends only on the packages that its files import, and not on the checkout', async () => {
     const wanted = new Set<string>()
     const imported = /(?:\bfrom |\bimport\(|^import )['"]([^.'"][^'"]*)['"](?:;|\)|$)/gm
     for (const path of installed.files.filter((name) =>
@@ -79,7 +79,7 @@ describe('the tarball', () => {
       expect(Object.keys(manifest)).not.toContain(name)
   })
 
-  test('contains no path of the build machine and no source maps', async () => {
+  test('does not contain paths from the build machine or source maps', async () => {
     const places = [repository, await realpath(repository), `${homedir()}/`, `${installed.folder}/`]
     for (const path of installed.files.filter((name) => !name.endsWith('.br'))) {
       const text = await readText(path)
@@ -91,19 +91,19 @@ describe('the tarball', () => {
 })
 
 describe('a project that installs the package', () => {
-  test('runs the service and calls it, as in examples/library.mjs', async () => {
+  test('can run the service and call it as in examples/library.mjs', async () => {
     await installed.write('library.mjs', await readFile(join(repository, 'examples/library.mjs'), 'utf8'))
     expect(await installed.run('node', 'library.mjs')).toBe('The tool answered: Welcome, Ada!\n')
   })
 
-  test('renders the component with its own React', async () => {
+  test('can render the component with its own React', async () => {
     await installed.write('page.mjs', renderedPage)
     expect(await installed.run('node', 'page.mjs')).toMatch(
       /^<main><output>\{.*"isReady":false.*\}<\/output><\/main>$/,
     )
   })
 
-  test('compiles against the package’s types', async () => {
+  test('can compile against the package’s types', async () => {
     await installed.write('typed.ts', typedProgram)
     await installed.write('tsconfig.json', typedProject)
     expect(await installed.run(join(repository, 'node_modules/.bin/tsc'), '-p', '.')).toBe('')
@@ -152,7 +152,7 @@ test('the installed command serves everything that a checkout serves', async () 
   expect(stderr).not.toMatch(/Error|DeprecationWarning/)
 })
 
-test('the package rejects an outdated Node in one sentence', async () => {
+test('the package rejects an outdated Node with one sentence', async () => {
   const older =
     "data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'22.11.0'}})"
   const sentence = 'Parley needs Node 24 or newer; this is 22.11.0.'

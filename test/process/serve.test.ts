@@ -32,7 +32,7 @@ async function errorLineOf(options: RunOptions): Promise<string> {
 }
 
 describe('an invalid setting', () => {
-  test('is reported together with all others, and never with its value', async () => {
+  test('is reported together with all others and without its value', async () => {
     const text = await failureOf({
       folder: await makeFolder(),
       env: {
@@ -57,7 +57,7 @@ describe('an invalid setting', () => {
     expect(await readdir(folder)).toEqual([])
   })
 
-  test('for an address that this machine does not have is reported by address', async () => {
+  test('for an address that this machine does not have is reported with the address', async () => {
     expect(await errorLineOf({ folder: await makeFolder(), env: { HOST: '192.0.2.1' } })).toBe(
       'parley: This machine has no address 192.0.2.1; set HOST to one of its addresses.',
     )
@@ -96,7 +96,7 @@ describe('.env in the working directory', () => {
 })
 
 describe('a data directory', () => {
-  test('with other files and no database is rejected with the name of one, and stays unchanged', async () => {
+  test('with other files and no database is rejected with the name of one file and remains unchanged', async () => {
     const folder = await makeFolder()
     await mkdir(join(folder, 'data'))
     await writeFile(join(folder, 'data', 'thesis.txt'), 'mine')
@@ -105,7 +105,7 @@ describe('a data directory', () => {
   })
 
   test.skipIf(cannotBeNobody)(
-    'that this user may not write is rejected with its path and the user',
+    'that the current user may not write to is rejected with its path and the user',
     async () => {
       const folder = await makeFolder()
       await chmod(folder, 0o755)
@@ -115,7 +115,7 @@ describe('a data directory', () => {
     },
   )
 
-  test('in use by one server is rejected for a second, naming the first process', async () => {
+  test('that one server uses is rejected for a second, and the error names the first process', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await errorLineOf({ folder })).toMatch(
@@ -125,7 +125,7 @@ describe('a data directory', () => {
   })
 })
 
-describe('the secret', () => {
+describe('the server secret', () => {
   /** Creates an installation with one agent, and stops its server. */
   async function makeInstallation(env: Record<string, string> = {}): Promise<string> {
     const folder = await makeFolder()
@@ -136,7 +136,7 @@ describe('the secret', () => {
     return folder
   }
 
-  test('is named by path when its file is missing, and the service starts once the file is back', async () => {
+  test('causes an error with its path when its file is missing, and the service starts once the file is restored', async () => {
     const folder = await makeInstallation()
     const [secret, aside] = [join(folder, 'data/secret'), join(folder, 'aside')]
     await rename(secret, aside)
@@ -148,14 +148,14 @@ describe('the secret', () => {
     expect((await (await startServer({ folder })).stop()).code).toBe(0)
   })
 
-  test('in PARLEY_SECRET is rejected when the agent keys are sealed with another', async () => {
+  test('in PARLEY_SECRET is rejected when the agent keys are sealed with another secret', async () => {
     const folder = await makeInstallation()
     const text = await errorLineOf({ folder, env: { PARLEY_SECRET: 'o'.repeat(48) } })
     expect(text).toContain('encrypted with a different secret')
     expect(text).not.toContain('ooo')
   })
 
-  test('in the file is rejected when the agent keys are sealed with another', async () => {
+  test('in the file is rejected when the agent keys are sealed with another secret', async () => {
     const folder = await makeInstallation()
     await writeFile(join(folder, 'data/secret'), 'x'.repeat(48))
     expect(await errorLineOf({ folder })).toContain('encrypted with a different secret')
@@ -169,7 +169,7 @@ describe('the secret', () => {
     expect((await (await startServer({ folder, env })).stop()).code).toBe(0)
   })
 
-  test('can change while there is no agent', async () => {
+  test('can change while there are no agents', async () => {
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()
     await rm(join(folder, 'data/secret'))
@@ -177,7 +177,7 @@ describe('the secret', () => {
   })
 })
 
-test('a start on data that other users can access logs how to protect it', async () => {
+test('a server that starts on data that other users can access logs how to protect it', async () => {
   const folder = await makeFolder()
   await (await startServer({ folder })).stop()
   await chmod(join(folder, 'data/secret'), 0o644)
@@ -187,7 +187,7 @@ test('a start on data that other users can access logs how to protect it', async
   await server.prints(/secret can be read by other users \(mode 644\).*chmod 600/, 'stderr')
 })
 
-test('a server whose standard error is a full disk answers and stops', async () => {
+test('a server whose standard error is on a full disk still responds and stops', async () => {
   const wrapper = ['sh', '-c', 'exec "$0" "$@" 2>/dev/full']
   const server = await startServer({ folder: await makeFolder(), env: { LOG_LEVEL: 'debug' }, wrapper })
   for (let count = 0; count < 3; count++)

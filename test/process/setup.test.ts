@@ -1,4 +1,4 @@
-/** Tests the setup script, the last line of a test run, and the check of documented paths. */
+/** Tests the setup script, the summary line of a test run, and the checks of documented paths and wording. */
 import { execFile, spawn } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -133,7 +133,7 @@ describe('the setup', () => {
   const setUp = (folder: string, ...options: readonly string[]) =>
     runNode(folder, ['scripts/setup.mjs', ...options])
 
-  test('installs a fresh checkout without running install scripts, and adds a Node', async () => {
+  test('installs a fresh checkout without running install scripts and adds a Node binary', async () => {
     const folder = await makeCheckout()
     expect(await setUp(folder)).toMatchObject({ code: 0, output: expect.stringContaining('npm ci') })
     expect(await readFile(join(folder, 'node_modules/part/package.json'), 'utf8')).toBe(renderPart('1.0.0'))
@@ -141,7 +141,7 @@ describe('the setup', () => {
     expect((await stat(join(folder, 'node_modules/.bin/node'))).isFile()).toBe(true)
   })
 
-  test('does and prints nothing the second time', async () => {
+  test('does not do or print anything the second time', async () => {
     const folder = await makeCheckout()
     await setUp(folder)
     await writeFile(join(folder, 'node_modules/kept'), '')
@@ -232,7 +232,7 @@ describe('the setup', () => {
     })
   })
 
-  test('fails in one sentence when npm fails', async () => {
+  test('fails with one sentence when npm fails', async () => {
     const folder = await makeCheckout()
     await writeFile(
       join(folder, 'package-lock.json'),
@@ -276,7 +276,7 @@ describe('the last line of a test run', () => {
     expect(await runTests(files)).toEqual({ code: 0, lastLine: '2 passed, 0 failed' })
   })
 
-  test('counts failed and skipped tests, and fails tests that write to the console', async () => {
+  test('counts failed and skipped tests, and counts tests that write to the console as failed', async () => {
     const files = {
       'a.test.js': `test('good', () => {}); test('bad', () => { throw new Error('bad') }); test.skip('later', () => {})`,
       'b.test.js': `test('loud', () => { console.warn('careful') })`,
@@ -289,7 +289,7 @@ describe('the last line of a test run', () => {
     expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 1 failed' })
   })
 
-  test('counts a broken hook and an error outside any test as failures', async () => {
+  test('counts a failing hook and an error outside any test as failures', async () => {
     const files = {
       'a.test.js': `describe('x', () => { beforeAll(() => { throw new Error('hook') }); test('unreached', () => {}) })`,
       'b.test.js': `test('early', () => new Promise((resolve) => { setTimeout(() => { resolve(); throw new Error('late') }) }))`,

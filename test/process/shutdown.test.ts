@@ -82,7 +82,7 @@ async function startBehindGateway(
   return { server: await startServer({ folder: await makeFolder(), env: { ...gateway, ...env } }), upstream }
 }
 
-describe('a stream that is open when the server is stopped', () => {
+describe('when the server is stopped, an open stream', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
     'is completed when it ends within the grace period (%s)',
     async (signal) => {
@@ -99,7 +99,7 @@ describe('a stream that is open when the server is stopped', () => {
   test.each([
     ['a stream that sends all the time', '[[tokens:100000]] [[delay:20]]'],
     ['a stream that has sent only a comment', '[[hang]]'],
-  ])('%s ends with an error event and without [DONE]', async (_title, content) => {
+  ])('ends with an error event and without [DONE] (%s)', async (_title, content) => {
     const env = { ...SHORT_GRACE, PARLEY_HEARTBEAT_SECONDS: '0.1' }
     const server = await startServer({ folder: await makeFolder(), env })
     const stream = await openStream(server, content)
@@ -113,7 +113,7 @@ describe('a stream that is open when the server is stopped', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('also ends at the model provider', async () => {
+  test('is also closed at the model provider', async () => {
     const { server, upstream } = await startBehindGateway(SHORT_GRACE)
     const stream = await openStream(server, 'endless {{up:hang-after 2}}')
     const request = await upstream.waitForRequest('endless')
@@ -132,7 +132,7 @@ describe('a server that is stopped before it listens', () => {
       const secretFile = join(folder, 'secret')
       expect(spawnSync('mkfifo', [secretFile]).status).toBe(0)
       const server = startParley(['serve'], { folder, env: { PORT: '0', PARLEY_SECRET_FILE: secretFile } })
-      // Opening blocks until the server has opened the pipe for reading.
+      // The open call blocks until the server has opened the pipe for reading.
       await using pipe = await open(secretFile, 'w')
       server.kill(signal)
       await pipe.writeFile('a secret that is long enough for it')
@@ -155,7 +155,7 @@ describe('a server that is stopped before it listens', () => {
 })
 
 describe('an open request without streaming', () => {
-  test('is completed within the grace period, and its idle connection does not delay the exit', async () => {
+  test('completes within the grace period, and its idle connection does not delay the exit', async () => {
     const { server, upstream } = await startBehindGateway(LONG_GRACE)
     const { socket, hears } = await openSocket(server.url)
     const body = JSON.stringify(chatBody('slow one {{up:slow-head 300}}', false))
@@ -167,11 +167,11 @@ describe('an open request without streaming', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('gets 503 when it outlasts the grace period', async () => {
+  test('returns 503 when it outlasts the grace period', async () => {
     const server = await startServer({ folder: await makeFolder(), env: SHORT_GRACE })
     const body = chatBody('[[hang]]', false)
     const answer = callServer(server.url, 'POST', '/v1/chat/completions', server.key, body)
-    // Answered on a later connection, so the first request has reached the server by then.
+    // The server responds on a later connection, so the first request has reached it by then.
     await callServer(server.url, 'GET', '/v1/keys/validate', server.key)
     await beginStop(server)
     expect(await answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
@@ -180,10 +180,10 @@ describe('an open request without streaming', () => {
 })
 
 describe('a stopping server', () => {
-  test('reports it on open connections, closes them, and accepts no new ones', async () => {
+  test('announces the stop on open connections, closes them and does not accept new ones', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const { socket, hears } = await openSocket(server.url)
-    // The answer to the first request proves that the beginning of the second has arrived.
+    // The response to the first request proves that the beginning of the second has arrived.
     socket.write('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /readyz HTTP/1.1\r\nHost: a\r\n')
     await hears('"ok"')
     await beginStop(server)
@@ -204,7 +204,7 @@ describe('a stopping server', () => {
     expect(await server.stop()).toMatchObject({ code: 0 })
   })
 
-  test('does not wait for connections on which nothing was sent', async () => {
+  test('does not wait for connections without any request', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const { socket } = await openSocket(server.url)
     await once(socket, 'connect')
@@ -212,7 +212,7 @@ describe('a stopping server', () => {
     expect(await server.stop()).toMatchObject({ code: 0 })
   })
 
-  test('exits at once on a second signal', async () => {
+  test('exits immediately on a second signal', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const stream = await openStream(server, '[[tokens:100000]] [[delay:20]]')
     const cut = expect(stream.whole).rejects.toThrow()
@@ -238,7 +238,7 @@ describe('an uncaught error', () => {
   test.each([
     ['an exception', `throw new Error('boom')`],
     ['a rejection', `Promise.reject(new Error('boom'))`],
-  ])('%s lets open requests finish, then ends the process with exit code 1', async (_title, what) => {
+  ])('(%s) lets open requests finish and then ends the process with exit code 1', async (_title, what) => {
     const nodeOptions = ['--import', bomb(what)]
     const server = await startServer({ folder: await makeFolder(), nodeOptions })
     const stream = await openStream(server, '[[tokens:8]] [[delay:60]]')
@@ -251,7 +251,7 @@ describe('an uncaught error', () => {
 })
 
 describe('a request that reached a busy server before the signal', () => {
-  test('is answered although its connection was not accepted yet', async () => {
+  test('receives a response even if its connection was not yet accepted', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     server.kill('SIGSTOP')
     const clients = await Promise.all(Array.from({ length: 20 }, () => openSocket(server.url)))
@@ -267,7 +267,7 @@ describe('a request that reached a busy server before the signal', () => {
   })
 })
 
-test('a response that begins after the signal closes its connection', async () => {
+test('a response that begins after the stop signal closes its connection', async () => {
   const { server, upstream } = await startBehindGateway(LONG_GRACE)
   const { socket, hears } = await openSocket(server.url)
   const body = JSON.stringify({ model: 'up-chat', ...chatBody('{{up:slow-head 1500}}', false) })

@@ -1,12 +1,12 @@
-/** Tests staging a file on a mounted file system that is really full. */
+/** Tests that a file can be staged on a mounted file system until it is really full. */
 import { spawnSync } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { makeFolder } from '../support/process.ts'
 
-describe('a full disk', () => {
-  // Needs a mount namespace, which not every machine allows.
+describe('the local store on a full disk', () => {
+  // This test needs a mount namespace, which not every machine allows.
   const alone = ['--user', '--map-root-user', '--mount']
   const canMount = spawnSync('unshare', [...alone, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
   test.skipIf(!canMount)(

@@ -19,7 +19,7 @@ const ways: readonly (Cut | 'abort')[] = ['reset', 'end', 'abort', 'end', 'reset
 /** The index of the interruption that kills the server. */
 const KILL_AT = 11
 
-/** Chooses one random position in each of equally long stretches. */
+/** Chooses one random position in each of several equally long ranges. */
 function choosePoints(seed: number): number[] {
   const random = createRandom(seed)
   const stretch = SIZE / (INTERRUPTIONS + 1)
@@ -28,7 +28,7 @@ function choosePoints(seed: number): number[] {
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-test('128 MiB arrive unchanged through twenty interruptions', async () => {
+test('an upload of 128 MiB arrives unchanged despite twenty interruptions', async () => {
   const folder = await makeFolder()
   const start = () => startServer({ folder, env: { PARLEY_DATA_DIR: join(folder, 'data') } })
   let server = await start()

@@ -1,4 +1,4 @@
-/** Tests how a server recovers the uploads of a process that ended in any way. */
+/** Tests how a server recovers the uploads of a process that has ended. */
 import { createHash, randomBytes } from 'node:crypto'
 import { open, rename, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -150,7 +150,7 @@ describe('a file whose size differs from its row', () => {
     ['less', 70_000, 70_000],
     ['more', 130_000, 100_000],
     ['nothing', 0, 0],
-  ])('(%s) resumes from the smaller of the two sizes', async (_what, sizeBytes, expected) => {
+  ])('(%s) makes the upload resume from the smaller of the two sizes', async (_what, sizeBytes, expected) => {
     const world = await startWorld()
     const bytes = randomBytes(200_000)
     const first = await world.start()

@@ -118,7 +118,7 @@ test('a stopping server keeps the received bytes, and the next one resumes from 
   await finish(second.target, begun, bytes)
 })
 
-test('a start does not query the bucket for each upload', async () => {
+test('a starting server does not query the bucket for each upload', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld(s3.environment)
   const first = await start()

@@ -44,17 +44,17 @@ async function uploadInParts(app: TestApp, sizes: readonly number[], creation: C
   expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
 }
 
-describe('with s3rver', () => {
+describe('with s3rver as the bucket,', () => {
   test.each([
     ['one byte', [1]],
-    ['three small pieces', [10, 300_001, 2 * MIB]],
+    ['three small chunks', [10, 300_001, 2 * MIB]],
     ['many odd sizes', [9 * MIB + 1, 3, 7 * MIB, 17 * MIB - 5, 1]],
     ['exact parts', [8 * MIB, 16 * MIB]],
-  ])('an upload in requests of %s is stored unchanged', async (_what, sizes) => {
+  ])('an upload sent in requests of %s is stored unchanged', async (_what, sizes) => {
     await uploadInParts(await startWith(await startS3rver()), sizes)
   })
 
-  test('an upload of deferred length and an empty one are stored unchanged', async () => {
+  test('an upload of deferred length and an empty upload are stored unchanged', async () => {
     const app = await startWith(await startS3rver())
     await uploadInParts(app, [9 * MIB, 5 * MIB], { size: 'deferred' })
     const empty = await uploadWhole(app, Buffer.alloc(0))

@@ -1,4 +1,4 @@
-/** Tests uploads on a real disk that fills up: they get 507, lose nothing, and resume once there is space. */
+/** Tests uploads on a real disk that fills up: they return 507, keep their bytes and resume once there is space. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -64,7 +64,7 @@ async function expectWhole(target: Target, id: string, bytes: Buffer): Promise<v
   expect((await readArtifact(target, id)).equals(bytes)).toBe(true)
 }
 
-describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
+describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
   test('returns 507 to the upload that does not fit, and everything else continues', async () => {
     const { dataDir, server, target } = await startOverconfident(24)
     const kept = randomBytes(4 * MIB)
@@ -78,15 +78,15 @@ describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
       uploads.map((upload, index) => patchUpload(target, upload, 0, bodies[index] as Buffer)),
     )
     const offsets = [await readOffset(target, uploads[0]), await readOffset(target, uploads[1])] as const
-    // The upload that lost the race for the last free space.
+    // The upload that did not get the last free space.
     const failed = offsets[0] < offsets[1] ? 0 : 1
     expect(answers[failed]).toMatchObject({ status: 507, body: error })
 
-    // The disk stays full: reads work, and writes get 507.
+    // The disk stays full: reads succeed, and writes return 507.
     const [begun, bytes] = [uploads[failed], bodies[failed]] as const
     const filler = await beginUpload(target, { size: 24 * MIB })
     expect((await patchUpload(target, filler, 0, randomBytes(24 * MIB))).status).toBe(507)
-    // The bytes that still fit are kept, so they must be the right ones.
+    // The server keeps the bytes that still fit, so they must be correct.
     const again = await patchUpload(target, begun, offsets[failed], bytes.subarray(offsets[failed]))
     expect(again).toMatchObject({ status: 507, body: error })
     expect((await postUpload(target, { body: randomBytes(10) })).status).toBe(507)
@@ -103,7 +103,7 @@ describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
     expect(raw(dataDir).pragma('integrity_check', { simple: true })).toBe('ok')
   })
 
-  test('keeps its reserve when the service checks free space: 507 before a byte is sent', async () => {
+  test('returns 507 before a byte is sent when the free-space check would violate the reserve', async () => {
     const folder = await makeFolder()
     const dataDir = join(folder, 'data')
     // The service reserves 2 GiB that files cannot use.

@@ -19,7 +19,7 @@ function counters(app: TestApp) {
 }
 
 describe('concurrent calls', () => {
-  test('of two processes on one database share a budget', async () => {
+  test('from two processes on one database share a budget', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const dataDir = join(folder, 'data')

@@ -1,4 +1,4 @@
-/** Tests usage records and budgets across processes: concurrent ones, and a restart after a kill. */
+/** Tests usage records and budgets across concurrent processes and across a restart after a kill. */
 
 import { join } from 'node:path'
 import type Sqlite from 'better-sqlite3'
@@ -110,11 +110,11 @@ test('the tokens reserved by a killed server are released after the longest poss
   expect(await eventually(async () => readCounter(database).reserved, 0)).toBe(0)
 })
 
-describe('retention', () => {
+describe('usage retention', () => {
   const countCalls = (database: Sqlite.Database) =>
     database.prepare('select count(*) from usage_calls').pluck().get()
 
-  test('prunes old calls while the server runs, and keeps their sums', async () => {
+  test('deletes old calls while the server runs and keeps their totals', async () => {
     const folder = await makeFolder()
     const first = await startOn(folder)
     const key = first.key as string

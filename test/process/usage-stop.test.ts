@@ -28,7 +28,7 @@ async function startServer(dataDir: string, env: Readonly<Record<string, string>
   throw new Error('the server did not start')
 }
 
-describe('a stop by SIGTERM', () => {
+describe('stopping a server with SIGTERM', () => {
   /** Opens `streamCount` streams, completes `wholeCount` calls, stops the server, and counts the recorded calls. */
   async function countAfterStop(wholeCount: number, streamCount: number) {
     const folder = await mkdtemp(join(tmpdir(), 'parley-usage-'))
@@ -58,11 +58,11 @@ describe('a stop by SIGTERM', () => {
     }
   }
 
-  test('right after calls loses none of them', async () => {
+  test('immediately after calls does not lose their usage', async () => {
     expect(await countAfterStop(30, 0)).toEqual({ calls: [{ status: 'ok', n: 30 }], sums: 30 })
   })
 
-  test('during streams loses none of them', async () => {
+  test('during streams does not lose their usage', async () => {
     expect(await countAfterStop(0, 3)).toEqual({
       calls: [{ status: 'service_unavailable', n: 3 }],
       sums: 3,

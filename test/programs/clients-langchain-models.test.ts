@@ -16,8 +16,8 @@ function similarity(one: readonly number[], other: readonly number[]): number {
   return one.reduce((sum, value, place) => sum + value * (other[place] ?? Number.NaN), 0)
 }
 
-describe('OpenAIEmbeddings', () => {
-  test('finds the document that a question is about', async () => {
+describe("LangChain's OpenAIEmbeddings", () => {
+  test('can find the document that a question is about', async () => {
     const embeddings = embeddingsOf(await startApp())
     const documents = ['How to water\nthyme and sage', 'Opening hours in winter', 'Delivery by bicycle']
     const vectors = await embeddings.embedDocuments(documents)
@@ -27,7 +27,7 @@ describe('OpenAIEmbeddings', () => {
     expect(vectors.map(({ length }) => length)).toEqual([1536, 1536, 1536])
   })
 
-  test('keeps the order of documents over several requests', async () => {
+  test('keeps the order of documents across several requests', async () => {
     const documents = Array.from({ length: 7 }, (_, index) => `document ${index}`)
     const app = await startApp()
     const inBatches = await embeddingsOf(app, { batchSize: 3 }).embedDocuments(documents)
@@ -35,7 +35,7 @@ describe('OpenAIEmbeddings', () => {
     expect(new Set(inBatches.map(String)).size).toBe(7)
   })
 
-  test('requests a vector width and an encoding', async () => {
+  test('can request the number of dimensions and an encoding', async () => {
     const app = await startApp()
     const numbers = await embeddingsOf(app, { dimensions: 8, encodingFormat: 'float' }).embedQuery('a text')
     expect(numbers).toHaveLength(8)
@@ -45,7 +45,7 @@ describe('OpenAIEmbeddings', () => {
     expect(encoded).toBe(Buffer.from(Float32Array.from(numbers).buffer).toString('base64'))
   })
 
-  test('reads vectors from a gateway', async () => {
+  test('can read vectors from a gateway', async () => {
     const app = await stand.start()
     const vector = await embeddingsOf(app, { model: 'up-embedding' }).embedQuery('a text')
     expect(vector.length).toBeGreaterThan(0)

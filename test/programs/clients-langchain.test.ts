@@ -10,7 +10,7 @@ import type { Way } from '../support/tools.ts'
 
 const stand = await startChatStand()
 
-/** Runs the loop of every LangChain agent; returns the text of the last message. */
+/** Runs the loop that every LangChain agent uses; returns the text of the last message. */
 async function converse(
   { baseURL, apiKey, model, answer }: Conversation,
   prompt: string,

@@ -58,7 +58,7 @@ describe("LangChain's ChatOpenAI", () => {
     expect((await model.invoke([asked, called, result])).text).toBe('The tool answered: Rain in Oslo.')
   })
 
-  test('streams an answer', async () => {
+  test('can stream a response', async () => {
     const texts: string[] = []
     for await (const { text } of await modelOf(await startApp()).stream('one two')) texts.push(text)
     expect(texts.join('')).toBe('You said: one two')

@@ -20,7 +20,7 @@ async function findId(app: Awaited<ReturnType<typeof startApp>>, upload: Upload)
   return (await headUpload(app, placeOf(upload))).headers.get('x-artifact-id') as string
 }
 
-/** Splits bytes into pieces of uneven length, as a camera produces them. */
+/** Splits bytes into chunks of uneven length, as a camera produces them. */
 function toUnevenStream(bytes: Buffer): Readable {
   function* pieces() {
     for (let at = 0, length = 1; at < bytes.length; at += length, length = ((length * 7) % 65_521) + 1)
@@ -80,7 +80,7 @@ describe('a tus upload', () => {
     expect((await readStatus(app, await findId(app, upload))).name).toBe(name)
   })
 
-  test('is found and resumed by a client that was closed', async () => {
+  test('is resumed by a client that was closed and reopened', async () => {
     const app = await startApp()
     const bytes = randomBytes(4 * MIB)
     const urlStorage = createUrlStorage()
@@ -111,7 +111,7 @@ describe('a tus upload', () => {
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  test('that was deleted is started again by a client that remembers it', async () => {
+  test('that was deleted is restarted by a client that remembers it', async () => {
     const app = await startApp()
     const urlStorage = createUrlStorage()
     const first = createClientUpload(Buffer.from('hello'), app, { urlStorage })
@@ -129,7 +129,7 @@ describe('a tus upload', () => {
   })
 })
 
-describe('termination', () => {
+describe('a tus termination request', () => {
   test('ends an open upload and makes its id unknown', async () => {
     const app = await startApp()
     const ended = Promise.withResolvers<void>()
@@ -151,7 +151,7 @@ describe('termination', () => {
   })
 })
 
-describe('a client is rejected at once', () => {
+describe('the server immediately rejects a tus client', () => {
   test.each([
     [
       'parallel uploads, because the server does not concatenate parts',
@@ -185,7 +185,7 @@ describe('a client is rejected at once', () => {
     expect(readRefusal(await done.catch((error) => error)).status).toBe(413)
   })
 
-  test('for a wrong checksum, and its bytes are deleted', async () => {
+  test('for a wrong checksum and deletes the bytes', async () => {
     const app = await startApp()
     const checksum = `sha256:${'0'.repeat(64)}`
     const { upload, done } = createClientUpload(randomBytes(MIB), app, {

@@ -1,4 +1,6 @@
-/** Tests that programs that read uploads are limited, stopped, and cleaned up with all their child processes. */
+/**
+ * Tests that external programs that read uploads are limited, stopped and cleaned up with all their child processes.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -39,7 +41,7 @@ const ways: [way: string, programs: Programs][] = [
 ]
 
 describe.each(ways)('%s', (_way, programs) => {
-  test('a program prints, writes and exits normally', async () => {
+  test('an external program prints, writes and exits normally', async () => {
     const end = await runScript(programs, (folder) => {
       const path = JSON.stringify(join(folder, 'made'))
       return `require('fs').writeFileSync(${path}, ''); console.log(1); console.error(2); process.exitCode = 3`
@@ -48,7 +50,7 @@ describe.each(ways)('%s', (_way, programs) => {
     expect(existsSync(join(end.folder, 'made'))).toBe(true)
   })
 
-  test('a program sees no environment variables of the server', async () => {
+  test("an external program cannot read the server's environment variables", async () => {
     const { stdout } = await runScript(programs, () => 'console.log(Object.keys(process.env).join())')
     expect(
       stdout
@@ -58,32 +60,32 @@ describe.each(ways)('%s', (_way, programs) => {
     ).toEqual(['LC_ALL'])
   })
 
-  test('a program that exceeds its memory limit fails', async () => {
+  test('an external program that exceeds its memory limit fails', async () => {
     const allocate = (mib: number) => () =>
       `const a = Buffer.alloc(${mib} * 1048576, 1); console.log(a.length)`
     expect(await runScript(programs, allocate(64))).toMatchObject({ code: 0 })
     expect((await runScript(programs, allocate(1900))).code).not.toBe(0)
   })
 
-  test('a program that exceeds its processor time is killed', async () => {
+  test('an external program that exceeds its processor time is killed', async () => {
     const end = await runScript(programs, () => 'for (;;);', { ...limits, wallMs: 250 })
     expect(end.code).not.toBe(0)
   })
 
-  test('a program cannot write a file that exceeds its size limit', async () => {
+  test('an external program cannot write a file that exceeds its size limit', async () => {
     const write = (mib: number) => (folder: string) =>
       `require('fs').writeFileSync(${JSON.stringify(join(folder, 'made'))}, Buffer.alloc(${mib} * 1048576))`
     expect(await runScript(programs, write(1))).toMatchObject({ code: 0 })
     expect((await runScript(programs, write(2))).code).not.toBe(0)
   })
 
-  test('output is cut at its limit', async () => {
+  test("an external program's output is truncated at its limit", async () => {
     const script = `const line = 'x'.repeat(1048576); for (let i = 0; i < 8; i++) { process.stdout.write(line); process.stderr.write(line) }`
     const { stdout, stderr } = await runScript(programs, () => script)
     expect([stdout.length, stderr.length]).toEqual([MIB, 4096])
   })
 
-  test('aborting a conversion kills the program and its children', async () => {
+  test('aborting a conversion kills the external program and its children', async () => {
     const { folder, converter, workFolder } = await makeHanging(programs)
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     const leaving = new AbortController()
@@ -132,7 +134,7 @@ function makeHanging(programs: Programs, wallMs = 60_000) {
   return makeStand({ wallMs, programs: { ...pick(programs), ffmpeg } })
 }
 
-test('the programs of a server end when the server is killed', async () => {
+test("a server's external programs end when the server is killed", async () => {
   const { folder, workFolder } = await makeHanging(all)
   const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
   const script = fileURLToPath(new URL('../support/convert-forever.ts', import.meta.url))
@@ -144,8 +146,8 @@ test('the programs of a server end when the server is killed', async () => {
   expect(await eventually(async () => (await listProcesses(`sleep\0${marker}`)).length, 0)).toBe(0)
 })
 
-describe.runIf(canIsolate)('a program in its own namespaces', () => {
-  test('sees neither the network nor files outside its folder', async () => {
+describe.runIf(canIsolate)('an external program in its own namespaces', () => {
+  test('cannot access the network or files outside its folder', async () => {
     const server = createServer((socket) => void socket.end())
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -161,14 +163,14 @@ describe.runIf(canIsolate)('a program in its own namespaces', () => {
     expect(await runScript(all, script)).toMatchObject({ code: 0, stdout: '' })
   })
 
-  test('falls back to limits only where bubblewrap does not work', async () => {
+  test('runs with limits only where bubblewrap does not work', async () => {
     const broken = { ...plain, bwrap: '/bin/false' }
     expect(await createSandbox(broken, limits).isIsolated(node)).toBe(false)
     expect(await runScript(broken, () => 'console.log(1)')).toMatchObject({ code: 0, stdout: '1\n' })
   })
 })
 
-test('a missing program is an error of the machine, not of the upload', async () => {
+test('a missing external program is reported as a server error, not as an invalid upload', async () => {
   const run = { args: [], source: '/', folder: '/tmp', outputBytes: 1, signal: new AbortController().signal }
   const tool = { ...node, program: '/nowhere/ffmpeg' }
   await expect(createSandbox({}, limits).run(tool, run)).rejects.toThrow('ENOENT')

@@ -1,5 +1,5 @@
 /**
- * Tests that invalid or incomplete videos are rejected in one sentence, and that ffmpeg never follows references
+ * Tests that invalid or incomplete videos are rejected with one sentence and that ffmpeg never follows references
  * in them.
  */
 import { execFile } from 'node:child_process'
@@ -53,7 +53,7 @@ describe('a playlist named .mp4', () => {
     }
   })
 
-  test('never makes ffmpeg read the network or another file, even when it is treated as a video', async () => {
+  test('never makes ffmpeg access the network or another file, even when it is treated as a video', async () => {
     const { seen, port } = await listen()
     const folder = await makeFolder()
     const [path, output] = [join(folder, 'list.mp4'), join(folder, 'out')]
@@ -104,17 +104,17 @@ function runPlainly(program: string, words: readonly string[]): Promise<number> 
   })
 }
 
-describe('when ffmpeg fails for lack of', () => {
+describe('when ffmpeg fails because it lacks', () => {
   const fail = (words: string) =>
     makeStand({ programs: { ffmpeg: `echo "${words}" >&2; exit 1`, ffprobe: true } })
 
-  test('disk space, the upload is not at fault', async () => {
+  test('disk space, the upload is not marked invalid', async () => {
     const { folder, convert } = await fail('av_interleaved_write_frame(): No space left on device')
     const source = await makeVideo(join(folder, 'clip.mp4'))
     await expect(convert('video', source)).rejects.toMatchObject({ reason: 'storage_full' })
   })
 
-  test('an encoder, the reason names it', async () => {
+  test('an encoder, the error names it', async () => {
     const { folder, convert } = await fail("Unknown encoder 'libx264'")
     const { refused } = await convert('video', await makeVideo(join(folder, 'clip.mp4')))
     expect(refused).toBe('unconvertible: The ffmpeg of this server cannot encode H.264 with AAC.')
@@ -127,7 +127,7 @@ describe('an invalid video is rejected and leaves no files', () => {
     expect(await convert('video', '')).toEqual({ refused: 'unconvertible: The file is empty.', left: [] })
   })
 
-  test('text, a picture or a page', async () => {
+  test('text, an image or a web page', async () => {
     const { convert } = await makeStand()
     for (const text of ['text', '<html></html>', '\x1aE\xdf\xa3'])
       expect(await convert('video', Buffer.from(text, 'latin1'))).toEqual({ refused: NOT_A_VIDEO, left: [] })
@@ -158,7 +158,7 @@ describe('an invalid video is rejected and leaves no files', () => {
     expect(left).toEqual([])
   })
 
-  test('sound with a cover picture', async () => {
+  test('audio with a cover image', async () => {
     const { folder, convert } = await makeStand()
     const [cover, source] = [join(folder, 'cover.png'), join(folder, 'song.mp4')]
     await ffmpeg('-f', 'lavfi', '-i', 'testsrc=size=64x64', '-frames:v', '1', cover)
@@ -181,7 +181,7 @@ describe('an invalid video is rejected and leaves no files', () => {
     expect(await convert('video', source)).toEqual({ refused, left: [] })
   })
 
-  test('pictures with too many pixels', async () => {
+  test('frames with too many pixels', async () => {
     const { folder, convert } = await makeStand()
     const words = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-frames:v', '1', '-an']
     const source = await makeVideo(join(folder, 'wide.mov'), words, 'color=size=9000x6000:rate=1:duration=1')

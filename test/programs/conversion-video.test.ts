@@ -9,7 +9,7 @@ const codecs = async (path: string) =>
   (await probe(path)).streams.map(({ codec_name }: { codec_name: string }) => codec_name)
 
 describe('a video with supported codecs', () => {
-  test('is remuxed into an MP4 with the index in front, with identical frames', async () => {
+  test('is remuxed into an MP4 with the index at the front and identical frames', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'end.mp4'))
     expect((await listBoxes(source)).at(-1)).toBe('moov')
@@ -52,7 +52,7 @@ describe('a video with supported codecs', () => {
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('keeps its pictures when only the sound must be encoded', async () => {
+  test('keeps its frames when only the audio must be encoded', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mkv'), [...h264.slice(0, -1), 'flac'])
     const file = (await convert('video', source)).converted?.file.path ?? ''
@@ -60,7 +60,7 @@ describe('a video with supported codecs', () => {
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('may have no sound', async () => {
+  test('may have no audio', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     expect(await codecs((await convert('video', source)).converted?.file.path ?? '')).toEqual(['h264'])
@@ -113,7 +113,7 @@ describe('a video with unsupported codecs', () => {
     expect(shares.every((share) => share > 0 && share <= 1)).toBe(true)
   })
 
-  test('is scaled to at most 1920 pixels a side, with even sides and the same orientation', async () => {
+  test('is scaled to at most 1920 pixels per side, with even dimensions and the same orientation', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(
       join(folder, 'tall.mov'),
@@ -143,7 +143,7 @@ describe('a video with unsupported codecs', () => {
 })
 
 describe('the poster', () => {
-  test("is a JPEG of the video's shape, taken from its first seconds", async () => {
+  test("is a JPEG with the video's aspect ratio, taken from its first seconds", async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'))
     const { converted } = await convert('video', source)
@@ -153,7 +153,7 @@ describe('the poster', () => {
     expect((await stat(converted?.poster?.path ?? '')).size).toBeGreaterThan(1000)
   })
 
-  test('may fail without failing the conversion', async () => {
+  test('may fail without affecting the conversion', async () => {
     const { folder } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'))
     const real = (await makeStand()).converter.programs

@@ -19,7 +19,7 @@ const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-/** Variables of other programs that the image sets on purpose. */
+/** Variables for other programs that the image sets on purpose. */
 const others = ['NODE_ENV']
 
 /** Parses the variables; fails on unknown names and on warnings. */
@@ -65,7 +65,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('keeps existing secrets, and makes them readable for their owner only', async () => {
+  test('has a setup that keeps existing secrets and makes them readable only by their owner', async () => {
     const folder = await makeSecrets()
     const before = await readFile(join(folder, 'parley_secret'), 'utf8')
     await run('sh', [join(folder, '../deploy/make-secrets.sh')])

@@ -33,7 +33,7 @@ async function makeOldVideo(): Promise<Buffer> {
   return readFile(await makeVideo(path, ['-c:v', 'mpeg4', '-c:a', 'flac']))
 }
 
-describe('a video', () => {
+describe('an uploaded video', () => {
   test('is served as an MP4 with a poster, and the original is deleted', async () => {
     const { app, dataDir } = await startJobs()
     const bytes = await makeOldVideo()
@@ -97,8 +97,8 @@ describe('a video', () => {
   })
 })
 
-describe('four uploads', () => {
-  test('are converted two at a time', async () => {
+describe('uploaded videos', () => {
+  test('are converted two at a time when there are four', async () => {
     const gate = await makeGate()
     const { app, dataDir } = await startJobs({ env: gate.env })
     const bytes = await makeOldVideo()
@@ -114,7 +114,7 @@ describe('four uploads', () => {
   })
 })
 
-describe('an inline download', () => {
+describe('the inline download', () => {
   const picture = sharp({ create: { width: 60, height: 40, channels: 3, background: 'red' } })
 
   test('of a thumbnail is re-encoded without metadata', async () => {
@@ -144,7 +144,7 @@ describe('an inline download', () => {
     expect(bytes.toString()).toMatch(/^WEBVTT\n\n00:00:01\.000 --> 00:00:02\.000\nHello <i>you<\/i>\n/)
   })
 
-  test('of WebVTT captions is byte for byte the upload', async () => {
+  test('of WebVTT captions is byte for byte identical to the upload', async () => {
     const { app, dataDir } = await startJobs()
     const { id } = await uploadWhole(app, Buffer.from(VTT), { metadata: { kind: 'captions' } })
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'original' })

@@ -171,7 +171,7 @@ describe('a server killed while it notifies the host', () => {
   })
 })
 
-describe('a server killed between the last byte and the row', () => {
+describe('a server killed while it completes an upload', () => {
   /** Leaves an upload with only its first bytes counted and the given bytes in its file. */
   async function leaveUpload(bytes: Buffer) {
     const world = await startWorld()

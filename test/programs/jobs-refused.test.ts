@@ -24,7 +24,7 @@ describe('an upload that cannot be converted', () => {
     expect(served.equals(bytes)).toBe(true)
   })
 
-  test('because ffmpeg is missing is served at once', async () => {
+  test('is served immediately when ffmpeg is missing', async () => {
     const path = await makeVideo(join(await makeFolder(), 'clip.mp4'))
     const env = { PATH: await makeFolder(), PARLEY_CONVERSION_TRIES: '3' }
     // The fake clock does not advance, so there is no second attempt.

@@ -1,4 +1,7 @@
-/** Tests chats with a model that runs in the service's process: non-streaming answers, streams and the official client. */
+/**
+ * Tests chats with a model that runs in the service's process: non-streaming responses, streams and the official
+ * client.
+ */
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import {
@@ -18,20 +21,20 @@ const stand = startLocalStand()
 const endless = writeModelFile({ brevity: -100 })
 const CHAT = '/v1/chat/completions'
 
-/** Returns the text of the model's answer. */
+/** Returns the text of the model's response. */
 async function say(body: object): Promise<string> {
   const { status, body: answer } = await stand.app.call('POST', CHAT, { body })
   expect(status).toBe(200)
   return answer.choices[0].message.content
 }
 
-/** Counts the tokens of the rendered prompt for one user message; each template mark is one token. */
+/** Counts the tokens in the rendered prompt for one user message; each template marker is one token. */
 function countPrompt(text: string): number {
   return 3 + countTinyTokens(`user\n${text}\nassistant\n`)
 }
 
-describe('the model', () => {
-  test('is listed under the name of its file, with its context length', async () => {
+describe('the in-process model', () => {
+  test('is listed under its file name with its context length', async () => {
     const { body } = await stand.app.call('GET', '/v1/models')
     expect(body.data).toEqual([
       {
@@ -58,8 +61,8 @@ describe('the model', () => {
   })
 })
 
-describe('a non-streaming answer', () => {
-  test('is a completion with text, finish reason and token counts', async () => {
+describe('a non-streaming response', () => {
+  test('contains text, a finish reason and token counts', async () => {
     const { status, headers, body } = await stand.app.call('POST', CHAT, { body: greedy('Hi') })
     expect(status).toBe(200)
     expect(headers.get('x-parley-provider')).toBe('local')
@@ -95,7 +98,7 @@ describe('a non-streaming answer', () => {
     }
   })
 
-  test('accepts any Unicode text', async () => {
+  test('can answer any Unicode text', async () => {
     const text = 'Grüße, 世界! 👋'
     const { body } = await stand.app.call('POST', CHAT, { body: greedy(text, { max_tokens: 1 }) })
     expect(body.usage.prompt_tokens).toBe(countPrompt(text))
@@ -108,10 +111,10 @@ describe('a non-streaming answer', () => {
   })
 })
 
-describe('sampling', () => {
+describe('the sampling of a response', () => {
   const free = (more: object) => ({ ...greedy('Hi', { max_tokens: 24, ...more }), temperature: 1 })
 
-  test('repeats for the same seed and differs for another', async () => {
+  test('is the same for the same seed and differs for another', async () => {
     const [one, again, other] = [
       await say(free({ seed: 7 })),
       await say(free({ seed: 7 })),
@@ -121,7 +124,7 @@ describe('sampling', () => {
     expect(other).not.toBe(one)
   })
 
-  test('without a seed differs from call to call', async () => {
+  test('differs from call to call without a seed', async () => {
     expect(await say(free({}))).not.toBe(await say(free({})))
   })
 
@@ -131,7 +134,7 @@ describe('sampling', () => {
     expect(await say(free({ top_p: 0 }))).toBe(likeliest)
   })
 
-  test.each(['frequency_penalty', 'presence_penalty'])('with a %s repeats fewer letters', async (penalty) => {
+  test.each(['frequency_penalty', 'presence_penalty'])('repeats fewer letters with a %s', async (penalty) => {
     const app = await startApp(localEnvironment(endless))
     const lettersWith = async (value: number) => {
       const body = greedy('Hi', { max_tokens: 60, [penalty]: value })
@@ -143,7 +146,7 @@ describe('sampling', () => {
 })
 
 describe('a stream', () => {
-  test('has the same text as the non-streaming answer, one token per chunk, with the role first and the finish reason last', async () => {
+  test('has the same text as the non-streaming response, one token per chunk, with the role first and the finish reason last', async () => {
     const text = await say(greedy('Hello'))
     const { headers, events, isDone } = await stand.app.stream(greedy('Hello'))
     expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
@@ -165,7 +168,7 @@ describe('a stream', () => {
   })
 })
 
-test('reasoning is returned separately from the answer', async () => {
+test('the in-process model returns reasoning separately from the response text', async () => {
   const path = writeModelFile({ chatTemplate: chatMlWithThoughts, thinks: true })
   const app = await startApp(localEnvironment(path))
   const { body } = await app.call('POST', CHAT, { body: greedy('Hi', { max_tokens: 3 }) })
@@ -179,7 +182,7 @@ test('reasoning is returned separately from the answer', async () => {
   expect(joinText(events)).toBe('')
 })
 
-test('an agent answers with the model, by its key and by its model id', async () => {
+test('an agent with the in-process model answers under its key and its model id', async () => {
   const { agent_id, agent_key } = await stand.app.createAgent()
   const body = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 4 }
   const own = await stand.app.call('POST', CHAT, { key: agent_key, body })
@@ -189,7 +192,7 @@ test('an agent answers with the model, by its key and by its model id', async ()
   expect(own.body.usage.prompt_tokens).toBeGreaterThan(countPrompt('Hi'))
 })
 
-test('the official client chats, streams, embeds and lists models', async () => {
+test('the official client can chat, stream, embed and list models', async () => {
   const client = stand.app.openai()
   const request = { model: 'tiny', messages: [{ role: 'user' as const, content: 'Hi' }], temperature: 0 }
   const whole = await client.chat.completions.create(request)

@@ -12,7 +12,7 @@ import { totalUsage } from '../support/usage.ts'
 // Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-/** A model that never ends an answer by itself. */
+/** A model that never ends a response by itself. */
 const stand = startLocalStand({ brevity: -100 })
 const CHAT = '/v1/chat/completions'
 
@@ -23,7 +23,7 @@ interface HeldStream {
   rest(): Promise<string>
 }
 
-/** Opens an endless answer and waits for its first event, so that it occupies one of the two slots. */
+/** Opens an endless response and waits for its first event, so that it occupies one of the two slots. */
 async function hold(app: TestApp): Promise<HeldStream> {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -47,14 +47,14 @@ async function hold(app: TestApp): Promise<HeldStream> {
   }
 }
 
-/** Requests a short answer, which waits for a free slot; returns its status. */
+/** Requests a short response, which waits for a free slot; returns its status. */
 async function ask(more: object = {}, signal: AbortSignal = never): Promise<number> {
   const body = greedy('Hi', { max_tokens: 3, ...more })
   return (await stand.app.call('POST', CHAT, { body, signal })).status
 }
 
-describe('the queue', () => {
-  test('holds two running and six waiting calls, and the ninth gets 429 with Retry-After at once', async () => {
+describe("the model's queue", () => {
+  test('holds two running and six waiting calls and immediately returns 429 with Retry-After for the ninth', async () => {
     await Promise.all([hold(stand.app), hold(stand.app)])
     const leaving = new AbortController()
     const seven = Array.from({ length: 7 }, () =>
@@ -96,7 +96,7 @@ describe('the queue', () => {
   })
 })
 
-test('a full queue makes a fallback answer at once', async () => {
+test('a full queue makes the fallback model answer immediately', async () => {
   const text = `providers:\n  own: { kind: local, model: "${stand.path}", threads: 1 }\n  play: { kind: mock }\n`
   const app = await startApp({ PARLEY_CONFIG: await writeConfigFile(text) })
   const { agent_id, agent_key } = await app.createAgent()
@@ -118,7 +118,7 @@ test('a full queue makes a fallback answer at once', async () => {
   await Promise.allSettled(others)
 })
 
-test('two models run side by side, and one that cannot be loaded fails the start', async () => {
+test('two models run concurrently, and a model that cannot be loaded makes the start fail', async () => {
   const vectors = writeModelFile({ poolingType: 1 })
   const write = (path: string) =>
     writeConfigFile(`providers:
@@ -139,7 +139,7 @@ test('two models run side by side, and one that cannot be loaded fails the start
   await expect(missing).rejects.toThrow('The model file /nowhere.gguf (provider embed) does not exist.')
 })
 
-test('a client that disconnects mid-answer stops it, and its usage is recorded', async () => {
+test('a client that disconnects mid-response stops the generation, and its usage is recorded', async () => {
   const app = await startApp(localEnvironment(stand.path))
   const { leave } = await hold(app)
   leave()
@@ -149,7 +149,7 @@ test('a client that disconnects mid-answer stops it, and its usage is recorded',
   expect(usage.completion_tokens).toBeLessThan(1500)
 })
 
-test('a client that disconnects while its prompt is read stops the reading', async () => {
+test('a client that disconnects during prompt processing stops the processing', async () => {
   const path = writeModelFile({ contextLength: 8192 })
   const model = await loadLocalModel({
     kind: 'local-model',
@@ -170,7 +170,7 @@ test('a client that disconnects while its prompt is read stops the reading', asy
   await vi.waitUntil(() => countRead() > 0, { interval: 1, timeout: 10_000 })
   leaving.abort(new Error('gone'))
   await expect(left).rejects.toThrow('gone')
-  // Both slots are free again, so the abandoned prompt is no longer read.
+  // Both slots are free again, so the model no longer processes the abandoned prompt.
   const short = () => backend.complete({ body: greedy('Hi', { max_tokens: 1 }), signal: never })
   await Promise.all([short(), short()])
   expect(countRead()).toBeLessThan(3500)

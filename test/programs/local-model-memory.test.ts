@@ -1,4 +1,4 @@
-/** Tests that a hundred answers of a model leave no memory behind in a dedicated process. */
+/** Tests in a dedicated process that a hundred model responses do not leak memory. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -61,7 +61,7 @@ const script = `
   await service.close()
 `
 
-test('a hundred rounds of answers, embeddings and disconnections return their memory', async () => {
+test('a hundred rounds of responses, embeddings and disconnections release their memory', async () => {
   const folder = await makeFolder()
   const main = join(folder, 'measure.mjs')
   await writeFile(main, script)
@@ -69,7 +69,7 @@ test('a hundred rounds of answers, embeddings and disconnections return their me
   expect(stderr).toBe('')
   const { before, after } = JSON.parse(stdout)
   const [rss, heap, external] = after.map((mebibytes: number, index: number) => mebibytes - before[index])
-  // A new context for each answer, which the library allows, would leave more than 200 MiB.
+  // A new context for each response, which the library allows, would leak more than 200 MiB.
   expect(rss).toBeLessThan(24)
   expect(heap).toBeLessThan(3)
   expect(external).toBeLessThan(3)

@@ -24,7 +24,7 @@ const schema = (value: object) => ({
 const loop = { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }
 const large = { enum: Array.from({ length: 2001 }, (_, value) => value) }
 
-describe('a chat is rejected with 400, streaming or not, for', () => {
+describe('the server rejects a chat with 400, streaming or not, for', () => {
   test.each<[what: string, body: object, param: string]>([
     [
       'an image',
@@ -97,7 +97,7 @@ describe('a chat is rejected with 400, streaming or not, for', () => {
   })
 })
 
-test('an answer ends where the context is full', async () => {
+test('a response ends where the context is full', async () => {
   const app = await startApp({
     ...localEnvironment(writeModelFile({ brevity: -100 })),
     PARLEY_LOCAL_CONTEXT: '300',
@@ -107,7 +107,7 @@ test('an answer ends where the context is full', async () => {
   expect(body.usage.total_tokens).toBe(299)
 })
 
-describe('embeddings', () => {
+describe('embeddings from the model', () => {
   const embed = (body: object) => stand.app.call('POST', EMBEDDINGS, { body })
 
   test('are unit vectors, one for each input, and equal for equal text', async () => {
@@ -158,7 +158,7 @@ describe('embeddings', () => {
     expect({ status, error: body.error }).toMatchObject({ status: 400, error })
   })
 
-  test('also come from an embedding model, which rejects chats', async () => {
+  test('can also come from an embedding model, which rejects chats', async () => {
     const app = await startApp(localEnvironment(writeModelFile({ poolingType: 1 })))
     expect((await app.call('POST', EMBEDDINGS, { body: { input: 'Hi' } })).status).toBe(200)
     const { status, body } = await app.call('POST', CHAT, { body: { ...greedy('Hi'), model: 'tiny' } })

@@ -48,7 +48,7 @@ interface Check {
   readonly message: string
 }
 
-/** Returns the finding of `doctor` about the model provider. */
+/** Returns the result of doctor's check of the model provider. */
 async function runDoctor(folder: string, env: Record<string, string>): Promise<string> {
   const { stdout, stderr } = await runParley(['doctor', '--json'], { folder, env })
   expect(stderr).toBe('')
@@ -57,7 +57,7 @@ async function runDoctor(folder: string, env: Record<string, string>): Promise<s
   return `${state}: ${message}`
 }
 
-test('a server answers with the model, logs nothing else, and stops mid-answer', async () => {
+test('a server responds with the model, logs nothing else and can be stopped mid-response', async () => {
   const { folder, env } = await makeModelFolder(makeTinyModel({ brevity: -100 }))
   const server = await startServer({
     folder,
@@ -86,7 +86,7 @@ test('a server answers with the model, logs nothing else, and stops mid-answer',
   expect(stdout).not.toMatch(/llama|gguf/i)
 })
 
-describe('serve and doctor report in one sentence', () => {
+describe('the commands serve and doctor report in one sentence', () => {
   /** Runs both commands; the pattern allows for llama.cpp's messages, whose order varies. */
   async function expectComplaint(
     folder: string,
@@ -113,8 +113,8 @@ describe('serve and doctor report in one sentence', () => {
   })
 
   test.each<[what: string, bytes: Uint8Array, complaint: RegExp]>([
-    ['a text', Buffer.from('not a model, only text'), /^is not in the GGUF format\.\n$/],
-    ['nothing', Buffer.alloc(0), /^is not in the GGUF format\.\n$/],
+    ['a text file', Buffer.from('not a model, only text'), /^is not in the GGUF format\.\n$/],
+    ['an empty file', Buffer.alloc(0), /^is not in the GGUF format\.\n$/],
     ['half of a file header', tiny.subarray(0, 5000), /^cannot be loaded: \S.*\.\n$/],
     [
       'a model that is cut off',
@@ -132,7 +132,7 @@ describe('serve and doctor report in one sentence', () => {
   })
 })
 
-test('a broken chat template fails the start', async () => {
+test('an invalid chat template makes the start fail', async () => {
   const { folder, env } = await makeModelFolder(
     makeTinyModel({ chatTemplate: '{% for m in messages %}{{ m.content }' }),
   )

@@ -38,7 +38,7 @@ interface Call {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** Returns the only choice of the answer. */
+/** Returns the only choice in the response. */
 async function ask(body: object) {
   const answer = await stand.app.call('POST', CHAT, { body })
   expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 })
@@ -56,14 +56,14 @@ function expectCallable({ id, type, function: called }: Call): void {
 }
 
 describe('a model with tools', () => {
-  test('calls one with arguments that fit its schema', async () => {
+  test('calls a tool with arguments that fit its schema', async () => {
     const { text, calls, finish } = await ask(greedy('Hi', { tools }))
     expect({ text, finish }).toEqual({ text: null, finish: 'tool_calls' })
     expect(calls.length).toBeGreaterThan(0)
     for (const call of calls) expectCallable(call)
   })
 
-  test('streams each call whole, with id, type and name once', async () => {
+  test('streams each call completely, with id, type and name once', async () => {
     const { events, isDone } = await stand.app.stream(greedy('Hi', { tools }))
     expect(isDone).toBe(true)
     expect(events.at(-1).choices).toEqual([{ index: 0, delta: {}, finish_reason: 'tool_calls' }])
@@ -143,13 +143,13 @@ describe('a tool result', () => {
     { role: 'tool', tool_call_id: 'a', content },
   ]
 
-  test('is read and answered with text', async () => {
+  test('is processed by the model, which responds with text', async () => {
     const { text, calls } = await ask({ ...greedy(''), messages: called('painted'), tools, max_tokens: 8 })
     expect(calls).toEqual([])
     expect(text).toHaveLength(8)
   })
 
-  test('in JSON is not quoted', async () => {
+  test('that is JSON is not quoted again', async () => {
     const count = async (content: string) => {
       const { answer } = await ask({ ...greedy(''), messages: called(content), tools, max_tokens: 1 })
       return answer.body.usage.prompt_tokens
@@ -158,7 +158,7 @@ describe('a tool result', () => {
     expect((await count('ab')) - (await count('[]'))).toBe('""'.length)
   })
 
-  test('lets the official client run its tool loop', async () => {
+  test("completes the official client's tool loop", async () => {
     const painted: unknown[] = []
     const runner = stand.app.openai().chat.completions.runTools({
       model: 'tiny',
@@ -181,7 +181,7 @@ describe('a tool result', () => {
   })
 })
 
-describe('a JSON answer', () => {
+describe('a JSON response', () => {
   const format = (schema: object) => ({
     response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema } },
   })
@@ -195,7 +195,7 @@ describe('a JSON answer', () => {
     expect(joinText(events)).toBe(text)
   })
 
-  test('has any form with json_object', async () => {
+  test('may have any structure with json_object', async () => {
     const { text, finish } = await ask(
       greedy('Hi', { response_format: { type: 'json_object' }, max_tokens: 200 }),
     )
@@ -203,7 +203,7 @@ describe('a JSON answer', () => {
     else expect(text).toMatch(/^\s*[{["\d\-tfn]/)
   })
 
-  test('is left unfinished at the token limit', async () => {
+  test('is incomplete at the token limit', async () => {
     const { text, finish } = await ask(greedy('Hi', { ...format(paint.function.parameters), max_tokens: 3 }))
     expect(finish).toBe('length')
     expect(() => JSON.parse(text)).toThrow()
@@ -220,12 +220,12 @@ describe('a JSON answer', () => {
     ['escaped and non-ASCII characters', { enum: ['\n\r\t"\\\\é😀'] }, /^"\\n\\r\\t\\"\\\\.*"$/],
     ['lengths', { type: 'string', minLength: 2, maxLength: 2 }, /^"..?.?"$/],
     ['several types', { type: ['null', 'boolean'] }, /^(null|true|false)$/],
-  ])('supports schemas with %s', async (_what, schema, expected) => {
+  ])('can follow a schema with %s', async (_what, schema, expected) => {
     expect((await ask(greedy('Hi', { ...format(schema), max_tokens: 200 }))).text.trim()).toMatch(expected)
   })
 })
 
-test('a model whose template has no tools rejects them', async () => {
+test('a model whose template does not support tools rejects them', async () => {
   const app = await startApp(localEnvironment(writeModelFile({ chatTemplate: chatMl })))
   const { status, body } = await app.call('POST', CHAT, { body: greedy('Hi', { tools }) })
   expect(status).toBe(400)

@@ -83,7 +83,7 @@ export function ask(text: string, signal: AbortSignal = never, more: Record<stri
   return { body: { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }, signal }
 }
 
-/** Returns a request for a streamed answer to `text`. */
+/** Returns a request for a streamed response to `text`. */
 export function askForStream(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
   return ask(text, signal, { stream: true, ...more })
 }

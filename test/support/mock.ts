@@ -77,7 +77,7 @@ export async function callsOf(body: Body) {
   )
 }
 
-/** Requests a streamed answer; returns all of its text. */
+/** Requests a streamed response; returns all of its text. */
 export async function streamText(body: Body, from = backend) {
   return (await readAll(await from.stream({ body, signal: never }))).toString('utf8')
 }
@@ -90,7 +90,7 @@ export function parseChunks(text: string): Chunk[] {
     .map((event) => JSON.parse(event.replace(/^data: /, '')))
 }
 
-/** Requests a streamed answer; returns its events. */
+/** Requests a streamed response; returns its events. */
 export async function streamChunks(body: Body) {
   return parseChunks(await streamText(body))
 }

@@ -1,4 +1,4 @@
-/** Runs streamed answers on bytes that a test provides, and cuts bytes at random positions. */
+/** Runs streamed responses on bytes that a test provides, and cuts bytes at random positions. */
 import fc from 'fast-check'
 import { askForStream } from '../../src/chat/answer-stream.ts'
 import type { AnswerOptions } from '../../src/chat/model-answer.ts'

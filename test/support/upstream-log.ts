@@ -13,7 +13,7 @@ export interface SeenRequest {
   readonly connection: number
   /** Bytes of the answer's body handed to the socket so far. */
   sentBytes: number
-  /** The cause of its end: a complete answer, a scripted fault or a client that disconnected; null while it runs. */
+  /** The cause of its end: a complete response, a scripted fault or a client that disconnected; null while it runs. */
   endedBy: 'answer' | 'script' | 'client' | null
   /** The time of its end in Unix milliseconds. */
   endedAt: number | null

@@ -1,4 +1,4 @@
-/** Tests the bounds of a provider's answer, beyond which reading it could block or fill the process. */
+/** Tests the bounds on a provider's response; a larger response could block the process or exhaust its memory. */
 import { describe, expect, test } from 'vitest'
 import { askForCompletion } from '../../src/chat/model-answer.ts'
 import { BackendFailure, type ChatBackend } from '../../src/providers/provider.ts'
@@ -10,7 +10,7 @@ const deep = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(leve
 const listIndexes = (count: number) => Array.from({ length: count }, (_, index) => index)
 const toolCalls = (count: number) => listIndexes(count).map((index) => ({ id: `call_${index}` }))
 
-/** Returns the kind of the failure of a stream with these events. */
+/** Returns the kind of failure that a stream with these events causes. */
 async function streamEvents(...data: string[]): Promise<unknown> {
   const { failure } = await readAnswer(data.map((text) => Buffer.from(`data: ${text}\n\n`)))
   return kindOf(failure)
@@ -23,7 +23,7 @@ function stream(...deltas: Fields[]): Promise<unknown> {
   return streamEvents(...choices.map((choice) => JSON.stringify({ choices: [choice] })))
 }
 
-/** Returns the kind of the failure of a complete answer with this body. */
+/** Returns the kind of failure that a complete response with this body causes. */
 async function completeBody(text: string): Promise<unknown> {
   const backend = { complete: async () => Buffer.from(text) } as unknown as ChatBackend
   const request = { body: {}, signal: new AbortController().signal }
@@ -39,8 +39,8 @@ function kindOf(failure: unknown): unknown {
 }
 
 describe.each([
-  ['a streamed answer', stream, streamEvents],
-  ['a complete answer', complete, completeBody],
+  ['a streamed response', stream, streamEvents],
+  ['a complete response', complete, completeBody],
 ])('%s', (_kind, answer, answerText) => {
   test.each<[string, Fields, Fields]>([
     ['128 tool calls', { tool_calls: toolCalls(128) }, { tool_calls: toolCalls(129) }],
@@ -50,7 +50,7 @@ describe.each([
     expect(await answer(beyond)).toBe('protocol')
   })
 
-  test('is rejected when it is nested too deeply for a recursive function', async () => {
+  test('is rejected when it is nested so deeply that a recursive function would overflow the stack', async () => {
     const extra = '['.repeat(200_000) + ']'.repeat(200_000)
     expect(await answerText(`{"choices":[{"message":{"content":"a"},"extra":${extra}}]}`)).toBe('protocol')
   })
@@ -66,7 +66,7 @@ describe.each([
   })
 })
 
-describe('a streamed answer', () => {
+describe('a streamed response', () => {
   test('is rejected when its events together have more than 128 tool calls', async () => {
     const deltas = listIndexes(129).map((index) => ({ tool_calls: [{ index }] }))
     expect(await stream(...deltas.slice(1))).toBeUndefined()
@@ -85,14 +85,14 @@ describe('a streamed answer', () => {
     expect(await stream({ extra: Array(50_001).fill(0) })).toBe('protocol')
   })
 
-  test('is rejected for its values when a comment of the event contains a quote', async () => {
+  test('is rejected for its number of values even if a comment in the event contains a quote', async () => {
     const chunk = JSON.stringify({ choices: [{ index: 0, delta: { extra: Array(50_001).fill(0) } }] })
     const { failure } = await readAnswer([Buffer.from(`: "\ndata: ${chunk}\n\n`)])
     expect(kindOf(failure)).toBe('protocol')
   })
 })
 
-test('a complete answer is rejected when it has more than 1,000,000 values', async () => {
+test('a complete response is rejected when it has more than 1,000,000 values', async () => {
   expect(await complete({ content: 'a', extra: Array(900_000).fill(0) })).toBeUndefined()
   expect(await complete({ content: 'a', extra: Array(1_000_001).fill(0) })).toBe('protocol')
 })

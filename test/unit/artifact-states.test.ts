@@ -1,4 +1,4 @@
-/** Tests every combination of artifact state and event, and the database updates that follow from it. */
+/** Tests every combination of artifact state and event, and the resulting database updates. */
 import { describe, expect, test } from 'vitest'
 import {
   completeLeased,
@@ -65,7 +65,7 @@ async function storeOf(state: State) {
   return { db, readState }
 }
 
-describe('the row of an artifact', () => {
+describe("an artifact's row", () => {
   test.each(states)('is updated only as the table allows in the state %s', async (state) => {
     const moves = [
       ['complete', completeLeased],

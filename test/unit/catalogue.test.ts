@@ -15,7 +15,7 @@ const holds =
   async () =>
     ids.map((id) => model(id))
 
-/** A backend whose n-th model list request gets the n-th answer; further requests get the last one. */
+/** A backend that returns the nth response to the nth model list request and then repeats the last one. */
 function createLister(
   name: string,
   ...answers: readonly List[]
@@ -55,14 +55,14 @@ async function createCatalogue(
   return catalogue
 }
 
-/** Waits until the condition holds; the time limit of the test ends the wait. */
+/** Waits until the condition holds; the test's time limit ends the wait. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }
 
 const ids = (catalogue: ModelCatalogue) => catalogue.list().map(({ id }) => id)
 
-test('the catalogue waits for the first list, but only for a limited time', async () => {
+test('the catalogue waits for the first model list only for a limited time', async () => {
   const quick = await createCatalogue([createLister('a', holds('one'))])
   await quick.ready()
   expect(ids(quick)).toEqual(['one'])
@@ -105,7 +105,7 @@ test('a model list stays valid while its backend is unavailable', async () => {
   expect(catalogue.resolve('two')).toBeUndefined()
 })
 
-test('a closed catalogue queries no backend', async () => {
+test('a closed catalogue does not query any backend', async () => {
   const backend = createLister('a', fails)
   const catalogue = await createCatalogue([backend], { retryEveryMs: 1 })
   await until(() => backend.asked.length > 2)
@@ -124,8 +124,8 @@ function routesOf(catalogue: ModelCatalogue, ...wanted: readonly string[]): stri
   })
 }
 
-describe('a model id with several providers', () => {
-  test("needs the provider's name as a prefix only if it is ambiguous", async () => {
+describe('a model id on a server with several providers', () => {
+  test("requires the provider's name as a prefix only if it is ambiguous", async () => {
     const catalogue = await createCatalogue([
       createLister('a', holds('shared', 'mine')),
       createLister('b', holds('shared', 'yours')),
@@ -197,7 +197,7 @@ describe('a model id with several providers', () => {
     }
   })
 
-  test('goes to a provider without a list if it has that prefix or no other provider can have it', async () => {
+  test("is sent to a provider without a model list if it has that provider's prefix or no other provider can have it", async () => {
     const catalogue = await createCatalogue([
       createLister('a', holds('shared', 'mine')),
       createLister('b', holds('shared')),
@@ -219,7 +219,7 @@ describe('a model id with several providers', () => {
     expect(ids(catalogue)).toEqual(['a/shared', 'mine', 'b/shared'])
   })
 
-  test('resolves by provider name and provider model id', async () => {
+  test('is resolved by provider name and provider model id', async () => {
     const catalogue = await createCatalogue([createLister('a', holds('x', 'a/x')), createLister('b', fails)])
     await catalogue.ready()
     const found = (provider: string, id: string) => {
@@ -250,7 +250,7 @@ test('the default model is the configured one, or else the first suitable model'
   expect([chosen.defaultModel(), chosen.defaultEmbeddingModel()]).toEqual(['special', 'small'])
 })
 
-test('a chat model that also embeds is the embedding default only if there is no other', async () => {
+test('a chat model that also supports embeddings is the embedding default only if there is no other', async () => {
   const both: List = async () => [model('talker'), { ...model('both'), embeds: true }]
   const catalogue = await createCatalogue([createLister('a', both)])
   await catalogue.ready()

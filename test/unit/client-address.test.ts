@@ -1,4 +1,4 @@
-/** Tests how the client's address is read, also one with a zone, which sockets of link-local IPv6 connections report. */
+/** Tests how the client's address is read, including link-local IPv6 addresses with a zone. */
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'
@@ -17,7 +17,7 @@ function requestFrom(remoteAddress: string, forwarded?: string): IncomingMessage
 describe.each(zones)('a link-local address with the zone "%s"', (zone) => {
   const address = `fe80::1:2${zone}`
 
-  test('is the address of the client without the zone, and belongs to a group', () => {
+  test("becomes the client's address without the zone and belongs to a rate-limit group", () => {
     const client = clientAddressOf(requestFrom(address), [])
     expect(client).toBe('fe80::1:2')
     expect(addressGroup(client)).toBe('65152:0:0:0')
@@ -33,7 +33,7 @@ describe.each(zones)('a link-local address with the zone "%s"', (zone) => {
     expect(clientAddressOf(requestFrom('10.0.0.1', address), [proxy])).toBe('fe80::1:2')
   })
 
-  test('is an address that model and MCP servers may not have', () => {
+  test('is rejected as the address of a model or MCP server', () => {
     expect(isForbiddenAddress(address)).toBe(true)
   })
 })

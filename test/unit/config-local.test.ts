@@ -19,7 +19,7 @@ const model = (path: string, more: object = {}) => [
   { kind: 'local-model', name: 'local', path, threads: undefined, contextTokens: undefined, ...more },
 ]
 
-describe('the environment', () => {
+describe('the environment variables', () => {
   test.each<[given: string | undefined, url: string]>([
     [undefined, 'http://127.0.0.1:11434/v1'],
     ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/v1'],
@@ -53,7 +53,7 @@ describe('the environment', () => {
     ])
   })
 
-  test('causes a warning for each unused setting', async () => {
+  test('cause a warning for each unused setting', async () => {
     const warningsOf = async (env: Record<string, string>) => (await parseConfig(env)).warnings
     expect(await warningsOf({ PARLEY_LOCAL_URL: 'http://a.org' })).toEqual([
       'PARLEY_LOCAL_URL is ignored: it requires PARLEY_BACKEND=local.',
@@ -65,7 +65,7 @@ describe('the environment', () => {
   })
 })
 
-describe('the file', () => {
+describe('the configuration file', () => {
   const file = (text: string) => `providers:\n  near: ${text}\n`
 
   test.each([
@@ -75,7 +75,7 @@ describe('the file', () => {
     expect(await providersOf(file(text))).toEqual(runner(url, 'near'))
   })
 
-  test('can set a model with a path relative to the file and numbers as such or from a variable', async () => {
+  test('can set a model with a path relative to the file and with literal numbers or numbers from a variable', async () => {
     const text = file(`{ kind: local, model: x.gguf, threads: 2, context: "\${TOKENS}" }`)
     const path = await writeConfigFile(text)
     const { config } = await parseConfig({ PARLEY_CONFIG: path, TOKENS: '1024' })
@@ -84,7 +84,7 @@ describe('the file', () => {
     )
   })
 
-  test("can set a runner in addition to the environment's, but not with the same name", async () => {
+  test('can set a runner in addition to the one from the environment, but not with the same name', async () => {
     const text = 'providers: { local: { kind: local } }'
     expect(await problemsOf(text, LOCAL)).toEqual([
       '<file>: providers.local: is already taken by the provider that PARLEY_BACKEND=local configures (line 1, column 14).',

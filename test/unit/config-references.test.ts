@@ -20,7 +20,7 @@ describe('a reference', () => {
     expect(await keyOf(written, { KEY: ' secret\n', _k2: '${KEY}' })).toBe(read)
   })
 
-  test('may be in any text and name a secret from a file', async () => {
+  test('may appear in any string and name a secret that is read from a file', async () => {
     const env = {
       PARLEY_GATEWAY_API_KEY_FILE: await writeConfigFile('from-file\n'),
       HOST_NAME: 'a.org',
@@ -52,7 +52,7 @@ describe('a reference', () => {
   })
 })
 
-describe('an error', () => {
+describe('a configuration error', () => {
   test.each([
     ['in a URL', 'providers: { a: { url: "https://u:hidden@a.org/v1" } }'],
     ['in a key', 'providers: { a: { url: https://a.org/v1, api_key: "hidden key" } }'],

@@ -18,8 +18,8 @@ async function problemsOf(variables: Record<string, string>): Promise<readonly s
   return (error as ConfigError).problems
 }
 
-describe('a bucket', () => {
-  test('needs only its name at AWS', async () => {
+describe('an S3 bucket', () => {
+  test('requires only its name on AWS', async () => {
     expect(await s3Of({})).toEqual({
       bucket: 'parley',
       prefix: '',
@@ -89,7 +89,7 @@ describe('an incomplete S3 configuration', () => {
     expect(await problemsOf({ S3_BUCKET: 'parley', ...variables })).toEqual([problem])
   })
 
-  test('is accepted without a bucket, because other tools may use the AWS variables', async () => {
+  test('is accepted without S3_BUCKET because other tools may use the AWS variables', async () => {
     const { config, warnings } = await parseConfig({
       AWS_ACCESS_KEY_ID: 'AKIATEST',
       AWS_REGION: 'eu-central-1',
@@ -98,7 +98,7 @@ describe('an incomplete S3 configuration', () => {
     expect(warnings).toEqual([])
   })
 
-  test('causes a warning without a bucket', async () => {
+  test('causes a warning without S3_BUCKET', async () => {
     const { warnings } = await parseConfig({ S3_REGION: 'eu-central-1' })
     expect(warnings).toEqual(['S3_REGION is ignored: it requires S3_BUCKET.'])
   })

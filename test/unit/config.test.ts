@@ -118,7 +118,7 @@ describe('.env.example', () => {
     }
   })
 
-  test('explains each variable in the line above', async () => {
+  test('explains each variable in the line above it', async () => {
     const lines = (await readFile(join(import.meta.dirname, '../../.env.example'), 'utf8')).split('\n')
     for (const [index, line] of lines.entries()) {
       if (/^#[A-Z][A-Z0-9_]*=/.test(line) && !line.includes('_FILE='))
@@ -267,7 +267,7 @@ describe('a valid value', () => {
     expect((await configOf({ PARLEY_HEARTBEAT_SECONDS: '0.25' })).timings.heartbeatMs).toBe(250)
   })
 
-  test('becomes an absolute path for the data directory, unless it is :memory:', async () => {
+  test('is resolved to an absolute path for the data directory, unless it is :memory:', async () => {
     expect((await configOf({ PARLEY_DATA_DIR: 'x/../y' })).dataDir).toBe(resolve('y'))
     expect((await configOf({ PARLEY_DATA_DIR: ':memory:' })).dataDir).toBe(':memory:')
   })
@@ -276,7 +276,7 @@ describe('a valid value', () => {
     ['https://a.org/openai/v1', 'https://a.org/openai/v1'],
     ['http://127.0.0.1:8000/v1/', 'http://127.0.0.1:8000/v1'],
     ['http://[::1]:8000/v1//', 'http://[::1]:8000/v1'],
-  ])('loses the trailing slash of the gateway URL %s', async (given, url) => {
+  ])('is stored without the trailing slash for the gateway URL %s', async (given, url) => {
     expect(
       (await configOf({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: given, PARLEY_GATEWAY_API_KEY: 'k' }))
         .providers,
@@ -287,7 +287,7 @@ describe('a valid value', () => {
     ['https://a.org', 'https://a.org'],
     ['https://a.org/', 'https://a.org'],
     ['http://a.org:8080/chat/', 'http://a.org:8080/chat'],
-  ])('loses the trailing slash of the public URL %s', async (given, url) => {
+  ])('is stored without the trailing slash for the public URL %s', async (given, url) => {
     expect((await configOf({ PARLEY_PUBLIC_URL: given })).server.publicUrl).toBe(url)
   })
 
@@ -314,14 +314,17 @@ describe('a secret', () => {
   test.each([
     ['PARLEY_SECRET', SECRET, 'secret'],
     ['PARLEY_PARENT_KEY', mintKey('parent', randomBytes).text, 'parentKey'],
-  ] as const)('is read from the _FILE setting of %s, without the line end', async (name, text, field) => {
-    const path = join(folder, field)
-    await writeFile(path, `${text}\n`)
-    expect((await configOf({ [`${name}_FILE`]: path }))[field]).toBe(text)
-    expect((await configOf({ [name]: text }))[field]).toBe(text)
-  })
+  ] as const)(
+    'is read without the trailing newline from the file that the _FILE form of %s names',
+    async (name, text, field) => {
+      const path = join(folder, field)
+      await writeFile(path, `${text}\n`)
+      expect((await configOf({ [`${name}_FILE`]: path }))[field]).toBe(text)
+      expect((await configOf({ [name]: text }))[field]).toBe(text)
+    },
+  )
 
-  test('is read from its file for the gateway', async () => {
+  test('can be read from a file for the gateway', async () => {
     const path = join(folder, 'gateway')
     await writeFile(path, 'gateway-key')
     const { providers } = await configOf({
@@ -332,7 +335,7 @@ describe('a secret', () => {
     expect(providers).toMatchObject([{ apiKey: 'gateway-key' }])
   })
 
-  test('is rejected when set directly and by file', async () => {
+  test('is rejected when it is set both directly and by file', async () => {
     const path = join(folder, 'both')
     await writeFile(path, SECRET)
     expect(await problemsOf({ PARLEY_SECRET: SECRET, PARLEY_SECRET_FILE: path })).toEqual([
@@ -348,7 +351,7 @@ describe('a secret', () => {
     ])
   })
 
-  test('is validated from a file like from the environment, and not repeated', async () => {
+  test('is validated when read from a file, and the error does not repeat it', async () => {
     const path = join(folder, 'short')
     await writeFile(path, 'too short')
     const [problem] = await problemsOf({ PARLEY_SECRET_FILE: path })
@@ -370,7 +373,7 @@ describe('a warning', () => {
     ])
   })
 
-  test('names gateway settings that are not used', async () => {
+  test('names unused gateway settings', async () => {
     const { warnings } = await parseConfig({ PARLEY_GATEWAY_URL: 'https://a.org/v1' })
     expect(warnings).toEqual(['PARLEY_GATEWAY_URL is ignored: it requires PARLEY_BACKEND=gateway.'])
   })

@@ -49,7 +49,7 @@ test.each<[above: string[], lead: string, path: (string | 'item')[]]>([
   [['tools:', '  - name: a', '    inputSchema:'], '      ', ['tools', 'item', 'inputSchema']],
   [['tools:', '  - name: a', 'behavior:'], '  ', ['behavior']],
   [['behavior:', '  tone: a', '', '# note'], '', []],
-])('after the lines %j, a key with the prefix %j belongs to %j', (above, lead, path) => {
+])('after the lines %j, a key indented as %j belongs to the path %j', (above, lead, path) => {
   expect(pathOf(above, lead).map((step) => (typeof step === 'string' ? step : 'item'))).toEqual(path)
 })
 

@@ -29,9 +29,9 @@ const change = (path: Path, value: unknown) => changeDefinition(text, 'yaml', pa
 
 describe('changeDefinition', () => {
   test.each<[name: string, path: Path, value: unknown, from: string, to: string]>([
-    ['of a quoted text', ['name'], 'Ada', '"Greeter"', '"Ada"'],
+    ['of a quoted string', ['name'], 'Ada', '"Greeter"', '"Ada"'],
     [
-      'of a multi-line text',
+      'of a multi-line string',
       ['instructions'],
       'One.\n\nTwo.\n',
       '  Greet people.\n\n  Be short.\n',
@@ -81,7 +81,7 @@ describe('changeDefinition', () => {
       'custom: kept\n',
       'custom: kept\nembed:\n  origins:\n    - https://a.example\n',
     ],
-  ])('touches nothing else in a change %s', (_name, path, value, from, to) => {
+  ])('leaves all other text unchanged in a change %s', (_name, path, value, from, to) => {
     expect(text.split(from)).toHaveLength(2)
     expect(change(path, value)).toBe(text.replace(from, () => to))
   })
@@ -113,7 +113,7 @@ describe('changeDefinition', () => {
     )
   })
 
-  test('quotes a whitespace-only text that the printer would lose', () => {
+  test('quotes a whitespace-only string that the printer would lose', () => {
     const value = [{ a: { a: ' \n' } }, '']
     expect(parse(editYaml('a: false\n', ['a'], value))).toEqual({ a: value })
   })
@@ -124,16 +124,16 @@ describe('changeDefinition', () => {
   })
 })
 
-test('a text that is not a mapping cannot be read', () => {
+test('YAML text that is not a mapping cannot be read', () => {
   expect(readDefinition('a: [', 'yaml')).toBeUndefined()
   expect(readDefinition('- a', 'yaml')).toBeUndefined()
   expect(readDefinition('no front matter', 'markdown')).toBeUndefined()
 })
 
-test('any change at any path is in the text, and nothing else changes', () => {
+test('any change at any path appears in the text, and nothing else changes', () => {
   const scalar = fc.oneof(
     fc.stringMatching(/^[ -~\n\u00e4\u6f22]{0,30}$/),
-    // A definition is JSON, which has no -0.
+    // A definition is JSON, which cannot represent -0.
     fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => number + 0),
     fc.boolean(),
     fc.constantFrom('', ' ', '#', '- a', 'a: b', 'null', '\n', 'a\n', ' a\n b\n\n'),

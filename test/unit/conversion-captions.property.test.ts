@@ -72,7 +72,7 @@ function convertForServing(text: string): string | undefined {
 
 const markup = /<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:[.\s][^<>]*)?>/g
 
-test('SubRip becomes WebVTT with the same times in order and without HTML', () => {
+test('SubRip is converted to WebVTT with the same times in order and without HTML', () => {
   fc.assert(
     fc.property(subrip, (blocks) => {
       const served = convertForServing(blocks.join('\n')) ?? ''
@@ -86,7 +86,7 @@ test('SubRip becomes WebVTT with the same times in order and without HTML', () =
   )
 })
 
-/** Returns whether a cue has text besides position tags; cues without text are left out. */
+/** Returns whether a cue has text besides position tags; cues without text are omitted. */
 function hasText(block: string): boolean {
   const [, , ...lines] = block.split('\n')
   return lines.some((line) => line.replaceAll('{\\an8}', '').trim() !== '')

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'
 import { ConversionRejection } from '../../src/conversion/job.ts'
 
-// Megabytes of input take long on a busy machine.
+// Converting megabytes of input is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 /** Returns the WebVTT, `unchanged`, or the reason for the rejection. */
@@ -24,8 +24,8 @@ describe('SubRip', () => {
   const textOf = (content: string) => convert(content).split('\n').slice(3).join('\n').trimEnd()
 
   test.each([
-    ['Windows line ends', srt.replaceAll('\n', '\r\n')],
-    ['classic Mac OS line ends', srt.replaceAll('\n', '\r')],
+    ['Windows line endings', srt.replaceAll('\n', '\r\n')],
+    ['classic Mac OS line endings', srt.replaceAll('\n', '\r')],
     ['no numbers', srt.replaceAll(/^\d\n/gm, '')],
     ['no empty line at the end and several in between', srt.trimEnd().replace('\n\n', '\n\n\n \n\n')],
     ['no empty line between cues', srt.replace('\n\n', '\n')],
@@ -87,7 +87,7 @@ describe('WebVTT', () => {
       `WEBVTT - Title\nKind: captions\n\nNOTE\nnot shown\n\n${vtt.slice(8)}`,
     ],
     ['a byte order mark', `\ufeff${vtt}`],
-    ['Windows line ends', vtt.replaceAll('\n', '\r\n')],
+    ['Windows line endings', vtt.replaceAll('\n', '\r\n')],
     [
       'cue names, positions, voices and rubies',
       'WEBVTT\n\nintro\n00:01.000 --> 00:02.000 align:start line:-1 position:10%,line-left\n<v.loud Ada>Hi <i.x>a</i> <ruby>b<rt>c</rt></ruby> <00:01.500>d &amp; e > f\n',

@@ -15,7 +15,7 @@ beforeEach(async () => {
   dataDir = join(await makeFolder(), 'data')
 })
 
-describe('a connection', () => {
+describe('a SQLite connection', () => {
   test('is durable, checks foreign keys and does not trust the schema', async () => {
     const { db } = await opened('server', dataDir)
     const setting = async (name: string) => {
@@ -41,7 +41,7 @@ describe('a connection', () => {
     expect(await listIds(await opened('server', dataDir))).toEqual(['kept'])
   })
 
-  test('has every table and no file in memory', async () => {
+  test('has every table and creates no file in memory mode', async () => {
     const first = await opened('server', ':memory:')
     const second = await opened('command', ':memory:')
     await first.db.insertInto('parent_keys').values(parentKey('mine')).execute()
@@ -50,7 +50,7 @@ describe('a connection', () => {
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('runs more distinct statements than it keeps prepared', async () => {
+  test('can run more distinct statements than it keeps prepared', async () => {
     const { db } = await opened('server', ':memory:')
     for (let length = 1; length <= 600; length++) {
       const ids = Array.from({ length }, (_, index) => `id-${index}`)
@@ -108,7 +108,7 @@ describe('a constraint violation', () => {
     expect(mapConstraintError(error)).toBe(kind)
   })
 
-  test('is distinct from every other error', () => {
+  test('is distinguished from every other error', () => {
     expect(mapConstraintError(new Error('other'))).toBeUndefined()
     expect(mapConstraintError(undefined)).toBeUndefined()
   })
@@ -117,7 +117,7 @@ describe('a constraint violation', () => {
     ['23505', 'unique'],
     ['23503', 'foreign_key'],
     ['23502', undefined],
-  ])('maps from the PostgreSQL code %s to %s', (code, kind) => {
+  ])('is mapped from the PostgreSQL code %s to %s', (code, kind) => {
     expect(mapConstraintError(Object.assign(new Error('pg'), { code }))).toBe(kind)
   })
 })

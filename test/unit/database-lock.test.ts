@@ -1,4 +1,4 @@
-/** Tests the lock of the data directory within one process. */
+/** Tests the data directory's lock within one process. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -15,14 +15,14 @@ beforeEach(async () => {
 })
 
 describe('the data directory lock', () => {
-  test('rejects a second server of the same process and names it', async () => {
+  test('prevents a second server in the same process, and the error names the first', async () => {
     await opened('server', dataDir)
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toBe(
       `Another Parley server (process ${process.pid}) is using the data directory ${dataDir}; stop it, or give this one its own PARLEY_DATA_DIR.`,
     )
   })
 
-  test('reports a damaged lock file and what to do', async () => {
+  test('is reported with a remedy when its file is damaged', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, '.lock'), 'not a database, '.repeat(100))
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
@@ -41,7 +41,7 @@ describe('a command that runs next to a server', () => {
     expect(await listIds(command)).toEqual(['from-command', 'from-server'])
   })
 
-  test('does not take the lock', async () => {
+  test('does not acquire the lock', async () => {
     await (await opened('server', dataDir)).close()
     await opened('command', dataDir)
     expect(await listIds(await opened('server', dataDir))).toEqual([])

@@ -16,13 +16,13 @@ beforeEach(async () => {
   dataDir = join(await makeFolder(), 'data')
 })
 
-describe('migrations', () => {
+describe('SQLite migrations', () => {
   test('are all applied when a server opens the database', async () => {
     const { db } = await opened('server', dataDir)
     expect(await listPendingMigrations(db, migrations)).toEqual([])
   })
 
-  test('make server and command fail if this version does not know them', async () => {
+  test('make the server and commands fail if this version does not know them', async () => {
     await (await opened('server', dataDir)).close()
     raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
@@ -32,7 +32,7 @@ describe('migrations', () => {
     }
   })
 
-  test('make a command fail if they are pending, and are left to the server', async () => {
+  test('make a command fail if they are pending and are applied only by the server', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
     raw(dataDir).exec('create table unrelated (id text)')
@@ -43,7 +43,7 @@ describe('migrations', () => {
     expect(await listIds(await opened('server', dataDir))).toEqual([])
   })
 
-  test('leave the database unchanged if one fails, including earlier ones of the same run', async () => {
+  test('leave the database unchanged if one fails, even if earlier ones in the same run succeeded', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)
@@ -61,7 +61,7 @@ describe('migrations', () => {
     expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)
   })
 
-  test('may rebuild a referenced table, but not leave a broken reference', async () => {
+  test('may rebuild a referenced table but may not leave a broken reference', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)

@@ -53,7 +53,7 @@ describe('the first start', () => {
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(`${dataDir} is not usable by`)
   })
 
-  test('must be that of a server: a command reports the directory and does not create it', async () => {
+  test('is left to the server: a command reports the missing directory and does not create it', async () => {
     expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
       `There is no Parley database in ${dataDir} yet`,
     )

@@ -13,7 +13,7 @@ async function createDataDirectory(): Promise<string> {
   return dataDir
 }
 
-test('a new data directory and a data directory in memory have no problem', async () => {
+test('the permission check reports nothing for a new data directory or in memory mode', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir })
   await app.createAgent()
@@ -21,7 +21,7 @@ test('a new data directory and a data directory in memory have no problem', asyn
   expect(await listLoosePermissions(':memory:')).toEqual([])
 })
 
-test.each([0o770, 0o707, 0o777])('a directory of mode %o is reported', async (mode) => {
+test.each([0o770, 0o707, 0o777])('a directory with mode %o is reported', async (mode) => {
   const dataDir = await createDataDirectory()
   await chmod(dataDir, mode)
   expect(await listLoosePermissions(dataDir)).toEqual([

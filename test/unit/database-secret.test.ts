@@ -15,8 +15,8 @@ beforeEach(async () => {
   await mkdir(dataDir)
 })
 
-describe('the secret', () => {
-  test('is generated once from 48 random bytes and readable by its user only', async () => {
+describe('the generated secret', () => {
+  test('is generated once from 48 random bytes and is readable only by its user', async () => {
     const secret = await loadOrCreateSecret(dataDir, randomBytes)
     expect(Buffer.from(secret, 'base64')).toHaveLength(48)
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe(`${secret}\n`)
@@ -25,7 +25,7 @@ describe('the secret', () => {
     expect(await loadOrCreateSecret(dataDir, randomBytes)).toBe(secret)
   })
 
-  test('is read without the line end if an operator wrote it', async () => {
+  test('is read without the trailing newline if an operator wrote it', async () => {
     await writeFile(join(dataDir, 'secret'), `${'x'.repeat(32)}\n`)
     expect(await loadOrCreateSecret(dataDir, randomBytes)).toBe('x'.repeat(32))
   })

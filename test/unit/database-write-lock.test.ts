@@ -23,7 +23,7 @@ async function openLocked(patienceMs?: number) {
   return { other, insert, insertInTransaction, listIds }
 }
 
-test('statements and transactions wait for the lock, and reads do not', async () => {
+test('statements and transactions that write wait for the lock, and reads do not', async () => {
   const { other, insert, insertInTransaction, listIds } = await openLocked()
   const writes = [insert('1'), insertInTransaction('2'), insert('3'), insertInTransaction('4')]
   expect(await listIds()).toEqual([])
@@ -44,7 +44,7 @@ test('writes that waited too long fail with 503, and the connection stays usable
 })
 
 test.each(['SQLITE_BUSY_RECOVERY', 'SQLITE_BUSY_SNAPSHOT', 'SQLITE_LOCKED_SHAREDCACHE'])(
-  '%s is answered with 503',
+  'a request that fails with %s returns 503',
   (code) => {
     expect(toServiceError(Object.assign(new Error('locked'), { code })).status).toBe(503)
   },

@@ -100,12 +100,12 @@ describe('an invalid input schema', () => {
   })
 })
 
-describe('the input schema of a tool', () => {
+describe("a tool's input schema", () => {
   test.each(validSchemas)('may be %s', (schema) => {
     expect(parseDefinition(withSchema(schema), 'yaml').tools).toHaveLength(1)
   })
 
-  test('counts towards 64 KiB for all tools', () => {
+  test('counts towards the limit of 64 KiB for all tools', () => {
     const two = (bytes: number) => {
       const filler = `{"description":"${'x'.repeat(32 * 1024)}"}`
       const rest = 64 * 1024 - JSON.stringify([JSON.parse(filler), { description: '' }]).length + bytes
@@ -115,7 +115,7 @@ describe('the input schema of a tool', () => {
     expectRefusal(refusalOf(two(1)), 'tools: must hold at most 64 KiB of input schemas (line 3, column 8)')
   })
 
-  test('counts towards 2000 values for all tools', () => {
+  test('counts towards the limit of 2000 values for all tools', () => {
     const two = (values: number) =>
       `${least}tools: [{ name: a, inputSchema: { required: [${names(values - 5)}] } }, { name: b, inputSchema: { enum: [1] } }]`
     expect(parseDefinition(two(2000), 'yaml').tools).toHaveLength(2)

@@ -36,7 +36,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['...\n\uFEFF# again', 'Must not have a byte order mark inside (line 4, column 1)'],
 ]
 
-/** Complete texts, and the resulting error. */
+/** Complete definitions, and the resulting error. */
 const invalidTexts: [text: string, message: string][] = [
   ['', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
   ['\n\n# only this', 'Must be one YAML mapping of keys to values (line 1, column 1)'],

@@ -1,4 +1,4 @@
-/** Tests properties of agent definitions with generated texts. */
+/** Tests with generated definitions that parsing and rendering preserve every value. */
 
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
@@ -17,7 +17,7 @@ function written(value: object, write: (value: object) => string): string {
   return text
 }
 
-/** Returns what the YAML library alone reads from a text. */
+/** Returns the value that the YAML library alone reads from a text. */
 function readPlainly(text: string): unknown {
   try {
     return parse(text.replace(/^\uFEFF/, ''), { logLevel: 'error' })
@@ -60,7 +60,7 @@ function outcomeOf(text: string, format: DefinitionFormat): unknown {
 }
 
 describe('a definition', () => {
-  test('is read back in any YAML style, also from its Markdown', () => {
+  test('is parsed correctly in any YAML style, also after conversion to Markdown', () => {
     fc.assert(
       fc.property(definition, style, (value, write) => {
         const text = written(value, write)
@@ -73,7 +73,7 @@ describe('a definition', () => {
     )
   })
 
-  test('is read the same from its Markdown if written by hand', () => {
+  test('is parsed the same from handwritten Markdown', () => {
     fc.assert(
       fc.property(handWritten, (text) => {
         const outcome = outcomeOf(text, 'yaml')
@@ -88,7 +88,7 @@ describe('a definition', () => {
   })
 })
 
-test('every invalid text is rejected in one line that names the place', () => {
+test('every invalid definition is rejected with one line that names the position', () => {
   fc.assert(
     fc.property(slipped, fc.constantFrom(...formats), (text, format) => {
       const outcome = outcomeOf(format === 'yaml' ? text : `---\n${text}\n---\n\nBe kind.`, format)

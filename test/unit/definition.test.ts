@@ -1,4 +1,4 @@
-/** Tests agent definitions: the rules of every field, and the errors for texts that break them. */
+/** Tests agent definitions: the rules for every field, and the errors for text that violates them. */
 import { describe, expect, test } from 'vitest'
 import { type DefinitionFormat, parseDefinition, toolName } from '../../src/agents/definition.ts'
 import { complete, expectRefusal, least, names, refusalOf } from '../support/definition.ts'
@@ -35,7 +35,7 @@ describe('reading a definition', () => {
     })
   })
 
-  test('fills in the defaults', () => {
+  test('adds the default values', () => {
     expect(parseDefinition(least, 'yaml')).toStrictEqual({
       name: 'Guide',
       instructions: 'Be kind.',
@@ -56,9 +56,9 @@ describe('reading a definition', () => {
   test.each([
     ['JSON', '{"name":"Guide","instructions":"Be kind."}'],
     ['a byte order mark', `\uFEFF${least}`],
-    ['CRLF line ends', least.replaceAll('\n', '\r\n')],
+    ['CRLF line endings', least.replaceAll('\n', '\r\n')],
     ['a directive and a document marker', `%YAML 1.2\n---\n${least}`],
-    ['a missing line end', least.trimEnd()],
+    ['a missing trailing newline', least.trimEnd()],
     ['front matter', '---\nname: Guide\n---\n\nBe kind.', 'markdown'],
     ['front matter with CRLF line ends', '---\r\nname: Guide\r\n---\r\n\r\nBe kind.', 'markdown'],
     ['front matter after a byte order mark', '\uFEFF---\nname: Guide\n---\n\nBe kind.', 'markdown'],
@@ -161,7 +161,7 @@ const invalidAdditions: [addition: string, message: string][] = [
     'pageTools: { blocked: [postMessage_a] }',
     'pageTools.blocked[0]: must be the name that the page uses, without postMessage_ (line 3, column 24)',
   ],
-  // Behavior and embed.
+  // Fields of behavior and embed.
   ['behavior: warm', 'behavior: must be a mapping (line 3, column 11)'],
   ['behavior: { tone: [] }', 'behavior.tone: must be a string (line 3, column 19)'],
   ['behavior: { language: 5 }', 'behavior.language: must be a string (line 3, column 23)'],
@@ -191,7 +191,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ]),
 ]
 
-/** Complete texts, and the resulting error. */
+/** Complete definitions, and the resulting error. */
 const invalidTexts: [text: string, message: string][] = [
   ['# a\nname: A', 'instructions: is required (line 2, column 1)'],
   ['instructions: a\nname:', 'name: is required (line 2, column 6)'],
@@ -210,7 +210,7 @@ describe('an invalid definition', () => {
     },
   )
 
-  test('is rejected in one short line, even if the invalid part is long', () => {
+  test('is rejected with one short line, even if the invalid part is long', () => {
     const { message } = refusalOf(`${least}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`)
     expect(message).toMatch(
       /^\["é\\n(é\\n){31}…"\]\["🙂{32}…"\]: must be a finite number \(line 3, column \d+\)$/u,
@@ -218,6 +218,6 @@ describe('an invalid definition', () => {
   })
 })
 
-test("a tool's name is read from both notations", () => {
+test("a tool's name can be read from both notations", () => {
   expect([toolName('a'), toolName({ name: 'b', description: 'c' })]).toEqual(['a', 'b'])
 })

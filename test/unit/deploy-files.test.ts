@@ -61,7 +61,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('restricts every container and publishes only the balancer', async () => {
+  test('restricts every container and publishes only the load balancer', async () => {
     const { services, networks } = await load()
     for (const [name, service] of Object.entries<Record<string, unknown>>(services)) {
       expect(service, name).toMatchObject({
@@ -72,13 +72,13 @@ describe('compose.yaml', () => {
       })
       expect('ports' in service, name).toBe(name === 'balancer')
       expect(String(service.image), name).not.toMatch(/:latest$/)
-      // Our image defines its own health check.
+      // The image defines its own health check.
       expect('healthcheck' in service, name).toBe(!name.startsWith('parley'))
     }
     expect(networks.back).toEqual({ internal: true })
   })
 
-  test('gives the balancer the tested Caddyfile, and the replicas trust only the balancer', async () => {
+  test('gives the load balancer the tested Caddyfile and makes the replicas trust only the load balancer', async () => {
     const { services } = await load()
     const { balancer } = services
     expect(balancer.volumes).toContain('./deploy/Caddyfile:/etc/caddy/Caddyfile:ro')
@@ -116,7 +116,7 @@ describe('deploy/kubernetes.yaml', () => {
     return { find, pod, container: pod.spec.containers[0] }
   }
 
-  test('gives replicas complete settings from the files of its secret', async () => {
+  test('gives replicas complete settings from the files in its secret', async () => {
     const { find, pod, container } = await getPod()
     const folder = await makeFolder()
     const secret: Record<string, string> = find('Secret').stringData
@@ -157,7 +157,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(mounts.sort()).toEqual(volumes.sort())
   })
 
-  test('runs as the user of the image with only /data and /tmp writable', async () => {
+  test("runs as the image's user, who can write only to /data and /tmp", async () => {
     const { pod, container } = await getPod()
     const [user, group] = getText(image, 'USER').split(':').map(Number)
     expect(pod.spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: user, runAsGroup: group })
@@ -171,7 +171,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(paths).toEqual([built.PARLEY_DATA_DIR, '/tmp'])
   })
 
-  test('waits for balancers first, and then for open requests', async () => {
+  test('waits for load balancers first, and then for open requests', async () => {
     const { pod, container } = await getPod()
     const { config } = await parseConfig({})
     const [, pauseSeconds] = container.lifecycle.preStop.exec.command
@@ -195,7 +195,7 @@ describe('deploy/kubernetes.yaml', () => {
 })
 
 describe('deploy/parley.service', () => {
-  test('works with the first settings in docs/deploy.md and waits for open requests', async () => {
+  test('works with the initial settings in docs/deploy.md and waits for open requests', async () => {
     const unit = await read('deploy/parley.service')
     const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
     const [, folder = '', settings = ''] =

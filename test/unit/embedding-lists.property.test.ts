@@ -16,7 +16,7 @@ function encode(vector: readonly number[]): string {
   return Buffer.from(Float32Array.from(vector).buffer).toString('base64')
 }
 
-/** Returns the resulting text and whether the pieces were forwarded, or the error. */
+/** Returns the resulting text and whether the chunks were forwarded, or the error. */
 function read(pieces: readonly Buffer[], count: number, encoding: 'float' | 'base64') {
   try {
     const list = toWantedList(pieces, { count, encoding, model })
@@ -35,7 +35,7 @@ const anyVector = fc.array(
 )
 const anyVectors = fc.array(anyVector, { minLength: 1, maxLength: 4 })
 
-/** A list as a backend might write it, from well-formed to nonsense. */
+/** A list as a backend might write it, from well-formed to invalid. */
 const anyList = fc
   .record({
     vectors: anyVectors,
@@ -62,7 +62,7 @@ const anyList = fc
   })
 
 describe('an embedding list', () => {
-  test('is the same in one piece and in many', () => {
+  test('is parsed the same in one chunk and in many', () => {
     fc.assert(
       fc.property(anyList, anyEncoding, cuts, ({ bytes, count }, wanted, shares) => {
         expect(read(cutAt(bytes, shares), count, wanted)).toEqual(read([bytes], count, wanted))
@@ -71,7 +71,7 @@ describe('an embedding list', () => {
     )
   })
 
-  test('is the same in single bytes', () => {
+  test('is parsed the same byte by byte', () => {
     fc.assert(
       fc.property(anyList, anyEncoding, ({ bytes, count }, wanted) => {
         const single = Array.from(bytes, (byte) => Buffer.of(byte))
@@ -80,7 +80,7 @@ describe('an embedding list', () => {
     )
   })
 
-  test('is forwarded piece by piece in the requested encoding', () => {
+  test('is forwarded chunk by chunk in the requested encoding', () => {
     fc.assert(
       fc.property(anyVectors, anyEncoding, cuts, (vectors, encoding, shares) => {
         const text = JSON.stringify(listOf(encoding === 'float' ? vectors : vectors.map(encode)))

@@ -42,7 +42,7 @@ function isPlain(run: Buffer): boolean {
 }
 
 describe('the data of a stream', () => {
-  test('is what a standard parser finds, regardless of splits', () => {
+  test('equals the output of a standard parser, regardless of how the stream is split', () => {
     fc.assert(
       fc.property(stream, cuts, (bytes, shares) => {
         expect(readData(cutAt(bytes, shares))).toEqual(readDataWithParser(bytes))
@@ -52,11 +52,11 @@ describe('the data of a stream', () => {
   })
 
   test.each([
-    ['a third line end', 'data: a\n\n\ndata: b\n\n'],
-    ['three line ends at the end of a read', 'data: a\n\n\n'],
-    ['only line ends', '\n\n\n'],
-    ['CRLF line ends', 'data: a\r\n\r\ndata: b\r\n\r\n'],
-    ['CR line ends', 'data: a\r\rdata: b\r\r'],
+    ['a third line ending', 'data: a\n\n\ndata: b\n\n'],
+    ['three line endings at the end of a read', 'data: a\n\n\n'],
+    ['only line endings', '\n\n\n'],
+    ['CRLF line endings', 'data: a\r\n\r\ndata: b\r\n\r\n'],
+    ['CR line endings', 'data: a\r\rdata: b\r\r'],
     ['an event of two lines', 'data: a\ndata: b\n\n'],
     ['an unfinished event', 'data: a\n\ndata: b\n'],
     ['a byte order mark', '\ufeffdata: a\n\ndata: \ufeffb\n\n'],
@@ -163,8 +163,8 @@ function createNormalizer(): ChunkNormalizer {
   return normalizer
 }
 
-describe('a plain run', () => {
-  test('contains nothing that the normalizer would change', () => {
+describe('a run of plain events', () => {
+  test('does not contain anything that the normalizer would change', () => {
     let plainCount = 0
     fc.assert(
       fc.property(event, (written) => {
@@ -179,7 +179,7 @@ describe('a plain run', () => {
     expect(plainCount).toBeGreaterThan(100)
   })
 
-  test('contains no broken JSON', () => {
+  test('does not contain invalid JSON', () => {
     const written = fc.tuple(
       onlyText,
       fc.nat(),
@@ -214,7 +214,7 @@ describe('a plain run', () => {
     ],
     ['a reasoning model', `{"id":"a","model":"m",${choices.replace('"content"', '"reasoning_content"')}}`],
     ['Python', `{"id": "a", "created": 1, ${choices.replaceAll(':', ': ').replaceAll(',', ', ')}}`],
-  ])('is recognized as %s writes it', (_who, json) => {
+  ])('is recognized in the format of %s', (_who, json) => {
     expect(isPlain(Buffer.from(`data: ${json}\n\n`.repeat(3)))).toBe(true)
     expect(isPlain(Buffer.from(`data: ${json}\n\ndata: [DONE]\n\n`))).toBe(false)
   })

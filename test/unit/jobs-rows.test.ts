@@ -48,7 +48,7 @@ describe('a job', () => {
     expect(await take(129)).toBeUndefined()
   })
 
-  test('goes to another worker when its lease expires, and the previous one is fenced out', async () => {
+  test('is assigned to another worker when its lease expires, and the previous worker is fenced out', async () => {
     const { db, take } = await openWith(['one'])
     const before = (await take(100)) as JobRow
     expect(await renewJob(db, before, 140)).toBe(true)
@@ -63,13 +63,13 @@ describe('a job', () => {
     expect(await findNextDue(db, 'convert', [])).toBeUndefined()
   })
 
-  test('is not taken by a process that is still running it, even if its lease is late', async () => {
+  test('is not taken again by a process that is still running it, even if its lease renewal is late', async () => {
     const { take } = await openWith(['one', 'two'])
     expect((await take(1_000, ['one']))?.blob).toBe('two')
     expect(await take(1_000, ['one', 'two'])).toBeUndefined()
   })
 
-  test('is due at once when its time is more than an hour ahead, because the clock was set back', async () => {
+  test('is due immediately when its time is more than an hour ahead because the clock was set back', async () => {
     const { db, take } = await openWith(['one'])
     await returnJob(db, (await take(90_000)) as JobRow, { next_at: 90_600 })
     expect(await take(90_000 - 3_000)).toBeUndefined()
@@ -82,7 +82,7 @@ describe('a job', () => {
     expect(await take(1_000)).toBeUndefined()
   })
 
-  test('is released at once with one more failure if its process died, while other jobs keep waiting', async () => {
+  test('is released immediately with one more failure if its process died, while other jobs keep waiting', async () => {
     const { db, take } = await openWith(['one', 'two'])
     await take(100)
     await returnJob(db, { kind: 'convert', blob: 'two', fence: 0 }, { next_at: 900, failures: 4 })
@@ -92,7 +92,7 @@ describe('a job', () => {
   })
 })
 
-test('progress never decreases and stops after the conversion', async () => {
+test("a job's progress never decreases and is not updated after the conversion", async () => {
   const { db } = await openWith(['one'])
   const raise = (permille: number) => raiseProgress(db, { blob: 'one' }, permille)
   expect([await raise(300), await raise(300), await raise(200), await raise(301)]).toEqual([
@@ -105,7 +105,7 @@ test('progress never decreases and stops after the conversion', async () => {
   expect(await raise(900)).toBe(false)
 })
 
-test('work is aborted when another worker has taken its job, and the row is not changed', async () => {
+test('a worker aborts its work when another worker has taken the job, and the row is not changed', async () => {
   const { db } = await openWith(['one'])
   vi.useFakeTimers({ toFake: ['setInterval'] })
   onTestFinished(() => void vi.useRealTimers())

@@ -1,4 +1,4 @@
-/** Tests the format of keys, which texts are accepted as keys, and how stored keys are sealed. */
+/** Tests the format of keys, which strings are accepted as keys, and how stored keys are sealed. */
 
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
@@ -27,7 +27,7 @@ describe('a minted key', () => {
     ['parent', 'svc_'],
     ['agent', 'agnt_key-'],
   ] as const)(
-    'has the layout of its kind (%s): %s, 12 characters of public id, 43 of secret and 6 of checksum',
+    'has the layout of its kind (%s): prefix %s, 12-character public id, 43-character secret and 6-character checksum',
     (ofKind, prefix) => {
       const { text, publicId } = mintKey(ofKind, randomBytes)
       expect(text).toMatch(new RegExp(`^${prefix}[0-9A-Za-z]{61}$`))
@@ -45,20 +45,20 @@ describe('a minted key', () => {
     )
   })
 
-  test('keeps a given public id with a new secret', () => {
+  test('can keep a given public id with a new secret', () => {
     const first = mintKey('parent', randomBytes)
     const second = mintKey('parent', randomBytes, first.publicId)
     expect(parseKey(second.text)).toEqual({ kind: 'parent', publicId: first.publicId })
     expect(second.text).not.toBe(first.text)
   })
 
-  test('carries the SHA-256 digest of its whole text', () => {
+  test('has the SHA-256 digest of its whole text', () => {
     const { text, digest } = mintKey('agent', randomBytes)
     expect(digest).toBe(createHash('sha256').update(text).digest('hex'))
     expect(digestOf(text)).toBe(digest)
   })
 
-  test('has a hint made of its prefix and last four characters', () => {
+  test('has a hint that consists of its prefix and last four characters', () => {
     const parent = mintKey('parent', randomBytes)
     expect(parent.hint).toBe(`svc_…${parent.text.slice(-4)}`)
     const agent = mintKey('agent', randomBytes)
@@ -66,8 +66,8 @@ describe('a minted key', () => {
   })
 })
 
-describe('a text that is not a key', () => {
-  test('is rejected with one character of a key replaced', () => {
+describe('parseKey', () => {
+  test('rejects a key with one character replaced', () => {
     const typo = fc.oneof(
       fc.constantFrom(...BASE62, '_', '-', ' '),
       fc.string({ minLength: 1, maxLength: 1 }),
@@ -82,7 +82,7 @@ describe('a text that is not a key', () => {
     )
   })
 
-  test('is rejected with any base62 replacement at any position of a key', () => {
+  test('rejects a key with any base62 character replaced at any position', () => {
     const { text } = mintKey('parent', randomBytes)
     for (let at = 0; at < text.length; at++) {
       for (const letter of BASE62) {
@@ -92,7 +92,7 @@ describe('a text that is not a key', () => {
     }
   })
 
-  test('is rejected with two adjacent characters swapped, one missing or one added', () => {
+  test('rejects a key with two adjacent characters swapped, one missing or one added', () => {
     fc.assert(
       fc.property(key, fc.nat(), fc.constantFrom(...BASE62), ({ text }, place, letter) => {
         const at = place % (text.length - 1)
@@ -104,14 +104,14 @@ describe('a text that is not a key', () => {
     )
   })
 
-  test('is rejected with anything around a key', () => {
+  test('rejects a key with any text before or after it', () => {
     const { text } = mintKey('parent', randomBytes)
     for (const around of [` ${text}`, `${text} `, `${text}\n`, `Bearer ${text}`, text.toUpperCase(), '']) {
       expect(parseKey(around)).toBeUndefined()
     }
   })
 
-  test('is rejected even with the right prefix and length', () => {
+  test('rejects text that has only the right prefix and length', () => {
     const prefix = fc.constantFrom(...Object.values(keyPrefixes))
     const middle = fc.string({ unit: fc.constantFrom(...BASE62), minLength: 61, maxLength: 61 })
     fc.assert(
@@ -121,7 +121,7 @@ describe('a text that is not a key', () => {
     )
   })
 
-  test('is rejected if it is random', () => {
+  test('rejects random text', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(parseKey(text)).toBeUndefined()
@@ -130,7 +130,7 @@ describe('a text that is not a key', () => {
   })
 })
 
-describe('a prefix', () => {
+describe('a key prefix', () => {
   const middle = fc.string({ unit: fc.constantFrom(...BASE62), minLength: 40, maxLength: 70 })
 
   test('svc_scoped_ never makes a parent key', () => {
@@ -177,7 +177,7 @@ describe('a new id', () => {
 describe('a sealed text', () => {
   const sealer = createSealer(MASTER_KEY, randomBytes)
 
-  test('opens to the original text in the same context', () => {
+  test('can be opened to the original text in the same context', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (text, context) => {
         expect(sealer.open(sealer.seal(text, context), context)).toBe(text)
@@ -185,25 +185,25 @@ describe('a sealed text', () => {
     )
   })
 
-  test('opens after a restart, also with the master key as bytes', () => {
+  test('can be opened after a restart, also with the master key as bytes', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     expect(createSealer(MASTER_KEY, randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')
     expect(createSealer(Buffer.from(MASTER_KEY), randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')
   })
 
-  test('names its master key by id and reveals neither key nor content', () => {
+  test('contains the id of its master key but reveals neither the key nor the content', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     expect(sealed.split('.')[1]).toBe(sealer.keyId)
     expect(Buffer.from(sealed.split('.')[2] ?? '', 'base64url').toString('latin1')).not.toContain('agnt')
     expect(sealer.seal('agnt_key-x', 'agent-1')).not.toBe(sealed)
   })
 
-  test('does not open in another context', () => {
+  test('cannot be opened in another context', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     expect(() => sealer.open(sealed, 'agent-2')).toThrow('modified, or belongs to another record')
   })
 
-  test('does not open with another master key, and the error names both key ids', () => {
+  test('cannot be opened with another master key, and the error names both key ids', () => {
     const other = createSealer(`${MASTER_KEY}!`, randomBytes)
     const open = () => other.open(sealer.seal('agnt_key-x', 'agent-1'), 'agent-1')
     expect(open).toThrow(
@@ -211,7 +211,7 @@ describe('a sealed text', () => {
     )
   })
 
-  test('does not open with any character replaced or added', () => {
+  test('cannot be opened after any character is replaced or added', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     for (let at = 0; at <= sealed.length; at++) {
       for (const letter of `${BASE62}-_=. `) {
@@ -222,7 +222,7 @@ describe('a sealed text', () => {
     }
   })
 
-  test('does not open when truncated', () => {
+  test('cannot be opened after it is truncated', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     for (let length = 0; length < sealed.length; length++) {
       expect(() => sealer.open(sealed.slice(0, length), 'agent-1')).toThrow(/stored secret/)

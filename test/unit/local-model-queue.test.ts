@@ -57,7 +57,7 @@ test('a request beyond the limit of eight is rejected with the expected wait', a
   expect(failure).toBeInstanceOf(BackendFailure)
 })
 
-test('a caller that leaves the queue makes way for the next, and failed work releases its slot', async () => {
+test('a caller that leaves the queue frees its place for the next, and failed work releases its slot', async () => {
   const { run, end, queue, started } = createHarness(1)
   const failing = queue.run(never, () => Promise.reject(new Error('broken')))
   const leaving = new AbortController()
@@ -71,7 +71,7 @@ test('a caller that leaves the queue makes way for the next, and failed work rel
   expect(started).toEqual(['next0'])
 })
 
-test('a caller that leaves while its work runs is released at once, but its slot only when the work ends', async () => {
+test('a caller that leaves during its work is released immediately, but its slot is released when the work ends', async () => {
   const { run, end, queue, started } = createHarness(1)
   const leaving = new AbortController()
   const left = run('left', leaving.signal)

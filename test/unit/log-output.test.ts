@@ -11,7 +11,7 @@ function open(path: string): number {
   return fd
 }
 
-test('lines are written in order', async () => {
+test('log lines are written in order', async () => {
   const path = join(await makeFolder(), 'log')
   const output = createLogOutput(open(path))
   const lines = Array.from({ length: 500 }, (_, index) => `line ${index}\n`)
@@ -19,7 +19,7 @@ test('lines are written in order', async () => {
   await expect.poll(() => readFileSync(path, 'utf8')).toBe(lines.join(''))
 })
 
-test('pending lines are written at once by flushSync', async () => {
+test('flushSync writes pending log lines immediately', async () => {
   const path = join(await makeFolder(), 'log')
   const output = createLogOutput(open(path))
   for (const line of ['one\n', 'two\n', 'three\n']) output.write(line)
@@ -27,14 +27,14 @@ test('pending lines are written at once by flushSync', async () => {
   expect(readFileSync(path, 'utf8')).toContain('two\nthree\n')
 })
 
-test('lines beyond the limit are dropped and counted', async () => {
+test('log lines beyond the limit are dropped and counted', async () => {
   const path = join(await makeFolder(), 'log')
   const output = createLogOutput(open(path), 1)
   for (const line of ['one\n', 'two\n', 'three\n', 'four\n']) output.write(line)
   await expect.poll(() => readFileSync(path, 'utf8')).toMatch(/^one\ntwo\n.*"dropped":2/)
 })
 
-test('writing to a full disk neither throws nor blocks', () => {
+test('logging to a full disk neither throws nor blocks', () => {
   const output = createLogOutput(open('/dev/full'))
   for (let count = 0; count < 3; count++) output.write('lost\n')
   output.flushSync()

@@ -1,6 +1,5 @@
 /**
- * Tests the default answers of the mock backend: an echo shaped by the parameters of the chat API, and its
- * models.
+ * Tests the mock backend's default responses (an echo that the chat parameters shape) and its models.
  */
 import { describe, expect, test } from 'vitest'
 import { never } from '../support/backend.ts'
@@ -20,7 +19,7 @@ import {
   tool,
 } from '../support/mock.ts'
 
-describe('an echo', () => {
+describe('an echo response', () => {
   test('repeats the last user text in a complete response', async () => {
     expect(await complete(say('Hello there', { model: 'mock-9' }), createWorld().backend)).toEqual({
       id: 'chatcmpl-id1',
@@ -132,7 +131,7 @@ describe('the parameter', () => {
   })
 })
 
-test('the models are a chat model and an embedding model', async () => {
+test('the mock backend lists a chat model and an embedding model', async () => {
   expect(backend.name).toBe('mock')
   expect(await backend.listModels(never)).toEqual([
     { id: 'mock', created: expect.any(Number), ownedBy: 'parley', chats: true },
@@ -141,7 +140,7 @@ test('the models are a chat model and an embedding model', async () => {
   await backend.close()
 })
 
-describe('an answer that would be far larger than its request', () => {
+describe('a response that would be far larger than its request', () => {
   const args = JSON.stringify({ text: 'a'.repeat(200_000) })
   test.each<[what: string, body: Body]>([
     [

@@ -16,7 +16,7 @@ import {
   weather,
 } from '../support/mock.ts'
 
-describe('directives', () => {
+describe('mock directives', () => {
   test.each([
     ['[[delay:5]] hello', 'hello'],
     ['hello [[delay:5]]', 'hello'],
@@ -58,7 +58,7 @@ describe('directives', () => {
     ])
   })
 
-  test('[[tokens:N]] answers with exactly N words, at most 100,000', async () => {
+  test('[[tokens:N]] returns exactly N words, at most 100,000', async () => {
     const five = await complete(say('[[tokens:5]] ignored'))
     expect(five.choices[0]?.message.content?.split(' ')).toHaveLength(5)
     expect(five.usage?.completion_tokens).toBe(5)
@@ -98,7 +98,7 @@ describe('directives', () => {
     ['nothing', 0, 'a b', 0],
     ['three chunks', 3, 'a b', 3],
     ['more chunks than one read returns', 100, '[[tokens:200]]', 100],
-    ['the last chunk when the answer is shorter', 50, 'a b', 6],
+    ['the last chunk when the response is shorter', 50, 'a b', 6],
   ])('[[break:N]] interrupts a stream after %s', async (_, breakAfter, text, chunks) => {
     const reader = await backend.stream({ body: say(`[[break:${breakAfter}]] ${text}`), signal: never })
     let received = ''
@@ -111,7 +111,7 @@ describe('directives', () => {
     expect(await reader.next()).toEqual(noMore)
   })
 
-  test('[[break:N]] fails a complete response at once', async () => {
+  test('[[break:N]] makes a complete response fail immediately', async () => {
     const failure = await failureOf(
       backend.complete({ body: say('[[break:9]] [[delay:50]]'), signal: never }),
     )

@@ -21,7 +21,7 @@ function similarity(one: readonly number[] = [], other: readonly number[] = []):
   return one.reduce((sum, value, place) => sum + value * (other[place] as number), 0)
 }
 
-describe('a vector', () => {
+describe('the vector of a text', () => {
   const odd = ['one text', '!!!', ' ', '\0', '漢字', '\ud800', '😀', 'a a a a', 'x'.repeat(10_000)]
 
   test.each([1, 2, 3, 256, 1536, 3072])('has length 1 with %s dimension(s)', async (dimensions) => {
@@ -36,14 +36,14 @@ describe('a vector', () => {
     expect((await vectorsOf('a', { dimensions: null }))[0]).toHaveLength(1536)
   })
 
-  test('is the same for the same text, alone or among others', async () => {
+  test('is the same whether the text is sent alone or with others', async () => {
     const [alone] = await vectorsOf('the same')
     expect((await vectorsOf(['before', 'the same']))[1]).toEqual(alone)
     expect(new Set((await vectorsOf(odd)).map(String)).size).toBe(odd.length)
   })
 })
 
-describe('texts', () => {
+describe('vectors', () => {
   const question = 'How do I reset the password of my account?'
   const answers = [
     'Resetting your account password: open the settings and choose reset.',
@@ -51,7 +51,7 @@ describe('texts', () => {
     'The recipe needs two eggs, flour and a little milk.',
   ]
 
-  test('are closer with common words than without', async () => {
+  test('are closer for texts with common words than for texts without', async () => {
     for (const dimensions of [256, 1536]) {
       const [asked, near, far, farther] = await vectorsOf([question, ...answers], { dimensions })
       expect(similarity(asked, near)).toBeGreaterThan(0.2)
@@ -60,7 +60,7 @@ describe('texts', () => {
     }
   })
 
-  test('are close with common letters despite other endings, typing errors or scripts', async () => {
+  test('are close for texts with common letters despite different endings, typos or scripts', async () => {
     const pairs = [
       ['embedding', 'embeddings'],
       ['accommodation', 'acommodation'],
@@ -72,20 +72,20 @@ describe('texts', () => {
     }
   })
 
-  test('are equal if they differ only in case and punctuation', async () => {
+  test('are equal for texts that differ only in case and punctuation', async () => {
     const [one, other] = await vectorsOf(['Hello, World!', 'hello world'])
     expect(similarity(one, other)).toBeCloseTo(1, 5)
   })
 
-  test('are not equal with another word order', async () => {
+  test('differ for texts with a different word order', async () => {
     const [one, other] = await vectorsOf(['dog bites man', 'man bites dog'])
     expect(similarity(one, other)).toBeGreaterThan(0.7)
     expect(similarity(one, other)).toBeLessThan(0.99)
   })
 })
 
-describe('tokens', () => {
-  test('are one text per array, and nested arrays are one text each', async () => {
+describe('token inputs', () => {
+  test('are treated as one text per array, and each nested array as one text', async () => {
     expect(await vectorsOf([1, 2, 3])).toHaveLength(1)
     const [one, near, far] = await vectorsOf([
       [10, 20, 30, 40],
@@ -95,7 +95,7 @@ describe('tokens', () => {
     expect(similarity(one, near)).toBeGreaterThan(similarity(one, far) + 0.3)
   })
 
-  test('are counted as words of texts and numbers of arrays', async () => {
+  test('are counted as the words in texts and the numbers in arrays', async () => {
     expect((await embed({ input: ['one two', 'three', ' '] })).usage).toEqual({
       prompt_tokens: 4,
       total_tokens: 4,
@@ -104,7 +104,7 @@ describe('tokens', () => {
   })
 })
 
-test('more dimensions than supported are rejected', async () => {
+test('a request for more dimensions than supported is rejected', async () => {
   const failure = await failureOf(embed({ input: 'a', dimensions: 3073 }))
   expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'dimensions' } })
 })

@@ -1,4 +1,7 @@
-/** Tests the structured answers of the mock backend: valid for every satisfiable schema, an error for others. */
+/**
+ * Tests that the mock backend's structured responses match every satisfiable schema and that other schemas cause an
+ * error.
+ */
 
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
@@ -242,7 +245,7 @@ describe('structured answers', () => {
     expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'response_format' } })
   })
 
-  test('wrap the text in an object for json_object and are streamed in pieces', async () => {
+  test('wrap the text in an object for json_object and are streamed in chunks', async () => {
     const body = say('say "hi"', { response_format: { type: 'json_object' } })
     expect(JSON.parse((await textOf(body)) ?? '')).toEqual({ answer: 'You said: say "hi"' })
     expect((await streamChunks(body)).length).toBeGreaterThan(4)

@@ -83,7 +83,7 @@ describe('a stream', () => {
   })
 })
 
-describe('an abort', () => {
+describe('an abort signal', () => {
   const createStuck = () =>
     createMockBackend({
       name: 'mock',
@@ -105,7 +105,7 @@ describe('an abort', () => {
     },
   )
 
-  test('ends a waiting stream and a waiting response with the reason of the signal', async () => {
+  test("ends a waiting stream and a waiting response with the signal's reason", async () => {
     const caller = new AbortController()
     const request = { body: say('[[delay:1000]] hi'), signal: caller.signal }
     const reader = await createStuck().stream(request)

@@ -1,8 +1,8 @@
-/** Tests which tools the mock backend calls, with which arguments, and how it answers their results. */
+/** Tests which tools the mock backend calls, the arguments that it sends, and its responses to tool results. */
 import { describe, expect, test } from 'vitest'
 import { answerTo, callsOf, clock, joinChoice, say, streamChunks, tool, weather } from '../support/mock.ts'
 
-describe('tool calls', () => {
+describe('the mock backend', () => {
   const both = { tools: [clock, weather] }
   const filled = { city: 'text', unit: 'kelvin' }
   const allowed = (mode: string, ...tools: unknown[]) => ({
@@ -58,7 +58,7 @@ describe('tool calls', () => {
       [['get_time', {}]],
     ],
     ['allowed tools in auto mode without a name', 'hello', { ...both, ...allowed('auto', clock) }, []],
-  ])('are chosen for %s', async (_, text, more, calls) => {
+  ])('chooses tool calls for %s', async (_, text, more, calls) => {
     expect(await callsOf(say(text, more))).toEqual(calls)
   })
 
@@ -68,11 +68,11 @@ describe('tool calls', () => {
     ["(city='') tags=a,b", { city: '', unit: 'kelvin', tags: ['a', 'b'] }],
     ['days=9 celsius=maybe unit=x other=1', { ...filled, days: 1, celsius: true }],
     ['city=🏙️ days=2.5 __proto__=x', { city: '🏙️', unit: 'kelvin', days: 1 }],
-  ])('fill in arguments from %j with the types of the schema', async (text, args) => {
+  ])('fills in arguments from %j with the types in the schema', async (text, args) => {
     expect(await callsOf(say(`get_weather ${text}`, both))).toEqual([['get_weather', args]])
   })
 
-  test('fill in properties inside objects and arrays', async () => {
+  test('fills in properties inside objects and arrays', async () => {
     const place = { type: 'object', properties: { name: { type: ['null', 'string'] } }, required: ['name'] }
     const schema = {
       type: 'object',
@@ -87,7 +87,7 @@ describe('tool calls', () => {
     expect(await callsOf(body)).toEqual([['route', { from: { name: 'Rome' }, stops: [{ name: 'Rome' }] }]])
   })
 
-  test('are streamed with id, type and name only in the first delta of each call', async () => {
+  test('streams id, type and name only in the first delta of each call', async () => {
     const chunks = await streamChunks(say('get_weather get_time', both))
     const deltas = chunks.map((chunk) => chunk.choices[0]?.delta)
     expect(deltas[0]).toEqual({ role: 'assistant', content: null })
@@ -113,7 +113,7 @@ describe('tool calls', () => {
     })
   })
 
-  test('end after tool results, and the answer quotes all results', async () => {
+  test('makes no further tool calls after tool results and quotes all results', async () => {
     const results = [
       { role: 'tool', tool_call_id: 'a', content: '21 °C' },
       { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'noon' }] },

@@ -44,7 +44,7 @@ describe('advanceWindow', () => {
   })
 })
 
-test('a hit that costs more than is left of a quota counts against none', () => {
+test('a hit that costs more than the rest of one quota does not count against any', () => {
   const clock = createFakeClock()
   const limiter = createMemoryRateLimiter(clock)
   const both: [Quota, Quota] = [
@@ -88,7 +88,7 @@ describe('the rate limiter', () => {
         ]
         for (const [index, waitMs] of waits.entries()) {
           clock.advance(waitMs / 1000)
-          // Others use up the shared window too.
+          // Other clients also use up the shared window.
           if (index % 3 === 0) hit(both[0], { key: 'other', limit: own })
           const { isLimited, retryAfterSeconds } = hit(...both)
           if (!isLimited) continue
@@ -101,7 +101,7 @@ describe('the rate limiter', () => {
     )
   })
 
-  test('asks for at most 60 s, even with fractions of milliseconds', () => {
+  test('announces a wait of at most 60 s, even with fractions of milliseconds', () => {
     let nowMs = 0
     const limiter = createMemoryRateLimiter({ now: () => nowMs, monotonic: () => nowMs })
     for (nowMs = 0; nowMs < 50_000; nowMs += 97.3) {

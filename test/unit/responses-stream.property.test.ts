@@ -59,7 +59,7 @@ async function eventsOf(reads: readonly Uint8Array[]): Promise<AnyEvent[]> {
 
 const encode = (stream: readonly object[]) => Buffer.concat(stream.map(encodeEvent))
 
-test('the events are the same regardless of where the stream is split', async () => {
+test('the Responses API events are the same regardless of where the stream is split', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, cuts, async (stream, shares) => {
       const bytes = encode(stream)
@@ -69,7 +69,7 @@ test('the events are the same regardless of where the stream is split', async ()
   )
 })
 
-test('every event is valid, and each item and part has all its events', async () => {
+test('every Responses API event is valid, and each item and part has all its events', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, async (stream) => {
       const events = await eventsOf([encode(stream)])

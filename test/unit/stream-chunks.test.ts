@@ -35,14 +35,14 @@ async function normalizeChoices(...choices: Fields[]): Promise<unknown[]> {
 
 const begin = choiceOf({ role: 'assistant', content: '' })
 
-describe('the role', () => {
+describe('the role in a stream', () => {
   test('is sent once even if every chunk has it', async () => {
     const sent = ['a', 'b', ''].map((content) => choiceOf({ role: 'assistant', content }))
     const got = await normalizeChoices(...sent, stop)
     expect(got).toEqual([choiceOf({ role: 'assistant', content: 'a' }), choiceOf({ content: 'b' }), stop])
   })
 
-  test('is added to the first chunk if the backend sends none', async () => {
+  test('is added to the first chunk if the backend does not send one', async () => {
     expect(await normalizeChoices(choiceOf({ content: 'a' }), stop)).toEqual([
       choiceOf({ role: 'assistant', content: 'a' }),
       stop,
@@ -62,7 +62,7 @@ describe('the role', () => {
   })
 })
 
-describe('the finish reason', () => {
+describe('the finish reason in a stream', () => {
   test('is sent in a separate chunk with an empty delta', async () => {
     const sent = choiceOf({ content: 'a' }, { finish_reason: 'length', logprobs: { content: ['x'] } })
     expect(await normalizeChoices(begin, sent)).toEqual([
@@ -78,7 +78,7 @@ describe('the finish reason', () => {
   })
 })
 
-describe('a tool call', () => {
+describe('a streamed tool call', () => {
   test('has its id, type and name in its first delta only', async () => {
     const whole = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{"x"' } }
     const again = { ...whole, function: { name: 'f', arguments: ':1}' } }
@@ -87,7 +87,7 @@ describe('a tool call', () => {
     ).toEqual([begin, calls(whole), calls({ index: 0, function: { arguments: ':1}' } }), stop])
   })
 
-  test('gets an index, an id and a type if the backend sends none', async () => {
+  test('receives an index, an id and a type if the backend does not send them', async () => {
     const [f, g] = ['f', 'g'].map((name) => ({ function: { name, arguments: '{}' } }))
     expect(await normalizeChoices(begin, calls(f as Fields, g as Fields), stop)).toEqual([
       begin,
@@ -99,7 +99,7 @@ describe('a tool call', () => {
     ])
   })
 
-  test('gets a unique index if the backend repeats one', async () => {
+  test('receives a unique index if the backend repeats one', async () => {
     const sent = ['a', 'b'].map((id) => ({
       index: 0,
       id,
@@ -113,8 +113,8 @@ describe('a tool call', () => {
   test.each([
     ['an empty object for missing ones', undefined, '{}'],
     ['an empty object for null', null, '{}'],
-    ['text for an object', { x: [1] }, '{"x":[1]}'],
-  ])('has its arguments normalized: %s', async (_what, sent, joined) => {
+    ['a string for an object', { x: [1] }, '{"x":[1]}'],
+  ])('has normalized arguments: %s', async (_what, sent, joined) => {
     const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: sent } }
     const got = (await normalizeChoices(begin, calls(call), stop)) as { delta: { tool_calls?: Fields[] } }[]
     const deltas = got.flatMap(({ delta }) => delta.tool_calls ?? []) as {
@@ -125,7 +125,7 @@ describe('a tool call', () => {
     expect(got.at(-1)).toEqual(stop)
   })
 
-  test('is joined from parts with null fields', async () => {
+  test('is assembled from parts with null fields', async () => {
     const part = { index: 0, id: null, type: null, function: { name: null, arguments: '}' } }
     const first = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{' } }
     expect(await normalizeChoices(begin, calls(first), calls(part), stop)).toEqual([
@@ -136,7 +136,7 @@ describe('a tool call', () => {
     ])
   })
 
-  test('is left out if it is null or an empty list', async () => {
+  test('is omitted if it is null or an empty list', async () => {
     const sent = [null, []].map((tool_calls) => choiceOf({ content: 'a', tool_calls }))
     expect(await normalizeChoices(begin, ...sent, stop)).toEqual([
       begin,
@@ -147,7 +147,7 @@ describe('a tool call', () => {
   })
 })
 
-describe('a chunk', () => {
+describe("a backend's chunk", () => {
   test('keeps unknown fields', async () => {
     const sent = [
       { ...chunkOf(choiceOf({ role: 'assistant', content: null, refusal: null })), x_provider: { a: 1 } },
@@ -163,7 +163,7 @@ describe('a chunk', () => {
     expect(await normalize(sent)).toEqual(sent)
   })
 
-  test('becomes two chunks with the right index if it has two choices', async () => {
+  test('is split into two chunks with the right index if it has two choices', async () => {
     const both = chunkOf(choiceOf({ content: 'a' }), choiceOf({ content: 'b' }, { index: 1 }))
     const ends = chunkOf(stop, { ...stop, index: 1 })
     const got = await normalize([both, ends], answerOptions({ choices: 2 }))
@@ -175,7 +175,7 @@ describe('a chunk', () => {
     ])
   })
 
-  test('is left out without content', async () => {
+  test('is omitted if it has no content', async () => {
     const nothing = [chunkOf(), chunkOf(choiceOf({ content: '' })), chunkOf(choiceOf({}, { logprobs: null }))]
     expect(await normalize([...nothing.slice(0, 1), chunkOf(begin), ...nothing, chunkOf(stop)])).toEqual([
       chunkOf(begin),
@@ -183,7 +183,7 @@ describe('a chunk', () => {
     ])
   })
 
-  test('gets an id, index and finish reason if they are missing', async () => {
+  test('receives an id, index and finish reason if they are missing', async () => {
     const bare = (delta: Fields) => ({ choices: [{ delta }] })
     const made = { id: 'chatcmpl-made', object: 'chat.completion.chunk', created: 1, model: 'made' }
     const end = { choices: [{ delta: {}, finish_reason: 'stop' }] }
@@ -198,7 +198,7 @@ describe('a chunk', () => {
     ['in the last choice chunk', [{ ...chunkOf(stop), usage: { total_tokens: 3 } }]],
     ['in a separate chunk', [chunkOf(stop), { ...chunkOf(), usage: { total_tokens: 3 } }]],
     ['in a separate chunk without choices', [chunkOf(stop), { ...names, usage: { total_tokens: 3 } }]],
-  ])('loses unrequested usage: %s', async (_where, ending) => {
+  ])('omits unrequested usage: %s', async (_where, ending) => {
     expect(await normalize([chunkOf(begin), ...ending])).toEqual([chunkOf(begin), chunkOf(stop)])
   })
 })

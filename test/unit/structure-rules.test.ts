@@ -25,7 +25,7 @@ function check(tree: Readonly<Record<string, string>>): string[] {
 const manyFiles = (folder: string, count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`${folder}file-${index}.ts`, '']))
 
-test('accepts imports from lower layers and from the same module', () => {
+test('the structure check accepts imports from lower layers and from the same module', () => {
   const tree = {
     'lib/ids.ts': '',
     'chat/chat.ts': "import '../lib/ids.ts'\nimport './engine/loop.ts'",
@@ -96,6 +96,6 @@ const broken: [rule: string, tree: Record<string, string>, line: string][] = [
   ],
 ]
 
-test.each(broken)('rejects %s', (_rule, tree, line) => {
+test.each(broken)('the structure check rejects %s', (_rule, tree, line) => {
   expect(check(tree)).toEqual([line])
 })

@@ -7,7 +7,7 @@ import { capText } from '../../src/tools/run.ts'
 const host = (schema: Rule['schema']): Rule => ({ schema, origin: 'host' })
 const foreign = (schema: Rule['schema']): Rule => ({ schema, origin: 'agent' })
 
-/** Forty definitions that each refer to the next one twice: validation takes 2^40 steps. */
+/** Forty definitions each refer to the next one twice, so validation takes 2^40 steps. */
 const exploding = () => ({
   $ref: '#/$defs/d0',
   $defs: Object.fromEntries(
@@ -63,7 +63,7 @@ describe('valid arguments', () => {
         }),
       ],
     ],
-  ])('pass %s', (_what, text, rules) => {
+  ])('are accepted %s', (_what, text, rules) => {
     expect(readArguments(text, rules)).toEqual({ args: JSON.parse(text) })
   })
 })

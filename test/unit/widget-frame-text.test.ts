@@ -17,7 +17,7 @@ import {
 import { isParseable, parseBlock } from '../../widget/frame/markdown/parse-block.ts'
 import { splitBlocks, withDefinitions } from '../../widget/frame/markdown/split-blocks.ts'
 
-// The parser may wait for a processor on a busy machine.
+// The parser may wait for CPU time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const processor = unified().use(remarkParse).use(remarkGfm).freeze()
@@ -32,7 +32,7 @@ function treeOf(text: string): unknown[] {
   )
 }
 
-/** Lines that affect blocks; HTML is left out because it is shown as text regardless of blocks. */
+/** Lines that affect blocks; HTML is omitted because it is shown as text regardless of blocks. */
 const line = fc.constantFrom(
   '',
   '',
@@ -66,14 +66,14 @@ const line = fc.constantFrom(
 )
 
 describe('Markdown blocks', () => {
-  test('are the original text when joined', () => {
+  test('equal the original text when they are joined', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => splitBlocks(text).join('') === text))
     fc.assert(
       fc.property(fc.array(line), (lines) => splitBlocks(lines.join('\n')).join('') === lines.join('\n')),
     )
   })
 
-  test('equal the whole parsed text when parsed one by one', () => {
+  test('render the same one by one as the whole text', () => {
     const property = fc.property(fc.array(line, { maxLength: 14 }), (lines) => {
       const text = lines.join('\n')
       expect(splitBlocks(text).flatMap(treeOf)).toEqual(treeOf(text))
@@ -81,7 +81,7 @@ describe('Markdown blocks', () => {
     fc.assert(property, { numRuns: 300, examples: [[['    code', '', '2) two']]] })
   })
 
-  test('do not change once finished while the text grows', () => {
+  test('do not change after they are complete while the text grows', () => {
     const property = fc.property(fc.array(line, { maxLength: 14 }), fc.nat(), (lines, place) => {
       const text = lines.join('\n')
       const partial = splitBlocks(text.slice(0, place % (text.length + 1)))
@@ -90,7 +90,7 @@ describe('Markdown blocks', () => {
     fc.assert(property, { numRuns: 500 })
   })
 
-  test('divide a long answer into many pieces', () => {
+  test('divide a long reply into many small blocks', () => {
     const text = '## Part\n\nText.\n\n- a\n- b\n\n```js\na\n\nb\n```\n\n'.repeat(100)
     expect(splitBlocks(text)).toHaveLength(400)
   })
@@ -101,7 +101,7 @@ describe('Markdown blocks', () => {
     expect(withDefinitions(splitBlocks('a [b]\n\nc'))).toEqual(['a [b]\n\n', 'c'])
   })
 
-  test('are not parsed if they are too large, too deep or full of markup', () => {
+  test('are not parsed if they are too large, nested too deeply or full of markup', () => {
     expect(isParseable('x'.repeat(20_000))).toBe(true)
     expect(isParseable('x'.repeat(20_001))).toBe(false)
     expect(isParseable('*'.repeat(2001))).toBe(false)
@@ -224,8 +224,8 @@ describe('what the model is sent', () => {
   })
 })
 
-describe('sentences', () => {
-  test('are taken whole while the text grows, and together are the text', () => {
+describe('spoken sentences', () => {
+  test('are emitted whole while the text grows and together equal the text', () => {
     const property = fc.property(
       fc.array(fc.constantFrom('word', ' ', '. ', '! ', '。', 'x.y', '\n'), { minLength: 1 }),
       (parts) => {
@@ -245,13 +245,13 @@ describe('sentences', () => {
     fc.assert(property)
   })
 
-  test('are spoken without Markdown marks', () => {
+  test('do not contain Markdown syntax', () => {
     const { sentences } = takeSentences('## Title\n\n**Bold** and [a link](https://x.example). ```', 0, true)
     expect(sentences).toBe('Title Bold and a link.')
   })
 })
 
-test('text on every page color is readable', () => {
+test('text is readable on every page color', () => {
   const channel = fc.integer({ min: 0, max: 255 })
   const property = fc.property(fc.tuple(channel, channel, channel), (parts) => {
     const color = `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`

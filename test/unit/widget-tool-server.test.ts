@@ -44,7 +44,7 @@ const textOf = (answer: Message | undefined) => {
   return [result?.content[0]?.text, result?.isError ?? false]
 }
 
-test('announces the newest protocol version', async () => {
+test("the widget's tool server announces the newest protocol version", async () => {
   const { ask } = startServer(() => {})
   const answer = await ask('initialize', { protocolVersion: '2020-01-01', capabilities: {} })
   expect(answer).toMatchObject({
@@ -54,7 +54,7 @@ test('announces the newest protocol version', async () => {
   })
 })
 
-test('lists tools with the prefix and a schema of the right form', async () => {
+test("the widget's tool server lists tools with the prefix and a valid schema", async () => {
   const { ask } = startServer(() => {}, ['find', 'book'])
   const { result } = (await ask('tools/list')) ?? {}
   expect(ListToolsResultSchema.parse(result).tools).toEqual([

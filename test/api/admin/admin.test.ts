@@ -27,7 +27,7 @@ describe('the administrator API', () => {
     ['PUT', '/keys/{}/budget', 'admin.setBudget'],
   ]
 
-  /** Lists every kind of caller with the status and error code it should get. */
+  /** Every kind of caller, with the expected status and error code. */
   async function listCallers(app: TestApp): Promise<[CallOptions, number, string | undefined][]> {
     const { agent_key } = await app.createAgent()
     return [
@@ -79,7 +79,7 @@ describe('the administrator API', () => {
     },
   )
 
-  test('rejects every caller when the email is not in PARLEY_ADMIN_EMAILS', async () => {
+  test('rejects a caller whose email is not in PARLEY_ADMIN_EMAILS', async () => {
     const app = await startAdminApp({ PARLEY_ADMIN_EMAILS: 'someone@example.org' })
     for (const [method, path] of routes) expect((await asAdmin(app, method, path)).status).toBe(403)
   })
@@ -115,7 +115,7 @@ describe('the list of users', () => {
     expect(answer.text).not.toContain(automatic)
   })
 
-  test('is paginated, including users created in the same second', async () => {
+  test('is paginated even if users were created in the same second', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const emails = [1, 2, 3, 4, 5].map((count) => `user-${count}@example.org`)
@@ -169,7 +169,7 @@ describe('the list of keys', () => {
     expect(answer.text).not.toMatch(/svc_[0-9A-Za-z]{13}/)
   })
 
-  test('shows when a key was last used, and is paginated', async () => {
+  test('shows when each key was last used and is paginated', async () => {
     const app = await startAdminApp({}, { clock: createFakeClock(NOW) })
     for (const _ of [1, 2, 3]) await createTenant(app)
     await app.call('GET', '/v1/keys/validate')
@@ -238,7 +238,7 @@ describe('a budget set by an administrator', () => {
     [{ day: 1, week: 2 }, null],
     [{ key_id: 'abc' }, 'key_id'],
     ['[]', null],
-  ])('rejects the value %j', async (body, param) => {
+  ])('is rejected for the value %j', async (body, param) => {
     const app = await startAdminApp()
     await fetchMe(app, root)
     const rows = await auditOf(app, async () => {
@@ -253,7 +253,7 @@ describe('a budget set by an administrator', () => {
     expect(rows).toEqual([])
   })
 
-  test('returns 404 for a revoked or unknown key', async () => {
+  test('cannot be set for a revoked or unknown key', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(await createTenant(app))
     await asAdmin(app, 'POST', `/keys/${id}/revoke`)

@@ -65,7 +65,7 @@ describe('the audit log has one row for', () => {
     expect(rows).toEqual([expectedRow(app, 'agent_key.rotate', 'agent', agent_id, details)])
   })
 
-  test('creating, replacing and restoring an agent, which also names the author of each version', async () => {
+  test('creating, replacing and restoring an agent, with the author of each version', async () => {
     const app = await start()
     let id = ''
     const rows = await auditOf(app, async () => {
@@ -102,7 +102,7 @@ describe('the audit log has one row for', () => {
     expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
-  test('setting a model policy, and another one if the budget changes', async () => {
+  test('setting a model policy, and another row if the budget changes', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`
@@ -202,7 +202,7 @@ test('a rejected change leaves no audit row', async () => {
   expect(rows).toEqual([])
 })
 
-test('concurrent deletions succeed once and leave one audit row', async () => {
+test('one of several concurrent deletions succeeds and leaves one audit row', async () => {
   const app = await start()
   const { agent_id } = await app.createAgent()
   const file = (await upload(app)).body.id

@@ -47,7 +47,7 @@ describe('the audit log of a user', () => {
     expect(parent_key).toBe(`svc_${keys[0].id}`)
   })
 
-  test('records what a claim moved, and nothing for a repeated or rejected claim', async () => {
+  test('records what a claim moved and does not record a repeated or rejected claim', async () => {
     const app = await startApp(proxied)
     const yaml = 'name: Guide\ninstructions: Help.\n'
     await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
@@ -156,7 +156,7 @@ describe('the administrator’s audit log', () => {
     expect(errorOf(await audit(app, '?limit=101'))).toEqual([400, 'invalid_value', 'limit'])
   })
 
-  test('filters by action, actor, target and time', async () => {
+  test('can be filtered by action, actor, target and time', async () => {
     const { app, first, second } = await startWithHistory()
     const cases: [query: string, actions: string[]][] = [
       ['?action=key.create', ['key.create', 'key.create']],
@@ -213,7 +213,7 @@ describe('usage across all keys', () => {
     return { app, agent_id, first: publicIdOf(app.key), second: publicIdOf(other), other, usage }
   }
 
-  test('sums every key, by day, agent, model and key', async () => {
+  test('is summed by day, agent, model and key', async () => {
     const { app, usage, agent_id, first, second, other } = await startWithUsage()
     const mine = (await app.call('GET', '/v1/usage')).body.total
     const theirs = (await app.call('GET', '/v1/usage', { key: other })).body.total
@@ -235,7 +235,7 @@ describe('usage across all keys', () => {
     ])
   })
 
-  test('filtered by one key matches what that key reads for itself', async () => {
+  test('filtered by one key matches the usage that the key itself can read', async () => {
     const { app, usage, first, second, other } = await startWithUsage()
     for (const [id, key] of [
       [first, app.key],

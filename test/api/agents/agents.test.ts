@@ -137,7 +137,7 @@ describe('reading an agent', () => {
     ])
   })
 
-  test('with HEAD returns the status and ETag without a body', async () => {
+  test('returns the status and ETag without a body when the method is HEAD', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { status, headers, text } = await app.call('HEAD', `/v1/agents/${agent_id}`)

@@ -134,7 +134,7 @@ describe('concurrent requests', () => {
     expect((await app.call('GET', path)).body.version).toBe(1 + AT_ONCE / 2)
   })
 
-  test('with the key of a deleted agent get 401 once the deletion has returned', async () => {
+  test('with the key of a deleted agent return 401 once the deletion has returned', async () => {
     const app = await startApp(unlimited)
     const { agent_id, agent_key } = await app.createAgent()
     const askMe = () => app.call('GET', '/v1/agents/me', { key: agent_key })
@@ -175,7 +175,7 @@ describe('concurrent calls with interleaved queries', () => {
     expect(data.map(({ version }: { version: number }) => version)).toEqual(upTo(AT_ONCE + 1).reverse())
   })
 
-  test('write exactly one replacement of the same version', async () => {
+  test('replace the same version exactly once', async () => {
     const { app, agent_id, replace } = await startWithAgent()
     const outcomes = await Promise.allSettled(upTo(AT_ONCE).map((count) => replace(count, '"1"')))
     const rejected = outcomes.filter((outcome) => outcome.status === 'rejected')
@@ -184,7 +184,7 @@ describe('concurrent calls with interleaved queries', () => {
     expect((await app.call('GET', `/v1/agents/${agent_id}/versions`)).body.data).toHaveLength(2)
   })
 
-  test('list no version twice during a replacement', async () => {
+  test('never list a version twice during a replacement', async () => {
     const { deps, owner, agent_id, replace } = await startWithAgent()
     const [, { versions }] = await Promise.all([replace(2), listVersions(deps, owner, agent_id)])
     expect([[1], [2, 1]]).toContainEqual(versions.map(({ version }) => version))

@@ -19,7 +19,7 @@ describe('rotating an agent key', () => {
     ['without a body', undefined],
     ['with an empty body', {}],
     ['with an overlap of 0', { overlap_seconds: 0 }],
-  ])('%s disables the old key immediately', async (_what, body) => {
+  ])('disables the old key immediately when the request is sent %s', async (_what, body) => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { agent_id, agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])
@@ -48,7 +48,7 @@ describe('rotating an agent key', () => {
     expect((await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { headers })).status).toBe(200)
   })
 
-  test('with an overlap keeps both keys valid until exactly the end of the overlap', async () => {
+  test('keeps both keys valid until exactly the end of the overlap', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const { agent_id, agent_key: old } = await app.createAgent()
@@ -64,7 +64,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, old, fresh)).toEqual([401, 200])
   })
 
-  test('again without an overlap disables every earlier key', async () => {
+  test('a second time without an overlap disables every earlier key', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const { agent_id, agent_key: first } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/rotate-key`
@@ -74,7 +74,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 401, 200])
   })
 
-  test('again does not extend the first overlap', async () => {
+  test('a second time does not extend the first overlap', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { agent_id, agent_key: first } = await app.createAgent()
@@ -85,7 +85,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 200, 200])
   })
 
-  test('shows the new key and its hint wherever the agent is shown', async () => {
+  test('updates the key and its hint in every response that includes the agent', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('GET', '/v1/agents')
@@ -148,7 +148,7 @@ describe('the parent key of an agent', () => {
 })
 
 describe('the route /v1/agents/me', () => {
-  test('returns what an embed needs but never the instructions', async () => {
+  test('returns the fields that the widget needs but never the instructions', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(FULL)
     const { status, headers, body, text } = await me(app, agent_key)

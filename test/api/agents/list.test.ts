@@ -92,7 +92,7 @@ describe('the list of agents without parameters', () => {
 })
 
 describe('the paginated list of agents', () => {
-  test('returns the first and last id of a page and whether more agents follow', async () => {
+  test('returns the first and last id on a page and whether more agents follow', async () => {
     const app = await startApp()
     const ids = await createAgents(app, 3)
     const page = async (query: string) => {
@@ -127,7 +127,7 @@ describe('the paginated list of agents', () => {
     })
   })
 
-  test('with `after` and `before` starts next to `after`', async () => {
+  test('starts next to `after` when `before` is also given', async () => {
     const app = await startApp()
     const [, second, third, fourth, fifth] = await createAgents(app, 6)
     expect(await listIds(app, `?after=${second}&before=${fifth}`)).toEqual([third, fourth])
@@ -219,10 +219,10 @@ async function readAllPages(
   }
 }
 
-describe('the size of the list', () => {
+describe('the limited agent list', () => {
   const large = `${GREETER}# ${'x'.repeat(200 * 1024)}\n`
 
-  test('ends before 2 MiB of definitions and continues after the last agent', async () => {
+  test('ends a page before 2 MiB of definitions and continues on the next page', async () => {
     const app = await startApp()
     const ids: string[] = []
     for (let made = 0; made < 12; made++) ids.unshift((await app.createAgent(large)).agent_id)
@@ -249,7 +249,7 @@ describe('the size of the list', () => {
     expect((await app.createAgent(GREETER, await createTenant(app))).agent_id).toMatch(/^agent-/)
   })
 
-  test('never exceeds the limit through concurrent creations', async () => {
+  test('never exceeds the limit when agents are created concurrently', async () => {
     const app = await startApp({ PARLEY_MAX_AGENTS: '3' })
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => app.call('POST', '/v1/agents', { body: { yaml: GREETER } })),
@@ -265,7 +265,7 @@ describe('the versions of an agent', () => {
     (await app.call('GET', `/v1/agents/${id}/versions${query}`)).body
   const numbers = ({ data }: { data: { version: number }[] }) => data.map(({ version }) => version)
 
-  test('are kept up to 100 besides the current one', async () => {
+  test('are limited to 100 in addition to the current one', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     for (let made = 0; made < 103; made++) await replace(app, id, `${GREETER}# ${made}\n`)

@@ -16,7 +16,7 @@ const verbs: readonly (readonly [method: string, rest: string, options: CallOpti
 
 describe('an agent id', () => {
   test.each(verbs)(
-    'that is unknown or another tenant’s gets the same 404 from %s /v1/agents/{id}%s',
+    'that is unknown or belongs to another tenant causes the same 404 response to %s /v1/agents/{id}%s',
     async (method, rest, options) => {
       const app = await startApp()
       const other = await createTenant(app)
@@ -40,7 +40,7 @@ describe('an agent id', () => {
     ['4,000 characters', 'a'.repeat(4000), 404],
     ['bytes that are not UTF-8', '%FF', 400],
     ['an incomplete escape', '%4', 400],
-  ])('with %s matches no agent', async (_what, id, expected) => {
+  ])('with %s does not match an agent', async (_what, id, expected) => {
     const app = await startApp()
     for (const [method, rest, options] of verbs) {
       const answer = await app.call(method, `/v1/agents/${id}${rest}`, options)

@@ -102,7 +102,7 @@ const LIMIT = 256 * 1024
 
 describe('the body of a definition request', () => {
   test.each(['application/yaml', 'application/json', 'text/markdown'])(
-    'is accepted as %s up to 256 KiB and returns 413 above',
+    'is accepted as %s up to 256 KiB and rejected with 413 above',
     async (mediaType) => {
       const app = await startApp()
       const markdown = (bytes: number) => '---\nname: X\n---\n\n'.padEnd(bytes, 'x')
@@ -139,7 +139,7 @@ describe('the body of a definition request', () => {
     'multipart/form-data; boundary=x',
     'yaml',
     'text/yamlx',
-  ])('of type %s returns 415 and lists the accepted types', async (mediaType) => {
+  ])('is rejected with 415 and the list of accepted types when its type is %s', async (mediaType) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     for (const [method, path] of [
@@ -154,7 +154,7 @@ describe('the body of a definition request', () => {
     expect(await listIds(app)).toEqual([agent_id])
   })
 
-  test('that is not UTF-8 returns 400 in every format', async () => {
+  test('is rejected with 400 in every format when it is not UTF-8', async () => {
     const app = await startApp()
     const bytes = (text: string) => Buffer.from(text.replace('people', 'p\xffople'), 'latin1')
     const answers: Answer[] = []
@@ -195,7 +195,7 @@ describe('the body of a definition request', () => {
     ['an unpaired surrogate', { yaml: `${GREETER}# \ud800` }, 'Unicode'],
     ['a NUL character', { yaml: `${GREETER}# \0` }, 'U+0000'],
     ['a list', [GREETER], 'object'],
-  ])('of JSON with %s returns 400 and names the problem', async (_what, body, name) => {
+  ])('is rejected with 400 and an explanation when it is JSON with %s', async (_what, body, name) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     for (const [method, path] of [
@@ -210,7 +210,7 @@ describe('the body of a definition request', () => {
   })
 
   test.each(['agent_id', 'if_match'])(
-    'of JSON on PUT returns 400 for %s, which belongs elsewhere',
+    'is rejected with 400 when the JSON of a PUT contains %s, which is not a body field',
     async (field) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()
@@ -223,13 +223,13 @@ describe('the body of a definition request', () => {
     },
   )
 
-  test('of malformed JSON returns 400', async () => {
+  test('is rejected with 400 when it is malformed JSON', async () => {
     const app = await startApp()
     const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/json', '{"yaml": "')
     expect([status, body]).toEqual([400, { error: expect.stringContaining('JSON'), code: 'invalid_json' }])
   })
 
-  test('that is missing returns 400', async () => {
+  test('is rejected with 400 when it is missing', async () => {
     const app = await startApp()
     const { status, body } = await app.call('POST', '/v1/agents')
     expect([status, body.error]).toEqual([400, expect.stringContaining('yaml')])

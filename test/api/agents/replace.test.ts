@@ -1,4 +1,4 @@
-/** Tests replacing the definition of an agent, with and without If-Match. */
+/** Tests that an agent's definition can be replaced, with and without If-Match. */
 import { describe, expect, test } from 'vitest'
 import { FULL } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
@@ -34,7 +34,7 @@ describe('replacing an agent', () => {
     expect((await chat(app, agent_key)).status).toBe(200)
   })
 
-  test('changes the greeting returned to its key', async () => {
+  test('changes the greeting that its key reads', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(`${GREETER}embed: { greeting: Hi }\n`)
     const greeting = async () => (await app.call('GET', '/v1/agents/me', { key: agent_key })).body.greeting

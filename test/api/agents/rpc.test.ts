@@ -5,7 +5,7 @@ import { GREETER, startApp } from '../../support/app.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
 describe('the tRPC API for agents', () => {
-  test('creates, lists, reads, replaces, restores, rotates and deletes', async () => {
+  test('creates, lists, reads, replaces, restores and deletes agents and rotates their keys', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const created = await agents.create.mutate({ yaml: FULL })
@@ -51,7 +51,7 @@ describe('the tRPC API for agents', () => {
     })
   })
 
-  test('rejects what REST rejects, with the same messages', async () => {
+  test('rejects the same input as REST, with the same messages', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const { agent_id } = await app.createAgent()

@@ -57,7 +57,7 @@ describe('the versions of an agent', () => {
     ])
   })
 
-  test('do not change with a rotated key or a rejected definition', async () => {
+  test('do not change when a key is rotated or a definition is rejected', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     await app.call('POST', `${path}/rotate-key`)
@@ -102,7 +102,7 @@ describe('restoring a version of an agent', () => {
     })
   })
 
-  test('that is current creates a new version', async () => {
+  test('creates a new version even if the restored one is current', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     expect((await app.call('POST', `${path}/versions/2/restore`)).body).toMatchObject({

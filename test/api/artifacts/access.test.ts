@@ -45,7 +45,7 @@ describe('an artifact reservation', () => {
     ['expires_in', { expires_in: 2_592_001 }],
     ['kind', { kind: 'film' }],
     ['related_to', { related_to: 'x' }],
-  ])('rejects an invalid %s: %j', async (param, body) => {
+  ])('is rejected for an invalid %s: %j', async (param, body) => {
     const app = await startApp()
     expect(await app.call('POST', '/v1/artifacts', { body })).toMatchObject({
       status: 400,
@@ -55,7 +55,7 @@ describe('an artifact reservation', () => {
 })
 
 describe('an artifact token', () => {
-  test('allows uploading its artifact once and opening it', async () => {
+  test('allows its holder to upload the artifact once and to open it', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     expect((await upload(app, id, upload_token)).status).toBe(201)
@@ -84,7 +84,7 @@ describe('an artifact token', () => {
     expect((await app.call('GET', '/v1/models', { key: one.view_token })).status).toBe(401)
   })
 
-  test('allows uploading and opening a related artifact', async () => {
+  test('allows its holder to upload and open a related artifact', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     const captions = crypto.randomUUID()
@@ -96,13 +96,13 @@ describe('an artifact token', () => {
   test.each([
     ['was modified', (token: string) => `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`],
     ['is truncated', (token: string) => token.slice(0, 40)],
-  ])('that %s returns 401', async (_what, change) => {
+  ])('is rejected with 401 when it %s', async (_what, change) => {
     const app = await startApp()
     const { artifact_id: id, view_token } = await reserve(app)
     expect((await app.call('GET', `/artifacts/${id}/status`, { key: change(view_token) })).status).toBe(401)
   })
 
-  test('expires at its time and when its parent key is revoked', async () => {
+  test('is valid until it expires or its parent key is revoked', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const short = await reserve(app, { expires_in: 60 })
@@ -139,7 +139,7 @@ describe('an artifact token', () => {
 })
 
 describe('GET /artifacts/{id}', () => {
-  test('serves an unconverted artifact unchanged and as a download', async () => {
+  test('serves an unconverted artifact unchanged as a download', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, PNG, { metadata: { filename: 'ü.png', kind: 'video' } })
     const { status, headers } = await app.call('GET', `/artifacts/${id}`)

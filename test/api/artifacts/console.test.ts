@@ -1,4 +1,4 @@
-/** Tests how console users manage artifacts, and that other sites cannot act through their browser. */
+/** Tests how console users manage artifacts and that other sites cannot send requests through their browsers. */
 import { describe, expect, test } from 'vitest'
 import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
 import { as, claim, ownPage, proxied } from '../../support/console.ts'
@@ -70,7 +70,7 @@ describe('a console user', () => {
     expect((await app.call('GET', `/artifacts/${id}`, as(ada))).text).toBe('0123456789')
   })
 
-  test('reserves over tRPC, because /v1 requires a key', async () => {
+  test('reserves artifacts over tRPC because /v1 requires a key', async () => {
     const { app } = await startWithArtifact()
     expect((await app.call('POST', '/v1/artifacts', as(ada, { body: {} }))).status).toBe(401)
     const reserved = await app.call('POST', '/trpc/artifacts.reserve', as(ada, { body: { json: {} } }))

@@ -8,7 +8,7 @@ import { createMovedClock, getRow, listJobs, startJobs, until } from '../../supp
 import { createLineLog } from '../../support/log-lines.ts'
 import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
 
-// The conversion programs need more than the default timeout on a busy machine.
+// Conversions may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const SRT = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
@@ -67,7 +67,7 @@ describe('the onUploadComplete handler', () => {
     end()
   })
 
-  test('receives no field that the client did not send', async () => {
+  test('does not receive fields that the client did not send', async () => {
     const { app, call } = await startHost()
     await beginUpload(app, captions)
     const { artifact, end } = await call(0)
@@ -127,7 +127,7 @@ describe('a failing onUploadComplete handler', () => {
     advance(1)
     const second = await call(1)
     expect(second.artifact).toEqual(first.artifact)
-    // The handler fails before this promise settles; the outcome must be stored all the same.
+    // The handler fails before this promise settles, but the outcome must still be stored.
     void second.hooks.recordOutcome({ tries: 2 })
     second.fail()
     await until(async () => (await listJobs(app)).some((job) => job.failures === 2), 'it has failed again')
@@ -152,7 +152,7 @@ describe('a failing onUploadComplete handler', () => {
     await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
   })
 
-  test('is called again when its outcome cannot be stored, even if it did not await it', async () => {
+  test('is called again when its outcome cannot be stored, even if it does not await recordOutcome', async () => {
     const onUploadComplete: OnUploadComplete = (_artifact, { recordOutcome }) => void recordOutcome('kept')
     const { app, advance } = await startJobs({ options: { onUploadComplete } })
     const { db } = app.service.deps
@@ -242,7 +242,7 @@ test('deleting an artifact aborts its onUploadComplete handler, which is not cal
   expect(new Set(calls.map(({ artifact }) => artifact.artifactId)).size).toBe(2)
 })
 
-test('uploads wait for a missing onUploadComplete handler, and a start without one logs a warning', async () => {
+test('uploads wait until the host provides an onUploadComplete handler, and a start without one logs a warning', async () => {
   const { app, dataDir, call } = await startHost()
   const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
   const { artifact } = await call(0)

@@ -20,7 +20,7 @@ import {
 } from '../../support/uploads.ts'
 import { makeZip } from '../../support/zip.ts'
 
-// The conversion programs need more than the default timeout on a busy machine.
+// Conversions may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const REASON = 'The file is not a video in a supported format.'
@@ -98,7 +98,7 @@ describe('a server without disk space for the converted file', () => {
     return { app, advance, disk, id, untilFailed, lines }
   }
 
-  test('converts the upload once there is space, however often it failed before', async () => {
+  test('converts the upload once there is space, no matter how often it failed before', async () => {
     const { app, advance, disk, id, untilFailed, lines } = await startWithFullDisk()
     for (const failures of [2, 3, 4]) {
       advance(600)

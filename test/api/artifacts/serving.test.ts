@@ -1,4 +1,4 @@
-/** Tests how artifact bytes and posters are served, and which artifacts a token opens. */
+/** Tests how artifact bytes and posters are served and which artifacts a token can open. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
@@ -14,7 +14,7 @@ const dispositionOf = async (app: TestApp, id: string) =>
 
 describe('a converted artifact', () => {
   test.each(['video/mp4', 'video/webm', 'image/png', 'image/jpeg', 'image/webp', 'text/vtt'])(
-    'is served inline as %s',
+    'is served inline when its type is %s',
     async (mediaType) => {
       const app = await startApp()
       const { id } = await uploadWhole(app, tenBytes)
@@ -26,7 +26,7 @@ describe('a converted artifact', () => {
   )
 
   test.each(['image/svg+xml', 'text/html', 'application/xml', 'application/zip', 'image/gif', 'VIDEO/MP4'])(
-    'is served as a download as %s',
+    'is served as a download when its type is %s',
     async (mediaType) => {
       const app = await startApp()
       const { id } = await uploadWhole(app, tenBytes)
@@ -35,7 +35,7 @@ describe('a converted artifact', () => {
     },
   )
 
-  test('is served in ranges, with If-Range and If-None-Match', async () => {
+  test('can be requested in ranges, with If-Range and with If-None-Match', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     const ask = (headers: Record<string, string>) => app.call('GET', `/artifacts/${id}`, { headers })
@@ -106,7 +106,7 @@ describe('an artifact token', () => {
         expect((await app.call('GET', `/artifacts/${id}/status`, { key })).status).toBe(200)
   })
 
-  test('is checked after the id and before the artifact', async () => {
+  test('is checked after the id is validated and before the artifact is looked up', async () => {
     const app = await startApp()
     const { view_token, upload_token, artifact_id: id } = await reserve(app)
     for (const path of ['', '/status', '/poster', '/watch']) {
@@ -118,7 +118,7 @@ describe('an artifact token', () => {
     }
   })
 
-  test('ends open event streams when its parent key is revoked', async () => {
+  test('no longer keeps event streams open after its parent key is revoked', async () => {
     const app = await startApp()
     const { view_token, artifact_id: id } = await reserve(app)
     const response = await app.fetch(`${app.url}/artifacts/${id}/status?token=${view_token}`, {

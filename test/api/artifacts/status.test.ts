@@ -25,7 +25,7 @@ describe('the status of an artifact', () => {
     expect(answer.headers.get('protocol-version')).toBe('2')
   })
 
-  test('has the fields of each state', async () => {
+  test('has the documented fields in each state', async () => {
     const app = await startApp()
     const metadata = { artifactId: ID, relatedTo: OTHER, kind: 'captions', name: ' Überblick ' }
     const upload = await beginUpload(app, { size: 'deferred', metadata })
@@ -68,7 +68,7 @@ describe('the status of an artifact', () => {
     })
   })
 
-  test('is not acknowledged until the host’s handler returns', async () => {
+  test('has no acknowledgement until the host’s handler returns', async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })
@@ -127,7 +127,7 @@ describe('reading the status of an artifact', () => {
     expect(answer.body.state).toBe('ready')
   })
 
-  test('as an event stream sends changes until the artifact is ready', async () => {
+  test('sends changes until the artifact is ready when the client requests an event stream', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
     const controller = new AbortController()

@@ -22,7 +22,7 @@ import {
   uploadWhole,
 } from '../../support/uploads.ts'
 
-// Disk writes need more than the default timeout on a busy machine.
+// Disk writes may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
@@ -80,7 +80,7 @@ describe('an upload', () => {
 
   test.each([
     ['resets the connection', (connection: RawConnection) => connection.reset()],
-    ['closes its side', (connection: RawConnection) => connection.endSending()],
+    ['half-closes the connection', (connection: RawConnection) => connection.endSending()],
   ])('keeps the received bytes when the client %s mid-request', async (_how, leave) => {
     const { app, dataDir } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10 })
@@ -158,7 +158,7 @@ describe('an upload', () => {
     expect((await patchUpload(app, begun, 5, Buffer.from('!'))).status).toBe(413)
   })
 
-  test('returns 413 to a chunked body with more bytes, and accepts an empty one', async () => {
+  test('returns 413 for a chunked body after the last byte, but accepts an empty one', async () => {
     const { app } = await startWithDataDir()
     const begun = await uploadWhole(app, Buffer.from('hello'))
     expect((await patchUpload(app, begun, 5, toPieces(Buffer.from('!')))).status).toBe(413)
@@ -230,7 +230,7 @@ describe('the checksum of an upload', () => {
   })
 
   test.each([1, 2])(
-    'returns 422 and deletes the bytes when it does not match (request count: %i)',
+    'causes a 422 and deletes the bytes when it does not match (request count: %i)',
     async (parts) => {
       const { app, dataDir } = await startWithDataDir()
       const metadata = { checksum: digestOf(bytes.subarray(1)) }

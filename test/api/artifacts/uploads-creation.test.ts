@@ -1,4 +1,4 @@
-/** Tests the creation of uploads, with or without first bytes, under unique ids (tus 1.0.0, Creation). */
+/** Tests the creation of uploads with unique ids, with or without initial bytes (tus 1.0.0, Creation). */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
@@ -107,7 +107,7 @@ describe('POST /upload', () => {
 })
 
 describe('an artifact id chosen by the client', () => {
-  test('returns 409 to every tenant while it is in use', async () => {
+  test('is rejected with 409 for every tenant while it is in use', async () => {
     const app = await startApp()
     const { id: artifactId } = await beginUpload(app)
     for (const key of [app.key, await createOtherKey(app)]) {
@@ -126,7 +126,7 @@ describe('an artifact id chosen by the client', () => {
       postUpload({ ...app, key: keys[index % 2] as string }, { metadata: { artifactId } }),
     )
     const answers = await Promise.all(requests)
-    // The requests of one tenant are the same creation, repeated.
+    // Requests from the same tenant repeat the same creation.
     expect(answers.map(({ status }) => status).sort()).toEqual([
       ...Array(10).fill(201),
       ...Array(10).fill(409),
@@ -157,7 +157,7 @@ describe('an artifact id chosen by the client', () => {
   })
 })
 
-describe('the same creation again', () => {
+describe('repeating an upload creation', () => {
   const creation = { size: 5, metadata: { artifactId: randomUUID() } }
 
   test('returns the existing upload and its offset', async () => {
@@ -184,7 +184,7 @@ describe('the same creation again', () => {
     expect((await postUpload(app, { ...creation, body: hello })).status).toBe(409)
   })
 
-  test('with a token returns the upload of the token', async () => {
+  test('with a token returns the upload that belongs to the token', async () => {
     const app = await startApp()
     const { upload_token: key } = (await app.call('POST', '/v1/artifacts', { body: {} })).body
     const begun = await beginUpload({ ...app, key }, { size: 5 })

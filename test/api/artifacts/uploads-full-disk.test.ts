@@ -28,7 +28,7 @@ async function startWithDisk() {
   return { disk, app: await startApp({}, { artifactStore: toResumableStore(folder, true) }) }
 }
 
-describe('a full disk', () => {
+describe('a server with a full disk', () => {
   test('returns 507 for a new upload and stores nothing', async () => {
     const { app, disk } = await startWithDisk()
     disk.freeBytes = 10 * GIB
@@ -50,7 +50,7 @@ describe('a full disk', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hellohello')
   })
 
-  test('that fills up mid-request returns 507 and keeps the bytes already written', async () => {
+  test('returns 507 when the disk fills up mid-request and keeps the bytes already written', async () => {
     const { app, disk } = await startWithDisk()
     const bytes = randomBytes(100 * MIB)
     const begun = await beginUpload(app, { size: bytes.length })
@@ -95,7 +95,7 @@ describe('the storage quota of a parent key', () => {
     expect(last.status).toBe(204)
   })
 
-  test('limits uploads of undeclared length that arrive at the same time', async () => {
+  test('limits uploads of undeclared length that arrive concurrently', async () => {
     const app = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: String(10 * MIB) })
     const bytes = Buffer.alloc(9 * MIB)
     const uploads = await Promise.all(Array.from({ length: 5 }, () => beginUpload(app, { size: 'deferred' })))
@@ -108,7 +108,7 @@ describe('the storage quota of a parent key', () => {
     expect(offsets.reduce((sum, offset) => sum + offset, 0)).toBeLessThanOrEqual(10 * MIB)
   })
 
-  test('counts an upload of undeclared length as long as what has arrived', async () => {
+  test('counts only the bytes received so far for an upload of undeclared length', async () => {
     const app = await startApp(quota)
     const begun = await beginUpload(app, { size: 'deferred' })
     expect((await patchUpload(app, begun, 0, toPieces(Buffer.alloc(100)))).status).toBe(204)

@@ -19,7 +19,7 @@ import {
   untilState,
 } from '../../support/uploads.ts'
 
-// Disk writes need more than the default timeout on a busy machine.
+// Disk writes may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2

@@ -11,7 +11,7 @@ const other = '99999999-2222-4333-8444-555555555555'
 const digest = 'AB'.repeat(32)
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64')
 
-/** Returns the error for a header; throws if the header is accepted. */
+/** Returns the error for a header value; throws if the value is accepted. */
 function errorOf(header: string): { message: string; param: string | undefined } {
   try {
     parseMetadata(header)
@@ -117,7 +117,7 @@ describe('upload metadata', () => {
 })
 
 describe('an upload with metadata', () => {
-  test('that is invalid is rejected with the key, and is not created', async () => {
+  test('is not created when the metadata is invalid, and the error names the key', async () => {
     const app = await startApp()
     const answer = await postUpload(app, { metadata: { kind: 'audio', artifactId: id } })
     expect(answer.status).toBe(400)
@@ -126,7 +126,7 @@ describe('an upload with metadata', () => {
     expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
   })
 
-  test('that has no kind is a video', async () => {
+  test('is stored as a video when the metadata has no kind', async () => {
     const app = await startApp()
     await postUpload(app, { metadata: { artifactId: id } })
     expect(await readStatus(app, id)).toMatchObject({ kind: 'video' })

@@ -24,9 +24,9 @@ import {
 const error = { ok: false, error: expect.any(String) }
 const hello = Buffer.from('hello')
 
-describe('OPTIONS', () => {
+describe('an OPTIONS request', () => {
   test.each(['/upload', '/upload/', '/upload/anything'])(
-    'of %s returns the supported features without authentication',
+    'to %s returns the supported features without authentication',
     async (path) => {
       const app = await startApp({ PARLEY_MAX_UPLOAD_BYTES: '1000' })
       const { status, headers } = await app.call('OPTIONS', path, { key: null })
@@ -56,7 +56,7 @@ describe('HEAD of an upload', () => {
     expect(answer.headers.get('x-artifact-id')).toBe(begun.id)
   })
 
-  test('that is finished returns its full offset', async () => {
+  test('returns the full offset of a finished upload', async () => {
     const app = await startApp()
     const begun = await uploadWhole(app, hello)
     const { status, headers } = await headUpload(app, begun)

@@ -15,7 +15,7 @@ import {
 } from '../../support/uploads.ts'
 import { createRandom } from '../../support/upstream-sending.ts'
 
-// Disk writes need more than the default timeout on a busy machine.
+// Disk writes may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
@@ -34,7 +34,7 @@ function toBody(bytes: Buffer, failsHalfway: boolean): ReadableStream {
   })
 }
 
-/** Runs a client that reads the offset and sends a random piece from there, until the upload is complete. */
+/** Runs a client that repeatedly reads the offset and sends a random chunk until the upload is complete. */
 async function sendRemaining(
   app: TestApp,
   begun: Begun,

@@ -25,7 +25,7 @@ import {
   uploadWhole,
 } from '../../support/uploads.ts'
 
-// Waiting for the store needs more than the default timeout on a busy machine.
+// Store operations may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const DAY = 86_400
@@ -137,13 +137,13 @@ describe('an unfinished upload in a bucket', () => {
   })
 })
 
-describe('a failing bucket', () => {
+describe('an upload to a failing bucket', () => {
   test.each([
     [503, 'while storing the trailing part', 'PutObject', { status: 503, code: 'SlowDown' }],
     [503, 'while storing a part', 'UploadPart', { status: 500, code: 'InternalError' }],
     [507, 'for lack of space', 'UploadPart', { status: 507, code: 'XMinioStorageFull' }],
     [503, 'while reading the trailing part', 'GetObject', { status: 403, code: 'AccessDenied' }],
-  ] as const)('returns %i (%s), and the upload can resume later', async (status, _why, operation, fault) => {
+  ] as const)('returns %i (%s) and can resume later', async (status, _why, operation, fault) => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
@@ -157,7 +157,7 @@ describe('a failing bucket', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('on completion returns 503, and the sweeper completes the upload later', async () => {
+  test('returns 503 when its completion fails, and the sweeper completes it later', async () => {
     const { app, server, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const begun = await beginUpload(app, { size: bytes.length })
@@ -170,7 +170,7 @@ describe('a failing bucket', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('that has lost the parts of an upload makes the client start over', async () => {
+  test('starts over when the bucket has lost its parts', async () => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 9 * MIB) })

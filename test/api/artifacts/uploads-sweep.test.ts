@@ -82,7 +82,7 @@ describe('an unfinished upload', () => {
   test('can be resumed after the system clock was a year ahead for hours', async () => {
     const { app, clock, dataDir, sweep } = await startWithClock()
     const begun = await beginUpload(app, { size: 10, body: hello })
-    // The wall clock jumps, the monotonic clock does not.
+    // The wall clock jumps, but the monotonic clock does not.
     const { now } = clock
     clock.now = () => now() + 365 * DAY * 1000
     const { growing } = await listArtifactBytes(dataDir)
@@ -173,7 +173,7 @@ test('the sweeper deletes nothing when it finds more than 100 orphans', async ()
   await sweep()
   const { kept, growing } = await listArtifactBytes(dataDir)
   expect([kept.length, growing.length]).toEqual([51, 51])
-  // Up to 100 orphans may be left by crashes and are deleted.
+  // The sweeper deletes up to 100 orphans because crashes can leave that many.
   await rm(paths[0] as string)
   clock.advance(HOUR)
   await sweep()
@@ -183,7 +183,7 @@ test('the sweeper deletes nothing when it finds more than 100 orphans', async ()
 test('the sweeper deletes an original that a crash left next to its conversion, once the host has acknowledged it', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
   const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
-  // On this clock every conversion times out, so the test sets its result.
+  // Every conversion times out on this clock, so the test sets the result.
   await uploadWhole(app, srt, { metadata: { kind: 'captions' } })
   const { db } = app.service.deps
   const [{ blob }, served] = [await getRow(app), randomUUID()]

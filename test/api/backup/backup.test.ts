@@ -44,7 +44,7 @@ async function createContents(app: TestApp) {
 
 type Contents = Awaited<ReturnType<typeof createContents>>
 
-/** Checks that everything is there under the same keys and that the upload can resume. */
+/** Checks that the same keys can access everything and that the upload can resume. */
 async function expectContents(app: TestApp, contents: Contents, isGrowing = true): Promise<void> {
   const call = (path: string, options: CallOptions = {}) => app.call('GET', path, options)
   const agents = (await call('/v1/agents')).body.data
@@ -203,22 +203,22 @@ describe('an installation with a bucket', () => {
   })
 })
 
-describe('a backup is rejected', () => {
-  test('when the archive file exists', async () => {
+describe('creating a backup', () => {
+  test('fails when the archive file exists', async () => {
     await (await openDatabase({ dataDir, role: 'server' })).close()
     await writeFile(archivePath(), 'mine')
     expect(await refusal(backUp(dataDir, archivePath()))).toContain('already exists')
     expect(await readFile(archivePath(), 'utf8')).toBe('mine')
   })
 
-  test('without an installation and for PostgreSQL', async () => {
+  test('fails without an installation and when the database is PostgreSQL', async () => {
     expect(await refusal(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
     const env = { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' }
     expect(await refusal(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)
     expect(await readdir(folder)).toEqual([])
   })
 
-  test('when the database is damaged', async () => {
+  test('fails when the database is damaged', async () => {
     const app = await openApp({ PARLEY_DATA_DIR: dataDir })
     for (let count = 0; count < 20; count++) await app.createAgent()
     await app.close()

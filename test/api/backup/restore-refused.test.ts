@@ -16,7 +16,7 @@ import { makeFolder } from '../../support/process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-/** The archive of an installation with one file. */
+/** A backup archive of an installation with one file. */
 let archived: Buffer
 let entries: Map<string, Buffer>
 let folder: string
@@ -119,12 +119,12 @@ describe('restoring into a directory', () => {
     expect(await readdir(dataDir)).toContain('parley.db')
   })
 
-  test('that a killed restore left behind replaces the leftovers', async () => {
+  test('replaces the leftovers of a killed restore', async () => {
     for (const left of ['.restore/parley.db', 'files/left', '.restore/artifacts/left']) {
       await mkdir(join(dataDir, left, '..'), { recursive: true })
       await writeFile(join(dataDir, left), '')
     }
-    // Until the restore has finished, no server can start there.
+    // A server cannot start in this directory until the restore has finished.
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('but no Parley database')
     await putBack(archive, dataDir)
     expect(await readdir(dataDir, { recursive: true })).not.toContain('files/left')

@@ -48,7 +48,7 @@ describe('the messages of an agent turn', () => {
     expect(body.messages[0]).toEqual({ role: 'system', content: '  As written.\n\n' })
   })
 
-  test("contain the caller's system text in its place, marked as context from the page", async () => {
+  test("contain the caller's system text at its original position, marked as context from the page", async () => {
     const mark = '[Context provided by the page, not by the user]\n'
     const image = { type: 'image_url', image_url: { url: 'https://example.org/a.png' } }
     const { body } = await ask('name: A\ninstructions: B\n', {
@@ -78,7 +78,7 @@ describe('the messages of an agent turn', () => {
 test.each([
   ["the agent's", PERSONA, 1.25],
   ['0.7 by default', 'name: A\ninstructions: B\n', 0.7],
-])('the temperature of an agent turn is %s and ignores the caller', async (_whose, yaml, temperature) => {
+])("an agent turn ignores the caller's temperature and uses %s", async (_whose, yaml, temperature) => {
   const { body } = await ask(yaml, { ...hello, temperature: 0.1 })
   expect(body.temperature).toBe(temperature)
 })
@@ -128,7 +128,7 @@ describe('the tools of an agent turn', () => {
     ])
   })
 
-  test("use the caller's schema for a tool without one, and never replace a defined tool", async () => {
+  test('take a missing schema from the caller, who cannot replace a defined tool', async () => {
     const yaml = `name: A\ninstructions: B\ntools:${ownTool}\n  - search\n  - name: plain\n    description: Mine.\n`
     const sent = [tool('look_up'), tool('search', { description: 'Searches.' }), tool('plain'), tool('other')]
     const { body } = await ask(yaml, { ...hello, tools: sent })
@@ -158,7 +158,7 @@ describe('the tools of an agent turn', () => {
     expect(names).toEqual(['search', ...expected])
   })
 
-  test("are the caller's when the agent has none, still filtered by pageTools", async () => {
+  test("are the caller's, filtered by pageTools, when the agent defines none", async () => {
     const sent = [tool('free'), tool('postMessage_open'), tool('postMessage_close')]
     const yaml = 'name: A\ninstructions: B\npageTools: { blocked: [open] }\n'
     const { body } = await ask(yaml, {
@@ -200,23 +200,29 @@ describe('the tool choice of an agent turn', () => {
     ['a custom tool', agent, { type: 'custom', custom: { name: 'search_it' } }],
     ['a list with an unknown tool', agent, allowed('search', 'drop')],
     ['any tool, without a tool', 'name: A\ninstructions: B\n', 'required'],
-  ])('returns 400 for a tool the agent does not have: %s', async (_form, yaml, tool_choice) => {
-    const { answer, body } = await ask(yaml, {
-      ...hello,
-      tool_choice,
-      tools: yaml === agent ? [tool('free')] : [],
-    })
-    expect(answer).toMatchObject({
-      status: 400,
-      body: { error: { param: expect.stringMatching(/^tool_choice/), code: 'invalid_value' } },
-    })
-    expect(body).toBe(undefined)
-  })
+  ])(
+    'is rejected with 400 when it requires a tool that the agent does not have: %s',
+    async (_form, yaml, tool_choice) => {
+      const { answer, body } = await ask(yaml, {
+        ...hello,
+        tool_choice,
+        tools: yaml === agent ? [tool('free')] : [],
+      })
+      expect(answer).toMatchObject({
+        status: 400,
+        body: { error: { param: expect.stringMatching(/^tool_choice/), code: 'invalid_value' } },
+      })
+      expect(body).toBe(undefined)
+    },
+  )
 
-  test.each(['functions', 'function_call'])('returns 400 in the deprecated form: %s', async (field) => {
-    const { answer } = await ask(agent, { ...hello, [field]: field === 'functions' ? [] : 'auto' })
-    expect(answer).toMatchObject({ status: 400, body: { error: { param: field } } })
-  })
+  test.each(['functions', 'function_call'])(
+    'is rejected with 400 in the deprecated form: %s',
+    async (field) => {
+      const { answer } = await ask(agent, { ...hello, [field]: field === 'functions' ? [] : 'auto' })
+      expect(answer).toMatchObject({ status: 400, body: { error: { param: field } } })
+    },
+  )
 })
 
 test('an agent turn rejects a field that the chat API does not define', async () => {

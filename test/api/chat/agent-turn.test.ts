@@ -51,7 +51,7 @@ function streamOf(tool_calls: object[], content = 'Hm. '): object[] {
   ]
 }
 
-/** Creates a complete answer with text and these tool calls. */
+/** Creates a complete response with text and these tool calls. */
 function completionOf(tool_calls: object[], content: string | null = 'Hm. '): object {
   const message = { role: 'assistant', content, tool_calls }
   return {
@@ -65,7 +65,7 @@ function completionOf(tool_calls: object[], content: string | null = 'Hm. '): ob
 const unknownToolError = (name: string) => `Error: there is no tool '${name}' here. Answer without it.`
 
 describe('a call to a tool the agent does not have', () => {
-  test('is answered with an error to the model, and the caller sees one stream', async () => {
+  test('returns an error to the model, and the caller receives one stream', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('drop')]), 1)
     const answer = await app.stream(say('hello'), key)
@@ -88,7 +88,7 @@ describe('a call to a tool the agent does not have', () => {
     ])
   })
 
-  test('is answered with an error to the model in a complete answer', async () => {
+  test('returns an error to the model when the response is not streamed', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(completionOf([call('drop')]), 1)
     const { body } = await app.call('POST', path, { key, body: say('hello') })
@@ -102,7 +102,7 @@ describe('a call to a tool the agent does not have', () => {
     expect(await lastMessages()).toHaveLength(4)
   })
 
-  test('withholds valid calls of the same answer, which the model may repeat', async () => {
+  test('withholds valid calls in the same response, which the model may repeat', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('search'), call('drop', 1)], ''), 1)
     const answer = await app.stream(say('hello'), key)
@@ -181,7 +181,7 @@ describe('a call to a tool the agent has', () => {
 })
 
 describe('the usage of several model calls', () => {
-  test('is summed up in one chunk of a stream', async () => {
+  test('is summed in one chunk of a stream', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('drop')]))
     const { events } = await app.stream(say('hello', { stream_options: { include_usage: true } }), key)
@@ -194,7 +194,7 @@ describe('the usage of several model calls', () => {
     ])
   })
 
-  test('is summed up in a complete answer', async () => {
+  test('is summed in a complete response', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(completionOf([call('drop')]))
     const { body } = await app.call('POST', path, { key, body: say('hello') })
@@ -205,8 +205,8 @@ describe('the usage of several model calls', () => {
 describe('a failure of a later model call', () => {
   test.each([
     ['stream', streamOf([call('drop')])],
-    ['complete answer', completionOf([call('drop')])],
-  ])('ends the turn: %s', async (_how, first) => {
+    ['complete response', completionOf([call('drop')])],
+  ])('ends the turn (%s)', async (_how, first) => {
     const { app, key } = await startAgent({ PARLEY_BACKEND_ATTEMPTS: '1' })
     await stand.answerWith(first, 1)
     const request = say('{{up:status 500}}')

@@ -1,4 +1,4 @@
-/** Tests the circuit breaker of a failing model and its fallback. */
+/** Tests a failing model's circuit breaker and its fallback. */
 import { describe, expect, test } from 'vitest'
 import type { Answer } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -9,7 +9,7 @@ const stand = await startChatStand()
 const path = '/v1/chat/completions'
 const { startAgent, askedModels } = createFallbackStand(stand)
 
-describe('the breaker of a failing model', () => {
+describe("a model's circuit breaker", () => {
   const fail = only('{{up:status 500}}')
   const repeat = async (count: number, call: () => Promise<unknown>) => {
     for (let done = 0; done < count; done++) await call()
@@ -52,7 +52,7 @@ describe('the breaker of a failing model', () => {
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('counts a call once, however many attempts it took', async () => {
+  test('counts a call once, regardless of its number of attempts', async () => {
     const { ask } = await startFailing(9, { PARLEY_BACKEND_ATTEMPTS: '3' })
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
@@ -76,7 +76,7 @@ describe('the breaker of a failing model', () => {
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('stays open when that call fails', async () => {
+  test('stays open when the call after 15 seconds fails', async () => {
     const { ask, clock } = await startFailing()
     clock.advance(15)
     expect(told(await ask(`hello ${fail}`))).toEqual(['gateway', '2', 'true'])
@@ -84,7 +84,7 @@ describe('the breaker of a failing model', () => {
     expect(told(await ask('hello'))).toEqual(['gateway', '1', 'true'])
   })
 
-  test('lets one call through at a time', async () => {
+  test('lets only one such call through at a time', async () => {
     const { ask, clock, app, key } = await startFailing()
     clock.advance(15)
     const controller = new AbortController()
@@ -98,11 +98,11 @@ describe('the breaker of a failing model', () => {
     expect(await probe).toBe('AbortError')
     const [aborted] = await stand.listChats()
     await stand.upstream.waitForEnd(aborted?.id as number)
-    // An aborted call says nothing about the model, so the next call may try it.
+    // An aborted call does not show whether the model works, so the next call may try it.
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('allows a single attempt while open if there is no fallback', async () => {
+  test('allows a single attempt while open if the model has no fallback', async () => {
     const { app } = await startFailing(10, { PARLEY_BACKEND_ATTEMPTS: '3' })
     const answer = await app.call('POST', path, { body: say(`hello ${fail}`) })
     expect(answer.status).toBe(502)
@@ -110,7 +110,7 @@ describe('the breaker of a failing model', () => {
     expect((await app.call('POST', path, { body: say('hello') })).status).toBe(200)
   })
 
-  test('opens for streams that break midway', async () => {
+  test('opens after streams fail midway', async () => {
     const { ask } = await startFailing(0)
     await repeat(10, () => ask('hello you {{up:reset-after 1}}', { stream: true }))
     expect(await modelOf(ask('hello'))).toBe('up-small')

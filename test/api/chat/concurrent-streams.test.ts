@@ -42,7 +42,7 @@ async function statusOf(app: TestApp, text = 'hello', key = app.key): Promise<nu
 const ONE = { PARLEY_MAX_STREAMS_PARENT: '1' }
 
 describe('a key at its stream limit', () => {
-  test('gets 429 with Retry-After', async () => {
+  test('receives 429 with Retry-After', async () => {
     const app = await stand.start(ONE)
     await openStream(app, 'first')
     const answer = await app.call('POST', path, { body: say('second', { stream: true }) })
@@ -54,7 +54,7 @@ describe('a key at its stream limit', () => {
     expect(await stand.listChats()).toHaveLength(1)
   })
 
-  test('can still get complete answers, and other keys can stream', async () => {
+  test('can still get complete responses, and other keys can stream', async () => {
     const app = await stand.start(ONE)
     await openStream(app, 'first')
     expect((await app.call('POST', path, { body: say('whole') })).status).toBe(200)

@@ -24,7 +24,7 @@ const stepsOf = (chunks: Chunks) => chunks.flatMap(({ step }) => step ?? [])
 const userMessage = (content: string): Request['messages'] => [{ role: 'user', content }]
 
 describe('a draft', () => {
-  test('answers without being saved, with or without an existing agent', async () => {
+  test('can answer without being saved, with or without an existing agent', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const draft = { yaml: yaml({ tools: ['lookup'] }) }

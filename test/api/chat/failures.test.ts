@@ -1,4 +1,4 @@
-/** Tests the errors a caller gets when the backend fails, and the retries before them. */
+/** Tests the errors that a caller receives when the backend fails, and the retries before them. */
 import { describe, expect, test } from 'vitest'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
 import { createLineLog } from '../../support/log-lines.ts'
@@ -14,7 +14,7 @@ const kinds = [
 
 describe.each(kinds)('%s', (_kind, stream) => {
   test.each([
-    ['rejects our key', '{{up:status 401}}', 502, 'backend_error'],
+    ['rejects the API key', '{{up:status 401}}', 502, 'backend_error'],
     ['forbids the call', '{{up:status 403}}', 502, 'backend_error'],
     ['does not know the model', '{{up:status 404}}', 502, 'backend_error'],
     ['redirects', '{{up:redirect http://127.0.0.1:1/}}', 502, 'backend_error'],
@@ -147,7 +147,7 @@ describe.each(kinds)('retrying %s', (_kind, stream) => {
   })
 })
 
-describe('the service returns 502 for a backend answer', () => {
+describe('the service returns 502 for a backend response', () => {
   const choices = (message: unknown) => ({ choices: [{ message }] })
   test.each<[string, object]>([
     ['no choices', {}],

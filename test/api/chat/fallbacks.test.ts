@@ -1,4 +1,4 @@
-/** Tests which model answers an agent's call, by its model policy and its fallbacks. */
+/** Tests how an agent's model policy and fallbacks determine which model answers a call. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -53,41 +53,44 @@ describe('the model of an agent call that names none', () => {
 describe('a model named by the caller', () => {
   const policy = { default_model: SMALL, allowed_models: [SMALL], fallback_models: [] }
 
-  test.each(['up-chat', 'gateway/up-chat'])('returns 403 when it is not allowed: %s', async (model) => {
-    const { ask, app, id } = await startAgent(policy)
-    const error = { type: 'permission_error', code: 'model_not_allowed', param: 'model' }
-    for (const stream of [false, true])
-      expect(await ask('hello', { model, stream })).toMatchObject({ status: 403, body: { error } })
-    // The policy of an agent does not apply to a parent key that names a model.
-    expect((await app.call('POST', path, { body: say('hello', { model }) })).status).toBe(200)
-    const asAgent = await app.call('POST', path, { body: say('hello', { model: `agent/${id}` }) })
-    expect(asAgent.body.model).toBe('up-small')
-  })
+  test.each(['up-chat', 'gateway/up-chat'])(
+    'is rejected with 403 when it is not allowed: %s',
+    async (model) => {
+      const { ask, app, id } = await startAgent(policy)
+      const error = { type: 'permission_error', code: 'model_not_allowed', param: 'model' }
+      for (const stream of [false, true])
+        expect(await ask('hello', { model, stream })).toMatchObject({ status: 403, body: { error } })
+      // An agent's policy does not apply to a parent key that names a model.
+      expect((await app.call('POST', path, { body: say('hello', { model }) })).status).toBe(200)
+      const asAgent = await app.call('POST', path, { body: say('hello', { model: `agent/${id}` }) })
+      expect(asAgent.body.model).toBe('up-small')
+    },
+  )
 
   test('answers when it is allowed', async () => {
     const { ask } = await startAgent(policy)
     expect((await ask('hello', { model: 'gateway/up-small' })).body.model).toBe('up-small')
   })
 
-  test('returns 404 when it does not exist', async () => {
+  test('is rejected with 404 when it does not exist', async () => {
     const { ask } = await startAgent(policy)
     expect((await ask('hello', { model: 'nope' })).status).toBe(404)
   })
 })
 
-/** Settings that limit the time of a whole answer, and the time until the first event. */
+/** Settings that limit the total response time and the time until the first event. */
 function withinSeconds(seconds: string) {
   return { PARLEY_BACKEND_TOTAL_SECONDS: seconds, PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds }
 }
 
 describe.each([
-  ['a complete answer', false],
-  ['a streamed answer', true],
+  ['a complete response', false],
+  ['a streamed response', true],
 ])('%s', (_kind, stream) => {
   test.each([
     ['fails', '{{up:status 500}}'],
     ['is overloaded', '{{up:status 429}}'],
-    ['rejects our key', '{{up:status 401}}'],
+    ['rejects the API key', '{{up:status 401}}'],
     ['has lost the model', '{{up:status 404}}'],
     ['resets the connection', '{{up:reset}}'],
     ['returns an HTML page', '{{up:type text/html}}{{up:body <p>}}'],
@@ -111,7 +114,7 @@ describe.each([
     expect(told(await ask('hello', { stream }))).toEqual(['gateway', '2', 'true'])
   })
 
-  test('counts in the usage of the model that gave it', async () => {
+  test('is counted in the usage of the model that produced it', async () => {
     const { ask, app } = await startAgent({}, ONCE)
     await ask(`hello ${only('{{up:status 500}}')}`, { stream })
     const { data } = await listUsage(app, '?group_by=model')
@@ -134,7 +137,7 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('fails without the fallback when the request is invalid', async () => {
+  test('fails without a call to the fallback when the request is invalid', async () => {
     const { ask } = await startAgent()
     const answer = await ask(`hello ${only('{{up:status 400}}{{up:message too long}}')}`, { stream })
     expect(answer).toMatchObject({ status: 400, body: { error: { message: 'too long' } } })
@@ -160,7 +163,7 @@ describe.each([
     expect(told(await ask(`hello ${only('{{up:hang}}')}`, { stream }))).toEqual(['gateway', '2', 'true'])
   })
 
-  test('comes from the fallback after the first attempt that gets no byte in time', async () => {
+  test('comes from the fallback after the first attempt that receives no byte in time', async () => {
     const { ask } = await startAgent({}, { PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.2' })
     expect(told(await ask(`hello ${only('{{up:hang}}')}`, { stream }))).toEqual(['gateway', '2', 'true'])
   })
@@ -174,7 +177,7 @@ describe.each([
   })
 })
 
-test('a stream that breaks after its first event does not continue with another model', async () => {
+test('a stream that fails after its first event does not continue with another model', async () => {
   const { ask } = await startAgent()
   const answer = await ask(`one two three {{up:reset-after 2}}`, { stream: true })
   expect(answer.status).toBe(200)

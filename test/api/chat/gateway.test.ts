@@ -1,4 +1,4 @@
-/** Tests that requests to the backend and its answers are changed as little as possible. */
+/** Tests that requests to the backend and its responses are changed as little as possible. */
 import { describe, expect, test } from 'vitest'
 import { ChatCompletion } from '../../../src/providers/chat-api.ts'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
@@ -114,7 +114,7 @@ describe('a request with a parent key is sent to the backend', () => {
   })
 })
 
-describe('an answer from the backend is returned', () => {
+describe('a response from the backend is returned', () => {
   test('byte for byte', async () => {
     const app = await stand.start()
     const answer = await app.call('POST', path, {
@@ -126,7 +126,7 @@ describe('an answer from the backend is returned', () => {
     expect(answer.headers.get('x-parley-attempts')).toBe('1')
   })
 
-  test('with defaults for fields that clients need and the backend left out', async () => {
+  test('with defaults for fields that clients need and the backend omits', async () => {
     const app = await stand.start()
     const call = { function: { name: 'f', arguments: { x: 1 } } }
     await stand.answerWith({
@@ -199,7 +199,7 @@ describe('an answer from the backend is returned', () => {
     expect(streamed.events.at(-1).usage).toEqual(usage)
   })
 
-  test('with the types of the API when the backend sends other types', async () => {
+  test('with the types that the API defines when the backend sends other types', async () => {
     const app = await stand.start()
     const call = { id: 7, type: 7, function: { name: 7, arguments: { x: 1 } } }
     const message = { role: 'model', content: 'a', tool_calls: [call] }

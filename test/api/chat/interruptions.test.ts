@@ -1,4 +1,4 @@
-/** Tests streams that break, stall or lose their client. */
+/** Tests streams that fail, stall or lose their client. */
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { TestApp } from '../../support/app.ts'
@@ -102,16 +102,19 @@ describe('a stream from a slow backend', () => {
     ['fails', '{{up:status 500}}', 'upstream_error', 'backend_error'],
     ['rejects the request', '{{up:status 400}}', 'invalid_request_error', 'scripted'],
     ['is rate-limited', '{{up:status 429}}{{up:retry-after 60}}', 'rate_limit_error', 'rate_limit_exceeded'],
-  ])('ends with an error frame when the backend %s after a comment', async (_what, script, type, code) => {
-    const app = await stand.start({ ...frequentHeartbeat, PARLEY_BACKEND_ATTEMPTS: '1' })
-    const { status, text, events, isDone } = await app.stream(say(`{{up:slow-head 1000}}${script}`))
-    expect(status).toBe(200)
-    expect(text).toMatch(/^(: keep-alive\n\n)+data: [^\n]*\n\n$/)
-    expect(events).toMatchObject([{ error: { type, code } }])
-    expect(isDone).toBe(false)
-  })
+  ])(
+    'ends with an error frame when the backend %s after a keep-alive comment',
+    async (_what, script, type, code) => {
+      const app = await stand.start({ ...frequentHeartbeat, PARLEY_BACKEND_ATTEMPTS: '1' })
+      const { status, text, events, isDone } = await app.stream(say(`{{up:slow-head 1000}}${script}`))
+      expect(status).toBe(200)
+      expect(text).toMatch(/^(: keep-alive\n\n)+data: [^\n]*\n\n$/)
+      expect(events).toMatchObject([{ error: { type, code } }])
+      expect(isDone).toBe(false)
+    },
+  )
 
-  test('can still be retried after a comment', async () => {
+  test('can still be retried after a keep-alive comment', async () => {
     const app = await stand.start(frequentHeartbeat)
     const { events, isDone } = await app.stream(say('x {{up:slow-head 1000}}{{up:status 500}}{{up:first 1}}'))
     expect(errorsIn(events)).toEqual([])
@@ -160,9 +163,9 @@ describe('a client that disconnects', () => {
     ['between the headers and the first event', '{{up:hang-after}}', true, seen('hang-after')],
     ['in the middle of a stream', '{{up:hang-after 2}}', true, sent('hang-after', 200)],
     ['in the middle of a busy stream', '{{up:chunks 5000}}{{up:delay 1}}', true, sent('chunks', 5_000)],
-    ['before a complete answer', '{{up:hang}}', false, seen('hang')],
-    ['in the middle of a complete answer', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
-  ])('stops the backend: %s', async (_when, script, stream, hasSeen) => {
+    ['before a complete response', '{{up:hang}}', false, seen('hang')],
+    ['in the middle of a complete response', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
+  ])('stops the backend request: %s', async (_when, script, stream, hasSeen) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({}, { log })
     await abortWhen(app, say(script, { stream }), hasSeen)

@@ -1,4 +1,4 @@
-/** Tests which model or agent answers, for each kind of key and each way to name a model. */
+/** Tests which model or agent answers for each kind of key and each way to name a model. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -58,7 +58,7 @@ describe('the model that answers', () => {
     expect(await askedModels()).toEqual([model])
   })
 
-  test.each([false, true])('returns 404 when it does not exist (stream: %s)', async (stream) => {
+  test.each([false, true])('must exist, or the request returns 404 (stream: %s)', async (stream) => {
     const app = await stand.start()
     const { agent_key } = await app.createAgent()
     for (const key of [app.key, agent_key]) {

@@ -28,7 +28,7 @@ async function ask(request: object) {
 
 const mcp = { type: 'mcp', server_url: 'http://evil.example/mcp', require_approval: 'never' }
 
-describe('an agent key', () => {
+describe('a request with an agent key', () => {
   test.each<[what: string, param: RegExp, request: object]>([
     ['an MCP tool', /^tools\[0\]\.type$/, { tools: [{ ...mcp, function: search.function }] }],
     ['a web search tool', /^tools\[1\]\.type$/, { tools: [search, { type: 'web_search' }] }],
@@ -110,7 +110,7 @@ describe('an agent key', () => {
     expect([answer.status, body.tools[0].function.parameters]).toEqual([200, schema])
   })
 
-  test('sends only known fields of tools, messages and options to the provider', async () => {
+  test('passes only known fields of tools, messages and options to the provider', async () => {
     const extra = { server_url: 'http://evil.example', cache_control: { type: 'ephemeral' } }
     const call = { id: 'c', type: 'function', function: { name: 'postMessage_search', arguments: '{}' } }
     const clean = {
@@ -128,7 +128,7 @@ describe('an agent key', () => {
       response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } },
       stream_options: { include_usage: true },
     }
-    /** Adds the unknown fields to each object except a schema, which belongs to the caller. */
+    /** Adds the unknown fields to every object except schemas, whose contents the caller may choose. */
     function spoil(value: unknown): unknown {
       if (Array.isArray(value)) return value.map(spoil)
       if (typeof value !== 'object' || value === null) return value
@@ -149,7 +149,7 @@ describe('an agent key', () => {
   })
 })
 
-test('a parent key sends unknown nested fields to the provider', async () => {
+test('a request with a parent key passes unknown nested fields to the provider', async () => {
   const app = await stand.start()
   const request = {
     messages: [

@@ -34,7 +34,7 @@ describe('a tRPC stream', () => {
     expect(runs.flat()).toEqual((await app.stream(say(text, more))).events)
   })
 
-  test('has the same text as a complete answer, also for an agent', async () => {
+  test('has the same text as a complete response, also for an agent', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const request = { messages: [{ role: 'user', content: 'Hello, wörld! 🎈' }], seed: 1 }
@@ -44,7 +44,7 @@ describe('a tRPC stream', () => {
     expect(text.join('')).toBe(whole.body.choices[0].message.content)
   })
 
-  test('stops the backend when it is aborted', async () => {
+  test('stops the backend request when it is aborted', async () => {
     const app = await stand.start()
     const controller = new AbortController()
     const chat = createTypedClient(app).chat

@@ -36,7 +36,7 @@ describe('a completion', () => {
     expect(choices[0]?.message.parsed).toEqual(JSON.parse(choices[0]?.message.content as string))
   })
 
-  test('is created by an agent with its own key and without a model', async () => {
+  test('can be created with an agent key and without a model', async () => {
     const app = await startMock()
     const { agent_key } = await app.createAgent()
     const { messages } = ask('hello')
@@ -74,7 +74,7 @@ describe('a stream', () => {
     expect(choices.map(({ message }) => message.content)).toEqual(Array(3).fill('You said: hello'))
   })
 
-  test.each(['abort', 'break'])('stops the backend on %s', async (how) => {
+  test.each(['abort', 'break'])('stops the backend request on %s', async (how) => {
     const client = (await stand.start()).openai()
     const stream = await client.chat.completions.create({
       ...ask('{{up:hang-after 2}}'),
@@ -89,7 +89,7 @@ describe('a stream', () => {
     expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 
-  test('throws an APIError after the chunks received when it breaks', async () => {
+  test('throws an APIError after the received chunks when it is interrupted', async () => {
     const client = (await startMock()).openai()
     const stream = await client.chat.completions.create({ ...ask('[[break:3]] a b c'), stream: true })
     const texts: unknown[] = []

@@ -18,7 +18,7 @@ describe('a stream', () => {
     ['a long line', '{{up:giant 900000}}'],
     ['a body without framing', '{{up:until-close}}'],
     ['several choices', '{{up:cut 3}}', { n: 3 }],
-  ])('contains exactly the events of the backend: %s', async (_what, script, more?: object) => {
+  ])('contains exactly the events that the backend sends: %s', async (_what, script, more?: object) => {
     const app = await stand.start()
     const answer = await app.stream(say(`ünïcödé 🎈 {{up:usage never}}${script}`, more))
     const [chat] = await stand.listChats()

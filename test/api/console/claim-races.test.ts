@@ -19,7 +19,7 @@ async function start(emails: readonly string[]): Promise<TestApp> {
   return app
 }
 
-test('a key claimed by 25 users at once goes to one user, and the others keep their data', async () => {
+test('a key that 25 users claim concurrently is assigned to one user, and the others keep their data', async () => {
   const app = await start(people)
   const answers = await Promise.all(people.map((email) => claim(app, email, app.key)))
   const statuses = answers.map(({ status }) => status)
@@ -34,7 +34,7 @@ test('a key claimed by 25 users at once goes to one user, and the others keep th
   }
 })
 
-test('a user who claims one key 20 times at once moves their data once', async () => {
+test("20 concurrent claims of one key by the same user move the user's data once", async () => {
   const app = await start([ada])
   const answers = await Promise.all(Array.from({ length: 20 }, () => claim(app, ada, app.key)))
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
@@ -42,7 +42,7 @@ test('a user who claims one key 20 times at once moves their data once', async (
   expect(await readMe(app, ada)).toMatchObject({ agents: 1, keys: [{ is_automatic: false }] })
 })
 
-test('a user who claims several keys at once owns them all, and their agents are moved to one of them', async () => {
+test('a user who claims several keys concurrently owns them all, and their agents are moved to one of them', async () => {
   const app = await start([ada])
   const { deps } = app.service
   const keys = await Promise.all(

@@ -74,7 +74,7 @@ describe('claiming a key', () => {
     const rowsIn = (table: (typeof tables)[number]) =>
       db.selectFrom(table).selectAll().where('parent_key_id', '=', tenantId).execute()
     expect(tables.length).toBeGreaterThanOrEqual(5)
-    // An empty table would prove nothing: add a row to it in `createUserData`.
+    // This test proves nothing about an empty table: add a row to it in `createUserData`.
     for (const table of tables) expect([table, (await rowsIn(table)).length]).not.toEqual([table, 0])
     await claim(app, ada, app.key)
     for (const table of tables.filter((name) => name !== 'credentials')) {

@@ -34,7 +34,7 @@ describe('an agent definition in the console', () => {
   })
 })
 
-test('usage reports the last day each agent was called', async () => {
+test("the console's usage reports the last day on which each agent was called", async () => {
   const app = await startApp()
   const [used] = [await app.createAgent(), await app.createAgent()]
   await app.call('POST', '/v1/chat/completions', {

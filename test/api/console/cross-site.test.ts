@@ -1,4 +1,4 @@
-/** Tests that another site cannot act through the browser of a signed-in user. */
+/** Tests that another site cannot send requests through a signed-in user's browser. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { as, ownPage, proxied } from '../../support/console.ts'
@@ -23,7 +23,7 @@ async function countAgents(app: TestApp): Promise<number> {
   return (await app.call('GET', '/v1/manager/me', as(ada))).body.agents
 }
 
-describe('the cross-site check of a changing request', () => {
+describe('the cross-site check of a request that changes data', () => {
   const cases: [what: string, isPublic: boolean, headers: Headers, passes: boolean][] = [
     ['the console', false, { ...scripted, 'Sec-Fetch-Site': 'same-origin' }, true],
     ['the console', true, { ...scripted, 'Sec-Fetch-Site': 'same-origin' }, true],
@@ -117,8 +117,8 @@ describe('the cross-site check of a changing request', () => {
   })
 })
 
-describe('a reading request', () => {
-  test('needs only the identity', async () => {
+describe('a request that only reads data', () => {
+  test('requires only a user identity', async () => {
     const app = await startApp(proxied)
     const foreign = from({ Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' })
     for (const path of ['/v1/manager/me', '/v1/manager/agents']) {
@@ -128,7 +128,7 @@ describe('a reading request', () => {
     expect((await callProcedure(app, 'manager.me', {}, foreign)).status).toBe(200)
   })
 
-  test('cannot be read by another origin', async () => {
+  test('returns a response that other origins cannot read', async () => {
     const app = await startApp({ ...proxied, PARLEY_PUBLIC_URL: publicUrl })
     for (const path of ['/v1/manager/me', '/v1/manager/agents', '/v1/manager/none', '/trpc/manager.me']) {
       const foreign = from({ Origin: 'https://evil.example', ...ownPage })

@@ -149,7 +149,7 @@ describe('identity headers', () => {
     expect(agents).toEqual({ status: 400, body: { error: message, code: 'invalid_identity' } })
     const rpc = await ask(app, 'GET /trpc/manager.me?input={"json":{}}', headers)
     expect(rpc).toMatchObject({ status: 400, body: { error: { json: { data: { param: name } } } } })
-    // From an untrusted address the headers are ignored.
+    // The service ignores the headers from an untrusted address.
     expect((await ask(app, 'GET /v1/manager/me', headers, '127.0.0.2')).status).toBe(401)
     expect(await app.service.deps.db.selectFrom('users').selectAll().execute()).toEqual([])
   })
@@ -167,7 +167,7 @@ describe('identity headers', () => {
   })
 })
 
-describe('the user of an identity header', () => {
+describe('the user that an identity header names', () => {
   test('is the same for any letter case and Unicode normalization', async () => {
     const app = await startApp(proxied)
     const utf8 = (text: string) => Buffer.from(text).toString('latin1')

@@ -51,7 +51,7 @@ interface BuiltFile {
   readonly later: string[]
 }
 
-/** The chunks each route loads in addition to the shell; agent pages are nested in the agent's page. */
+/** The chunks that each route loads in addition to the shell; agent pages are nested in the agent's page. */
 const routes: Readonly<Record<string, readonly string[]>> = {
   '/agents': ['AgentsPage'],
   '/agents/new': ['NewAgentPage'],

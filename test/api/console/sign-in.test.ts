@@ -109,7 +109,7 @@ describe('a one-time sign-in link', () => {
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     expect((await app.call('GET', '/v1/models', { key: null })).status).toBe(429)
-    // A person with the right link must not be locked out by others at the same address.
+    // A user with a valid link must not be locked out by other users at the same address.
     expect((await attempt(await linkOf(app))).status).toBe(200)
   })
 
@@ -159,7 +159,7 @@ describe('a console session', () => {
     expect([await statusOf(app, cookie), await statusOf(app, other)]).toEqual([401, 200])
   })
 
-  test('is protected against other sites and trusts its own origin', async () => {
+  test('rejects requests from other sites and accepts its own origin', async () => {
     const { app, cookie } = await startSession()
     const { host } = new URL(app.url)
     const cases: [headers: Record<string, string>, status: number][] = [

@@ -106,7 +106,7 @@ describe('a known console user', () => {
     expect((await me(app)).parent_key).toBe(`svc_${id}`)
   })
 
-  test('needs no query while cached', async () => {
+  test('does not cause a query while cached', async () => {
     const clock = createFakeClock()
     const app = await startApp(proxied, { clock })
     const validate = () => callProcedure(app, 'keys.validate', {}, as(ada))

@@ -1,4 +1,4 @@
-/** Tests that the lookups of every call use an index. */
+/** Tests that the database lookups in every call use an index. */
 import {
   CompiledQuery,
   DummyDriver,
@@ -19,7 +19,7 @@ import { findCredential, findParentKey } from '../../../src/identity/key-store.t
 import { crowdNames, insertCrowd } from '../../support/crowd.ts'
 import { createTestDatabase } from '../../support/postgres.ts'
 
-// Inserting many rows needs more than the default timeout on a busy machine.
+// Inserting many rows may exceed the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const isPostgres = inject('database') === 'postgres'
@@ -34,7 +34,7 @@ async function openLargeDatabase(): Promise<Kysely<Tables>> {
   return db
 }
 
-/** Returns the statements a function would run. */
+/** Returns the SQL statements that a function would run. */
 async function listStatements(run: (db: Kysely<Tables>) => Promise<unknown>): Promise<CompiledQuery[]> {
   const statements: CompiledQuery[] = []
   const db = new Kysely<Tables>({

@@ -52,7 +52,7 @@ describe('an embedding', () => {
     expect(decode(base64.body.data[0].embedding)).toEqual(plain.body.data[0].embedding)
   })
 
-  test('is returned with the provider headers', async () => {
+  test('is returned with headers that name the provider', async () => {
     const { headers } = await embed(await startApp(), { model, input: 'a' })
     expect(headers.get('x-parley-provider')).toBe('mock')
     expect(headers.get('x-parley-attempts')).toBe('1')
@@ -85,11 +85,14 @@ describe('the embedding model', () => {
     expect((await embed(app, { input: 'a', model })).body.model).toBe(model)
   })
 
-  test.each(['none', 'mock/none', 'agent/x', '__proto__'])('returns 404 for %s', async (unknown) => {
-    const answer = await embed(await startApp(), { model: unknown, input: 'a' })
-    const error = { type: 'invalid_request_error', code: 'model_not_found', param: 'model' }
-    expect(answer).toMatchObject({ status: 404, body: { error } })
-  })
+  test.each(['none', 'mock/none', 'agent/x', '__proto__'])(
+    'is rejected with 404 when it is %s',
+    async (unknown) => {
+      const answer = await embed(await startApp(), { model: unknown, input: 'a' })
+      const error = { type: 'invalid_request_error', code: 'model_not_found', param: 'model' }
+      expect(answer).toMatchObject({ status: 404, body: { error } })
+    },
+  )
 })
 
 describe('an embeddings request', () => {

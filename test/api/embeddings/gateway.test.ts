@@ -1,4 +1,4 @@
-/** Tests embeddings through a gateway: the backend request, its answer and its failures. */
+/** Tests embeddings through a gateway: the backend request, its response and its failures. */
 import { describe, expect, test } from 'vitest'
 import type { Answer, TestApp } from '../../support/app.ts'
 import { PROVIDER_KEY, startChatStand } from '../../support/chat-stand.ts'
@@ -21,7 +21,7 @@ function answerWith(body: unknown): Promise<void> {
   return stand.upstream.script(path, `{{up:body ${text}}}`)
 }
 
-/** Reads the backend's answer directly. */
+/** Reads the backend's response directly. */
 async function readDirectly(body: object): Promise<string> {
   return (await fetch(stand.upstream.origin + path, { method: 'POST', body: JSON.stringify(body) })).text()
 }
@@ -33,7 +33,7 @@ const vectors = [
 const encoded = vectors.map((vector) => Buffer.from(Float32Array.from(vector).buffer).toString('base64'))
 const usage = { prompt_tokens: 3, total_tokens: 3 }
 
-/** Creates an embeddings answer with these vectors. */
+/** Creates an embeddings response with these vectors. */
 function listOf(embeddings: readonly unknown[], more: object = {}): object {
   const data = embeddings.map((embedding, index) => ({ object: 'embedding', index, embedding }))
   return { object: 'list', data, model, usage, ...more }
@@ -85,7 +85,7 @@ describe('the embeddings backend', () => {
   })
 })
 
-describe('a valid embeddings answer', () => {
+describe('a valid embeddings response', () => {
   test.each<[string, unknown, object]>([
     ['for one text', 'a', {}],
     ['for many texts', Array.from({ length: 300 }, (_, at) => 'a'.repeat(at + 1)), {}],
@@ -125,7 +125,7 @@ describe('a valid embeddings answer', () => {
   })
 })
 
-describe('an embeddings answer that differs from the request', () => {
+describe('an embeddings response that differs from the request', () => {
   test.each<[string, string | undefined, readonly unknown[], readonly unknown[]]>([
     ['numbers when base64 was requested', 'base64', vectors, encoded],
     ['base64 when numbers were requested', 'float', encoded, vectors],
@@ -191,9 +191,9 @@ describe('an embeddings answer that differs from the request', () => {
   })
 })
 
-describe('a backend failure of an embeddings request', () => {
+describe('an embeddings request that fails at the backend', () => {
   test.each<[string, string, number, string, number]>([
-    ['rejects our key', '{{up:status 401}}', 502, 'backend_error', 1],
+    ['rejects the API key', '{{up:status 401}}', 502, 'backend_error', 1],
     ['does not know the path', '{{up:status 404}}', 502, 'backend_error', 1],
     ['fails', '{{up:status 500}}', 502, 'backend_error', 3],
     ['is rate-limited', '{{up:status 429}}', 429, 'rate_limit_exceeded', 3],
@@ -201,7 +201,7 @@ describe('a backend failure of an embeddings request', () => {
     ['resets the connection', '{{up:reset}}', 503, 'backend_unavailable', 3],
     ['disconnects midway', '{{up:cut-off}}', 503, 'backend_unavailable', 3],
     ['returns an HTML page', '{{up:type text/html}}{{up:body <p>}}', 502, 'backend_error', 1],
-  ])('returns an error when the backend %s', async (_what, script, status, code, calls) => {
+  ])('returns an error if the backend %s', async (_what, script, status, code, calls) => {
     const answer = await embed(await stand.start(), `${script}{{up:message ${PROVIDER_KEY}}}`)
     expect(answer).toMatchObject({ status, body: { error: { code } } })
     expect(answer.text).not.toContain(PROVIDER_KEY)

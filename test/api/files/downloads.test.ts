@@ -259,7 +259,7 @@ describe('a browser', () => {
     ['a GIF', 'GIF89a\x01\0\x01\0'],
     ['a script', 'alert(1)'],
     ['text', 'Hello'],
-  ])('only saves %s regardless of the file name and declared type', async (_what, content) => {
+  ])('can only save %s regardless of the file name and declared type', async (_what, content) => {
     const app = await startApp()
     const part = {
       disposition: 'name="file"; filename="x.png"',

@@ -33,7 +33,7 @@ async function uploadMany(app: TestApp, count: number, of: (index: number) => st
 }
 
 describe('the official client', () => {
-  test('gets back what it uploaded from a stream, a File, a Blob and a buffer', async () => {
+  test('downloads the bytes that it uploaded from a stream, a File, a Blob and a buffer', async () => {
     const path = join(await makeFolder(), 'notes.bin')
     await writeFile(path, bytes)
     const app = await startApp()
@@ -196,13 +196,13 @@ describe('expires_after', () => {
   })
 })
 
-describe('a missing file and a file of another tenant', () => {
+describe("a missing file and another tenant's file", () => {
   test.each([
     ['GET', ''],
     ['GET', '/content'],
     ['HEAD', '/content'],
     ['DELETE', ''],
-  ])('get the same answer from %s /v1/files/{id}%s, which changes nothing', async (method, rest) => {
+  ])('cause the same response to %s /v1/files/{id}%s, which changes nothing', async (method, rest) => {
     const app = await startApp()
     const other = await createOtherKey(app)
     const { body: file } = await upload(app)

@@ -43,7 +43,7 @@ const pieces = [
 ]
 const whole = toForm([purpose, filePart()]).toString('latin1')
 
-/** A valid form in which some bytes are replaced by pieces of other forms. */
+/** A valid form with some bytes replaced by parts of other forms. */
 const nearlyForm = fc
   .array(fc.tuple(fc.nat(whole.length), fc.nat(12), fc.constantFrom(...pieces)), {
     minLength: 1,
@@ -91,7 +91,7 @@ const anyPart: fc.Arbitrary<Part> = fc.oneof(
   fc.constantFrom(...pieces).map((body) => ({ disposition: 'name="f"', body })),
 )
 
-/** A form of random parts in pieces of random sizes; most are truncated or contain a piece of another form. */
+/** A form with random parts, sent in chunks of random sizes; most are truncated or contain part of another form. */
 const sentForm: fc.Arbitrary<SentForm> = fc
   .record({
     parts: fc.oneof(
@@ -141,7 +141,7 @@ test('no form crashes the process, however it is cut and framed', async () => {
   expect(uncaught).toEqual([])
 }, 60_000)
 
-/** Bytes full of near-boundaries. */
+/** Bytes that contain many near-matches of the boundary. */
 const trickyBytes = fc
   .array(
     fc.oneof(

@@ -57,7 +57,7 @@ describe('a form', () => {
     },
   )
 
-  test.each([1, 2, 7, 64])('may arrive in %i-byte pieces', async (size) => {
+  test.each([1, 2, 7, 64])('may arrive in %i-byte chunks', async (size) => {
     const app = await startApp()
     const bytes = `\r\n-\r\n--\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--${BOUNDARY.toUpperCase()}--\r\n\r\n`
     const { status, body } = await postFiles(app, toPieces(toForm([purpose, filePart(bytes)]), size))
@@ -150,7 +150,7 @@ describe('an invalid form', () => {
     ['inside the last boundary', whole.subarray(0, whole.length - 6)],
     ['inside the headers of a part', partHead(filePart()).subarray(0, 60)],
     ['before the first boundary', Buffer.from('no form at all')],
-    ['at once', Buffer.alloc(0)],
+    ['immediately', Buffer.alloc(0)],
   ])('is rejected when it ends %s', async (_where, body) => {
     const { app, dataDir } = await startWithDataDir()
     const answer = await postFiles(app, body)
@@ -202,7 +202,7 @@ describe('a file-size limit', () => {
   })
 })
 
-describe('file names in a form', () => {
+describe('the form parser', () => {
   const emoji = '👩‍👩‍👧‍👦'
   test.each([
     ['in Unicode', 'Übersicht – 報告書 📄.pdf', 'Übersicht – 報告書 📄.pdf'],
@@ -219,14 +219,14 @@ describe('file names in a form', () => {
     ['with a leading Windows path', 'C:\\fakepath\\a.txt', 'a.txt'],
     ['that names a folder', '..', 'unnamed'],
     ['that is empty', '', 'unnamed'],
-  ])('stores a name %s as expected', async (_what, sent, kept) => {
+  ])('stores a file name %s as expected', async (_what, sent, kept) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart('x', sent), purpose])
     expect([status, body.filename]).toEqual([200, kept])
     expect((await app.call('GET', `/v1/files/${body.id}`)).body.filename).toBe(kept)
   })
 
-  test('stores a name as the official client sends it', async () => {
+  test('stores a file name as the official client sends it', async () => {
     const app = await startApp()
     for (const name of ['文件 “1”.txt', 'a"b.txt', 'e\u0301\u{1F600}.txt']) {
       const created = await app.openai().files.create({ file: new File(['x'], name), purpose: 'assistants' })
@@ -238,7 +238,7 @@ describe('file names in a form', () => {
     ['in the extended form', "filename*=UTF-8''%E5%A0%B1%E5%91%8A.txt", '報告.txt'],
     ['in both forms (as .NET sends it)', 'filename="=?utf-8?B?5aCx?="; filename*=utf-8\'\'%E5%A0%B1', '報'],
     ['without quotes', 'filename=plain.txt', 'plain.txt'],
-  ])('accepts a name %s', async (_what, parameters, kept) => {
+  ])('accepts a file name %s', async (_what, parameters, kept) => {
     const app = await startApp()
     const part = { disposition: `name=file; ${parameters}`, body: 'x' }
     expect((await upload(app, [part, purpose])).body.filename).toBe(kept)
@@ -251,7 +251,7 @@ describe('file names in a form', () => {
     ['with encoded line breaks', "filename*=UTF-8''a%0D%0Ab"],
     ['that is not valid Unicode', "filename*=utf-16le''a%00%00%D8"],
     ['in an unknown charset', "filename*=x-unknown''a"],
-  ])('rejects a name %s', async (_what, parameters) => {
+  ])('rejects a file name %s', async (_what, parameters) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [
       { disposition: `name="file"; ${parameters}`, body: 'x' },
@@ -266,7 +266,7 @@ describe('file names in a form', () => {
     ['a file name with a lone surrogate', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
     ['the field value', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
     ['the field name', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
-  ] as const)('rejects a form in which %s is not valid UTF-8', async (_what, part, param) => {
+  ] as const)('rejects a form when %s is not valid UTF-8', async (_what, part, param) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [part, filePart(), purpose])
     expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
@@ -278,7 +278,7 @@ describe('file names in a form', () => {
     ['a line feed', 'a\nb.txt'],
     ['a carriage return', 'a\rb.txt'],
     ['a CRLF and another header', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
-  ])('never stores line breaks from a name with %s', async (_what, name) => {
+  ])('never stores line breaks from a file name with %s', async (_what, name) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [filePart('x', name), purpose])
     if (status === 200) expect(body.filename).not.toMatch(/[\r\n]/)

@@ -1,4 +1,4 @@
-/** Tests that interrupted file uploads disconnect emptyStore behind. */
+/** Tests that interrupted file uploads do not leave anything in the store. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -62,7 +62,7 @@ describe('a client that disconnects mid-upload', () => {
   test.each([
     ['by resetting the connection', (connection: RawConnection) => connection.reset()],
     ['by half-closing the connection', (connection: RawConnection) => connection.endSending()],
-  ])('leaves emptyStore behind (%s)', async (_how, disconnect) => {
+  ])('leaves an empty store behind (%s)', async (_how, disconnect) => {
     const { app, dataDir } = await startWithDataDir()
     const connection = await beginUpload(app, dataDir, MIB)
     disconnect(connection)
@@ -71,7 +71,7 @@ describe('a client that disconnects mid-upload', () => {
     expect((await upload(app)).status).toBe(200)
   })
 
-  test('receives 400 when it still reads', async () => {
+  test('receives 400 if it still reads', async () => {
     const { app, dataDir } = await startWithDataDir()
     const connection = await beginUpload(app, dataDir, 1000)
     connection.endSending()
@@ -80,7 +80,7 @@ describe('a client that disconnects mid-upload', () => {
 })
 
 describe('a client that stops sending mid-upload', () => {
-  test('receives 408 and leaves emptyStore behind', async () => {
+  test('receives 408 and leaves an empty store behind', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await beginUpload(app, dataDir, 1000)
     expect(await connection.receives(/^HTTP\/1\.1 408 .*request_timeout/s)).toContain('Connection: close')
@@ -132,7 +132,7 @@ describe('a client that stops sending mid-upload', () => {
 })
 
 describe('a file upload', () => {
-  test('is rejected at once when it announces too many bytes', async () => {
+  test('is rejected immediately when it announces too many bytes', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const connection = await RawConnection.open(app)
     connection.send(

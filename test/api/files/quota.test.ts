@@ -86,7 +86,7 @@ describe('a storage quota', () => {
     expect(await put(app, 1)).toEqual(refused)
   })
 
-  test('is unlimited when set to 0, and never replaces the limit per file', async () => {
+  test('has no effect when set to 0 and never replaces the limit per file', async () => {
     const { app } = await startWithQuota(0)
     expect(await put(app, 100_000)).toEqual([200, 100_000])
     const limited = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: '1000', PARLEY_MAX_FILE_BYTES: '500' })
@@ -138,7 +138,7 @@ describe('an upload that exceeds the quota', () => {
     expect(await listStored(dataDir)).toEqual({ kept: [], incoming: [] })
   })
 
-  test('is rejected when it would be stored if a concurrent upload has used the quota', async () => {
+  test('is rejected just before it is stored if a concurrent upload has used the quota', async () => {
     const { app, dataDir } = await startWithQuota(1_000)
     const form = toForm([partOf(600), purpose])
     const [first, second] = await Promise.all([RawConnection.open(app), RawConnection.open(app)])

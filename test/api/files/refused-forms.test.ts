@@ -38,7 +38,7 @@ const forms: readonly (readonly [what: string, body: Buffer])[] = [
   ],
 ]
 
-test.each(forms)('rejects a form with %s and keeps serving', async (_what, body) => {
+test.each(forms)('the server rejects a form with %s and keeps serving', async (_what, body) => {
   const uncaught = collectUncaught()
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMIT_PARENT: '0' })

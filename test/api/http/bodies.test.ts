@@ -6,7 +6,7 @@ const CHAT = '/v1/chat/completions'
 const json = { 'Content-Type': 'application/json' }
 const hello = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
-/** A chat request with an extra field that makes the whole body this deep. */
+/** A chat request with an extra field that nests the body to this depth. */
 const chatOfDepth = (depth: number) => hello.replace('{', `{"metadata":${nested(depth - 1)},`)
 
 describe('an invalid JSON body', () => {
@@ -42,31 +42,34 @@ describe('an invalid JSON body', () => {
   })
 })
 
-test.each(['"__proto__"', '"\\u005f_pr\\u006fto__"'])('rejects the key %s at any depth', async (key) => {
-  const app = await startApp()
-  const yaml = '"yaml":"name: A\\ninstructions: B"'
-  for (const member of [`${key}:{"admin":true}`, `"metadata":[{"x":{${key}:1}}]`]) {
-    const [chat, agent] = [hello, `{${yaml}}`].map((body) => body.replace('{', `{${member},`))
-    const refused = [
-      await app.call('POST', CHAT, { body: chat, headers: json }),
-      await app.call('POST', '/v1/agents', { body: agent, headers: json }),
-      await app.call('POST', '/trpc/agents.create', { body: `{"json":${agent}}`, headers: json }),
-    ]
-    for (const { status, text } of refused) {
-      expect(status).toBe(400)
-      expect(text).toContain('__proto__')
+test.each(['"__proto__"', '"\\u005f_pr\\u006fto__"'])(
+  'a JSON body with the key %s is rejected at any depth',
+  async (key) => {
+    const app = await startApp()
+    const yaml = '"yaml":"name: A\\ninstructions: B"'
+    for (const member of [`${key}:{"admin":true}`, `"metadata":[{"x":{${key}:1}}]`]) {
+      const [chat, agent] = [hello, `{${yaml}}`].map((body) => body.replace('{', `{${member},`))
+      const refused = [
+        await app.call('POST', CHAT, { body: chat, headers: json }),
+        await app.call('POST', '/v1/agents', { body: agent, headers: json }),
+        await app.call('POST', '/trpc/agents.create', { body: `{"json":${agent}}`, headers: json }),
+      ]
+      for (const { status, text } of refused) {
+        expect(status).toBe(400)
+        expect(text).toContain('__proto__')
+      }
     }
-  }
-})
+  },
+)
 
-test('accepts JSON 64 levels deep and rejects 65', async () => {
+test('a JSON body may be nested 64 levels deep but not 65', async () => {
   const app = await startApp()
   expect((await app.call('POST', CHAT, { body: chatOfDepth(64), headers: json })).status).toBe(200)
   const refused = await app.call('POST', CHAT, { body: chatOfDepth(65), headers: json })
   expect(refused).toMatchObject({ status: 400, body: { error: { message: expect.stringContaining('64') } } })
 })
 
-test('does not count brackets inside strings as depth', async () => {
+test('brackets inside strings do not count as nesting', async () => {
   const app = await startApp()
   const content = `${'[{'.repeat(1000)} \\" ${'[{'.repeat(1000)}`
   const body = { model: 'mock', messages: [{ role: 'user', content }] }
@@ -114,7 +117,7 @@ describe('the media type', () => {
   })
 
   test.each(['gzip', 'br', 'deflate', 'GZIP', 'zstd'])(
-    'is rejected with 415 when Content-Encoding is %s',
+    'cannot be combined with Content-Encoding: %s, which returns 415',
     async (encoding) => {
       const app = await startApp()
       const headers = { ...json, 'Content-Encoding': encoding }

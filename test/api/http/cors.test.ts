@@ -56,7 +56,7 @@ const exposed = [
   'x-parley-attempts',
 ]
 
-describe('a preflight under /v1', () => {
+describe('a preflight request under /v1', () => {
   const paths = [
     '/v1/chat/completions',
     '/v1/models',
@@ -79,7 +79,7 @@ describe('a preflight under /v1', () => {
     expect(Number(headers.get('access-control-max-age'))).toBeGreaterThan(0)
   })
 
-  test('allows no unknown headers', async () => {
+  test('does not enable unknown headers', async () => {
     const app = await startApp()
     const asked =
       'Authorization, Cookie, X-Proxy-Secret, X-Email, X-Stainless-OS, X-Forwarded-For, x-stainless-é, *'
@@ -87,7 +87,7 @@ describe('a preflight under /v1', () => {
     expect(listed(headers, 'access-control-allow-headers')).toEqual(['authorization', 'x-stainless-os'])
   })
 
-  test('allows the default headers when it requests none', async () => {
+  test('enables the default headers when it names none', async () => {
     const app = await startApp()
     const { headers } = await preflight(app, '/v1/models', 'GET')
     expect(listed(headers, 'access-control-allow-headers')).toEqual(['authorization', 'content-type'])
@@ -139,7 +139,7 @@ describe('a response under /v1', () => {
   })
 
   test.each(['GET /v1/models', 'OPTIONS /v1/models', 'GET /v1/nothing'])(
-    'has exactly one line of each CORS header: %s',
+    'has each CORS header exactly once: %s',
     async (line) => {
       const app = await startApp()
       const headers = [
@@ -155,7 +155,7 @@ describe('a response under /v1', () => {
   )
 })
 
-describe('a same-origin path', () => {
+describe('a response on a same-origin path', () => {
   const paths = [
     '/v1/manager',
     '/v1/manager/me',
@@ -168,7 +168,7 @@ describe('a same-origin path', () => {
     '/nothing',
   ]
 
-  test.each(paths)('%s sends no CORS headers', async (path) => {
+  test.each(paths)('has no CORS headers: %s', async (path) => {
     const app = await startApp()
     const answers = [
       await app.call('GET', path, { headers: { Origin: origin } }),

@@ -34,7 +34,7 @@ const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>
   backend_timeout: [504, 'upstream_error'],
 }
 
-test.each(Object.entries(statuses))('%s maps to %j', (name, [status, type]) => {
+test.each(Object.entries(statuses))('the error reason %s maps to %j', (name, [status, type]) => {
   const reason = name as Reason
   const failure = new ServiceError(reason, 'Why.', { param: 'field' })
   expect({ status: reasons[reason].status, type: reasons[reason].type }).toEqual({ status, type })
@@ -63,7 +63,7 @@ interface Setup {
 type Call = (setup: Setup) => Promise<Answer>
 const say = (content: string) => ({ model: 'mock', messages: [{ role: 'user', content }] })
 
-/** Requests that cause each reason, per API; an API that cannot cause a reason is left out. */
+/** Requests that cause each reason, per API; APIs that cannot cause a reason are omitted. */
 const triggers: Readonly<
   Record<string, Partial<Record<'agent' | 'chat' | 'rpc', Call>> & { env?: Record<string, string> }>
 > = {
@@ -134,7 +134,7 @@ const triggers: Readonly<
     agent: ({ app }) => app.call('GET', '/v1/agents'),
     chat: ({ app }) => app.call('GET', '/v1/models'),
     rpc: ({ app }) => callProcedure(app, 'models.list'),
-    // Creating the agent uses up the only request of the window.
+    // Creating the agent uses the only request allowed in the window.
     env: { PARLEY_RATE_LIMIT_PARENT: '1' },
   },
   backend_error: {

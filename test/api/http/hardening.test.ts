@@ -43,7 +43,7 @@ describe('a malformed request', () => {
     '\x16\x03\x01\x02\x00\x01\x00',
     'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
   ]
-  test.each(nonsense)('gets 400 when it is not HTTP (%j)', async (bytes) => {
+  test.each(nonsense)('causes a 400 when it is not HTTP (%j)', async (bytes) => {
     const app = await startApp()
     expect(await exchange(app, bytes)).toMatch(/^HTTP\/1.1 400 /)
   })
@@ -57,7 +57,7 @@ describe('a malformed request', () => {
   })
 })
 
-test('slow request headers get 408', async () => {
+test('slow request headers cause a 408', async () => {
   const server = await listen(() => {}, '127.0.0.1', 0)
   expect(server).toMatchObject({ headersTimeout: 15_000, requestTimeout: 0, keepAliveTimeout: 75_000 })
   server.headersTimeout = 50
@@ -68,7 +68,7 @@ test('slow request headers get 408', async () => {
 })
 
 describe('a connection', () => {
-  test('gets the responses to pipelined requests in order', async () => {
+  test('delivers the responses to pipelined requests in order', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     const body = '{"model":"mock","messages":[{"role":"user","content":"[[delay:20]] slow"}]}'
@@ -86,7 +86,7 @@ describe('a connection', () => {
     expect(ids).toEqual(['one', 'two', 'three', 'four'])
   })
 
-  test('still gets its response after the client half-closes it', async () => {
+  test('still delivers the response after the client half-closes it', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(toRequest('GET /v1/models', headersOf(app)))
@@ -123,19 +123,19 @@ describe('a connection', () => {
     agent.destroy()
   })
 
-  test('is answered normally despite an unknown Expect header', async () => {
+  test('delivers a normal response despite an unknown Expect header', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Expect: the-unexpected', 'Connection: close']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  test('is answered over HTTP/1.1 when it requests an upgrade', async () => {
+  test('stays on HTTP/1.1 when the client requests an upgrade', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Connection: Upgrade, close', 'Upgrade: websocket']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  test('never receives an interim response over HTTP/1.0', async () => {
+  test('never delivers an interim response over HTTP/1.0', async () => {
     const app = await startApp()
     const body = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
     const headers = [...headersOf(app), 'Expect: 100-continue', `Content-Length: ${body.length}`]

@@ -40,7 +40,7 @@ const huge: Readonly<Record<string, readonly [path: string, makeBody: () => stri
   '500,000 keys of metadata': [RESPONSES, () => respond(`"metadata":${record(500_000)}`)],
 }
 
-test.each(Object.entries(huge))('rejects %s cheaply', async (_, [path, makeBody]) => {
+test.each(Object.entries(huge))('the server rejects %s cheaply', async (_, [path, makeBody]) => {
   const app = await startApp()
   const { agent_key: agentKey } = await app.createAgent()
   const body = makeBody()
@@ -67,21 +67,21 @@ const junk: Readonly<Record<string, readonly [path: string, param: string, body:
 }
 
 test.each(Object.entries(junk))(
-  'names the field of an overlong list of %s',
+  'the error names the field of an overlong list of %s',
   async (_, [path, param, body]) => {
     const app = await startApp()
     expect(await callCheaply(app, path, body)).toMatchObject({ status: 400, body: { error: { param } } })
   },
 )
 
-test('rejects junk spread over many messages cheaply', async () => {
+test('the server cheaply rejects invalid values spread over many messages', async () => {
   const app = await startApp()
   const messages = list(2_000, `{"role":"user","content":${list(22, '{}')}}`)
   const { status } = await callCheaply(app, CHAT, `{"model":"mock","messages":${messages}}`)
   expect(status).toBe(400)
 })
 
-test('rejects an embeddings input of 450,000 junk tokens cheaply', async () => {
+test('the server cheaply rejects an embeddings input of 450,000 invalid tokens', async () => {
   const app = await startApp()
   for (const tokens of [list(450_000, '"x"'), list(20, list(22_000, 'null')), list(20, list(22_000, '""'))]) {
     const body = `{"model":"mock-embedding","input":[${tokens}]}`
@@ -89,7 +89,7 @@ test('rejects an embeddings input of 450,000 junk tokens cheaply', async () => {
   }
 })
 
-test('accepts embeddings of 2048 token arrays and of 524,288 tokens', async () => {
+test('the server accepts embeddings inputs of 2048 token arrays and of 524,288 tokens', async () => {
   const app = await startApp()
   for (const [count, length] of [
     [2_048, 256],
@@ -147,7 +147,7 @@ describe('the body limit of an agent key', () => {
   })
 })
 
-test('also counts the values in RPC calls', async () => {
+test('the limit on JSON values also applies to RPC calls', async () => {
   const app = await startApp()
   const { agent_key: agentKey } = await app.createAgent()
   for (const key of [app.key, agentKey]) {
@@ -163,13 +163,13 @@ test('also counts the values in RPC calls', async () => {
   expect((await callCheaply(app, '/trpc/embeddings.create', tokens)).status).toBe(200)
 })
 
-test('does not count values inside strings', async () => {
+test('the limit on JSON values does not count values inside strings', async () => {
   const app = await startApp()
   const content = JSON.stringify('[{"a":1},\\"'.repeat(150_000))
   expect((await callCheaply(app, CHAT, say(content))).status).toBe(200)
 })
 
-test('accepts a body of many messages with parts and tools', async () => {
+test('the server accepts a body with many messages, parts and tools', async () => {
   const app = await startApp()
   const part = `{"type":"text","text":"hello"}`
   const messages = list(2_000, `{"role":"user","content":[${part},${part}]}`)

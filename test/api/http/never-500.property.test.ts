@@ -6,7 +6,7 @@ import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
-/** Values that storage, parsers or renderers may trip over. */
+/** Values that storage, parsers or renderers may handle incorrectly. */
 const awkward = fc.oneof(
   fc.jsonValue(),
   fc.string({ unit: 'binary' }),

@@ -100,7 +100,7 @@ test('operation ids are the procedure names or their manager counterparts', () =
 describe.each(operations)('$id', ({ http, auth, request, response }) => {
   const documented = find(http.path, http.method)
 
-  test('requires the keys that may call it, plus console users where allowed', () => {
+  test('documents the keys, and any console users, that may call it', () => {
     const names = { parent: ['parentKey'], agent: ['agentKey'], token: ['artifactToken'] }
     const keys = auth.callers.flatMap((caller) => names[caller])
     const isForTokens = auth.callers.includes('token')

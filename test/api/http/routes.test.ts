@@ -35,7 +35,7 @@ describe.each(paths)('%s', (path) => {
     const known = methodsOf(path)
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']) {
       const isKnown = known.includes(method === 'HEAD' ? 'GET' : method)
-      // A known method may rotate the key, so the others are called without one.
+      // A known method might rotate the key, so this test calls the others without a key.
       const answer = await app.call(method, filled(path), isKnown ? {} : { key: null })
       if (isKnown) {
         expect(answer.status).not.toBe(405)
@@ -84,7 +84,7 @@ describe('an unknown path', () => {
     '/capabilities/x',
     '/upload/%2f',
   ]
-  test.each(artifacts)('%s gets an artifact error', async (path) => {
+  test.each(artifacts)('returns an error in the artifact format: %s', async (path) => {
     const app = await startApp()
     expect(await app.call('GET', path)).toMatchObject({ status: 404, body: { ok: false } })
   })
@@ -95,7 +95,7 @@ describe('an unknown path', () => {
     '/v1/manager/agents/a/b',
     '/v1/manager/agents/a/versions/x/y/z',
   ]
-  test.each(agents)('%s gets an agent error', async (path) => {
+  test.each(agents)('returns an error in the agent format: %s', async (path) => {
     const app = await startApp()
     expect(await app.call('GET', path)).toMatchObject({ status: 404, body: { error: expect.any(String) } })
   })
@@ -114,7 +114,7 @@ describe('an unknown path', () => {
     '/nothing',
     '/v2/models',
   ]
-  test.each(others)('%s gets an OpenAI error', async (path) => {
+  test.each(others)('returns an error in the OpenAI format: %s', async (path) => {
     const app = await startApp()
     const error = {
       message: expect.any(String),
@@ -161,7 +161,7 @@ describe('an unusual request target', () => {
     [`/v1/agents/${'a'.repeat(8_000)}`, 404],
   ]
   test.each(cases.map(([target, status]) => [target.slice(0, 60), status, target] as const))(
-    '%s gets %i',
+    '%s returns %i',
     async (_start, status, target) => {
       const app = await startApp()
       const answer = await ask(app, `GET ${target}`)
@@ -172,7 +172,7 @@ describe('an unusual request target', () => {
     },
   )
 
-  test('OPTIONS * gets 404', async () => {
+  test('OPTIONS * returns 404', async () => {
     const app = await startApp()
     expect((await ask(app, 'OPTIONS *')).status).toBe(404)
   })

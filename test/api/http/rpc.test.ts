@@ -33,7 +33,7 @@ describe('the typed client', () => {
     expect(await client.models.get.query({ model_id: `agent/${id}` })).toMatchObject({ id: `agent/${id}` })
   })
 
-  test('may do what its agent key allows', async () => {
+  test('can call the procedures that its agent key allows', async () => {
     const app = await startApp()
     const { agent_id: id, agent_key: key } = await app.createAgent()
     const client = createTypedClient(app, key)
@@ -67,7 +67,7 @@ describe('the typed client', () => {
     expect(await client.keys.rotate.mutate()).toMatchObject({ key: expect.stringMatching(/^svc_/) })
   })
 
-  test('receives the reason of a failed call', async () => {
+  test('receives the reason for a failed call', async () => {
     const client = createTypedClient(await startApp())
     const error = await client.agents.create.mutate({ yaml: 'name: [' }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(TRPCClientError)
@@ -198,20 +198,20 @@ describe('a malformed RPC call', () => {
     expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
   })
 
-  test('gets 415 for a stream that the client cannot accept', async () => {
+  test('causes a 415 for a stream that the client cannot accept', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_PARENT: '1' })
     expect((await callProcedure(app, 'chat.stream', hello)).status).toBe(415)
     expect((await app.stream(hello)).isDone).toBe(true)
   })
 
-  test('gets 400 for an invalid Host header', async () => {
+  test('causes a 400 for an invalid Host header', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(toRequest('GET /trpc/models.list', ['Host: [', 'Connection: close']))
     expect(await connection.ends()).toMatch(/^HTTP\/1.1 400 /)
   })
 
-  test('gets 415 without CORS headers for a preflight from another origin', async () => {
+  test('causes a 415 without CORS headers for a preflight from another origin', async () => {
     const app = await startApp()
     const headers = { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'POST' }
     const answer = await app.call('OPTIONS', '/trpc/agents.create', { key: null, headers })

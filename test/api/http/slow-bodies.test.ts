@@ -1,4 +1,4 @@
-/** Tests time limits and size limits of request bodies that arrive slowly or only in part. */
+/** Tests the time and size limits on request bodies that arrive slowly or only partly. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
@@ -19,7 +19,7 @@ describe('a body over the size limit', () => {
   ] as const
 
   test.each(limits)(
-    'gets 413 from its Content-Length and closes the connection: %s',
+    'causes a 413 based on its Content-Length and closes the connection: %s',
     async (path, maxBytes) => {
       const app = await startApp(env)
       const length = `Content-Length: ${maxBytes + 1}`
@@ -31,16 +31,19 @@ describe('a body over the size limit', () => {
     },
   )
 
-  test.each(limits)('gets 413 when it is chunked and closes the connection: %s', async (path, maxBytes) => {
-    const app = await startApp(env)
-    const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
-    const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
-    const connection = await RawConnection.open(app)
-    connection.send(toRequest(`POST ${path}`, headers, chunk + chunk))
-    const answer = await connection.receives(/\r\n\r\n/)
-    expect(answer).toMatch(/^HTTP\/1.1 413 /)
-    expect(answer).toMatch(/\r\nConnection: close\r\n/)
-  })
+  test.each(limits)(
+    'causes a 413 when it is chunked and closes the connection: %s',
+    async (path, maxBytes) => {
+      const app = await startApp(env)
+      const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
+      const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
+      const connection = await RawConnection.open(app)
+      connection.send(toRequest(`POST ${path}`, headers, chunk + chunk))
+      const answer = await connection.receives(/\r\n\r\n/)
+      expect(answer).toMatch(/^HTTP\/1.1 413 /)
+      expect(answer).toMatch(/\r\nConnection: close\r\n/)
+    },
+  )
 
   test('is rejected, while one of exactly the limit is accepted', async () => {
     const app = await startApp(env)
@@ -49,7 +52,7 @@ describe('a body over the size limit', () => {
     expect((await app.call('POST', CHAT, { body: `${body} `, headers: json })).status).toBe(413)
   })
 
-  test('gets its error even if the client sends everything before it reads', async () => {
+  test('causes an error response even if the client sends everything before it reads', async () => {
     const app = await startApp(env)
     for (const [key, status] of [
       [app.key, 413],
@@ -106,14 +109,14 @@ describe('a slow body', () => {
     ['/trpc/agents.create', /"reason":"request_timeout"/],
   ] as const
 
-  test.each(targets)('gets 408 after the idle timeout: %s', async (path, code) => {
+  test.each(targets)('causes a 408 after the idle timeout: %s', async (path, code) => {
     const app = await startApp({ PARLEY_BODY_IDLE_SECONDS: '0.05' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), 'Content-Length: 100'], '{'))
     expect(await connection.receives(code)).toMatch(/^HTTP\/1.1 408 /)
   })
 
-  test('gets 408 after the total timeout even if it never pauses', async () => {
+  test('causes a 408 after the total timeout even if it never pauses', async () => {
     const app = await startApp({ PARLEY_BODY_SECONDS: '0.1' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest('POST /v1/agents', [...headersOf(app.key), 'Content-Length: 100000'], '{'))

@@ -77,7 +77,7 @@ describe('an envelope with a costly meta', () => {
 })
 
 describe('the official client with superjson', () => {
-  /** Creates a client as tRPC documents it. */
+  /** Creates a client as described in the tRPC documentation. */
   function createSuperjsonClient(app: TestApp) {
     const options = {
       url: `${app.url}/trpc`,

@@ -104,7 +104,7 @@ describe('former secrets', () => {
     expect(problem).not.toContain('first')
   })
 
-  test('open what they sealed but seal nothing new', () => {
+  test('can open keys that they sealed but do not seal new ones', () => {
     const former = createSealer(FIRST as string, randomBytes)
     const sealer = createSealer(SECOND as string, randomBytes, [FIRST as string])
     expect(sealer.open(former.seal('text', 'agent'), 'agent')).toBe('text')

@@ -59,7 +59,7 @@ describe('the key of a request', () => {
     ],
     ['followed by another key', (key) => `${key},${key}`],
     ['in lower case', (key) => key.toLowerCase()],
-  ])('gets 401 invalid_api_key for a key %s', async (_what, corrupt) => {
+  ])('is rejected with 401 invalid_api_key if it is a key %s', async (_what, corrupt) => {
     const app = await startApp()
     const answer = await validate(app, corrupt(app.key))
     expect(answer.status).toBe(401)
@@ -74,7 +74,7 @@ describe('rotating a parent key', () => {
     ['with an empty body', { body: {} }],
     ['with a zero-length body', { headers: { 'Content-Type': 'application/json' } }],
     ['with an overlap of 0', { body: { overlap_seconds: 0 } }],
-  ])('invalidates the old secret at once and keeps the public id (%s)', async (_what, options) => {
+  ])('invalidates the old secret immediately and keeps the public id (%s)', async (_what, options) => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     expect(await statusesOf(app, app.key)).toEqual([200])
     const answer = await rotate(app, options)
@@ -90,7 +90,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, key)).toEqual([401, 200])
   })
 
-  test('without overlap ends the old secret for good, even if the clock is set back later', async () => {
+  test('without an overlap permanently invalidates the old secret, even if the clock is set back later', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const { agent_id: agentId, agent_key: agentKey } = await app.createAgent()
@@ -127,7 +127,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, second, third, fourth)).toEqual([401, 401, 200])
   })
 
-  test('works with the old secret during the overlap and invalidates the secret in between', async () => {
+  test('is possible with the old secret during the overlap and invalidates the intermediate secret', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
     const { key: third } = (await rotate(app)).body

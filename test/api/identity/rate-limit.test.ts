@@ -59,7 +59,7 @@ describe('a large body', () => {
     },
   )
 
-  test('counts the same in the RPC API, for all calls of a batch', async () => {
+  test('counts the same in the RPC API, across all calls in a batch', async () => {
     const { app } = await start({})
     const large = await callProcedure(app, 'agents.check', { yaml: padded(100 * 1024) })
     expect([large.status, left(large)]).toEqual([200, 600 - 7])
@@ -68,7 +68,7 @@ describe('a large body', () => {
     expect([batch.status, left(await app.call('GET', '/v1/models'))]).toEqual([200, 600 - 7 - 7 - 1])
   })
 
-  test('counts a draft of an agent by its own size', async () => {
+  test('counts by its own size when it is a draft of an agent', async () => {
     const { app } = await start({})
     const trial = { draft: { yaml: padded(100 * 1024) } }
     const messages = [{ role: 'user' as const, content: 'hello' }]
@@ -88,7 +88,7 @@ describe('a large body', () => {
     expect((await app.call('POST', chat, { body: say('a'.repeat(1024 * 1024)) })).status).toBe(200)
   })
 
-  test('passes as the only request of a window when it counts as more than the limit', async () => {
+  test('is accepted as the only request in a window when it counts as more than the limit', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' })
     const { agent_key: key } = await app.createAgent()
     const send = async () =>
@@ -147,7 +147,7 @@ describe('the limit of a parent key', () => {
     })
   })
 
-  test('lifts after exactly the seconds in Retry-After', async () => {
+  test('allows requests again after exactly the time in Retry-After', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
     clock.advance(0.7)
     await app.call('GET', '/v1/models')
@@ -210,7 +210,7 @@ describe('the limits of an agent key', () => {
     expect(await ask('192.0.2.1')).toEqual([200, '3', '1'])
     expect(await ask('192.0.2.1')).toEqual([200, '3', '0'])
     expect(await ask('192.0.2.1')).toEqual([429, '3', '0'])
-    // The rejected request did not count for the agent.
+    // The rejected request did not count towards the agent's limit.
     expect(await ask('192.0.2.2')).toEqual([200, '5', '1'])
     expect(await ask('192.0.2.2')).toEqual([200, '5', '0'])
     expect(await ask('192.0.2.3')).toEqual([429, '5', '0'])

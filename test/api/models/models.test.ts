@@ -18,7 +18,7 @@ test('the typed client lists the chat models an agent may use', async () => {
 })
 
 describe('the model list', () => {
-  test('has the OpenAI shape', async () => {
+  test('has the format that OpenAI defines', async () => {
     const app = await startApp()
     const { body } = await app.call('GET', '/v1/models')
     expect(body).toEqual({
@@ -71,7 +71,7 @@ describe('the model list', () => {
     expect((await app.call('GET', `/v1/models/agent/${sister.agent_id}`, { key })).status).toBe(404)
   })
 
-  test('reflects created and deleted agents at once', async () => {
+  test('reflects created and deleted agents immediately', async () => {
     const app = await startApp()
     expect(await idsOf(app)).toHaveLength(2)
     const { agent_id: id } = await app.createAgent()
@@ -112,7 +112,7 @@ describe('a model id', () => {
     '__proto__',
     'constructor',
   ]
-  test.each(unknown)('%s gets 404 model_not_found', async (id) => {
+  test.each(unknown)('is rejected with 404 model_not_found: %s', async (id) => {
     const app = await startApp()
     const error = { code: 'model_not_found', type: 'invalid_request_error', param: 'model' }
     expect(await app.call('GET', `/v1/models/${id}`)).toMatchObject({ status: 404, body: { error } })
@@ -122,7 +122,7 @@ describe('a model id', () => {
     })
   })
 
-  test("is indistinguishable from an unknown one when it names another tenant's agent", async () => {
+  test("is treated as unknown when it names another tenant's agent", async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent(undefined, await createTenant(app))
     const [foreign, never] = [
@@ -189,7 +189,7 @@ describe('the models of a gateway', () => {
     expect((await app.call('POST', '/v1/chat/completions', { body: say('gpt') })).status).toBe(200)
   })
 
-  test('are unknown when the gateway does not list them', async () => {
+  test('are rejected as unknown when the gateway does not list them', async () => {
     const { app, upstream } = await startGateway()
     expect((await app.call('POST', '/v1/chat/completions', { body: say('none') })).status).toBe(404)
     expect((await upstream.listRequests()).filter(({ path }) => path !== '/v1/models')).toEqual([])
@@ -197,7 +197,7 @@ describe('the models of a gateway', () => {
 })
 
 describe('a gateway without a readable model list', () => {
-  /** A gateway that can chat but answers model-list requests as given. */
+  /** A gateway that supports chats and returns the given response to model-list requests. */
   async function startListlessGateway(answerList: RequestListener): Promise<TestApp> {
     const server = createServer((request, response) => {
       if (request.url === '/v1/models') return answerList(request, response)

@@ -1,4 +1,4 @@
-/** Tests the model policy of an agent: storage, validation and the effective models. */
+/** Tests an agent's model policy: storage, validation and the effective models. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'

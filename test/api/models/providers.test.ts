@@ -32,7 +32,7 @@ async function idsOf(app: TestApp): Promise<string[]> {
   return (await app.call('GET', '/v1/models')).body.data.map(({ id }: { id: string }) => id)
 }
 
-/** Returns the provider and the model it was asked for, or the error code. */
+/** Returns the provider and the requested model, or the error code. */
 async function chat(app: TestApp, model: string | null): Promise<string> {
   await Promise.all([near.clear(), far.clear()])
   const { headers, body } = await app.call('POST', CHAT, { body: say('hello', { model }) })
@@ -43,7 +43,7 @@ async function chat(app: TestApp, model: string | null): Promise<string> {
   return asked.join()
 }
 
-/** Returns the models that an upstream was asked for on a path. */
+/** Returns the models that requests to an upstream's path named. */
 async function listAsked(upstream: Upstream, path: string): Promise<unknown[]> {
   const requests = (await upstream.listRequests()).filter((seen) => seen.path === path)
   return requests.map(({ body }) => (body as { model: unknown }).model)
@@ -140,7 +140,7 @@ test('embedding requests go to the named provider', async () => {
 })
 
 describe('while one provider is unavailable', () => {
-  test('the other one answers, and /readyz reports degraded', async () => {
+  test('the other provider answers, and /readyz reports degraded', async () => {
     await near.script('/v1/models', '{{up:status 500}}')
     await listModels(far, 'shared', 'near/by')
     const app = await start()
@@ -164,7 +164,7 @@ describe('while one provider is unavailable', () => {
     expect(await chat(app, null)).toBe('far: shared')
   })
 
-  test('a request to it fails without affecting the other one', async () => {
+  test('a request to that provider fails without affecting the other one', async () => {
     const app = await start()
     await far.script(CHAT, '{{up:status 500}}')
     const answer = await app.call('POST', CHAT, { body: say('hello', { model: 'far/up-chat' }) })

@@ -14,7 +14,7 @@ describe.each(ways)('an aborted call (%s)', (_way, call) => {
   })
 
   test('stops while connecting', async () => {
-    // A TLS handshake that is never answered.
+    // A TLS handshake that never receives a response.
     const { port } = await listen()
     const abort = new AbortController()
     const calling = call(gateway({ url: `https://127.0.0.1:${port}/v1` }), 'hello', abort.signal)
@@ -49,7 +49,7 @@ describe('an abort during the response', () => {
     const abort = new AbortController()
     const calling = gateway().complete(ask('{{up:hang-after}} half a body', abort.signal))
     await upstream.waitForRequest('half a body')
-    // Once the upstream answers this second request, it has sent half of the first body.
+    // When the upstream responds to this second request, it has sent half of the first body.
     expect((await upstream.listRequests())[0]?.sentBytes).toBeGreaterThan(0)
     abort.abort(reason)
     await expect(calling).rejects.toBe(reason)

@@ -28,7 +28,7 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
   })
 
   test('reports a timeout when the connection is late', async () => {
-    // A TLS handshake that is never answered.
+    // A TLS handshake that never receives a response.
     const { port } = await listen()
     const url = `https://127.0.0.1:${port}/v1`
     const failure = await failureOf(call(gateway({ url, timings: { connectMs: 300 } }), 'hello'))
@@ -120,7 +120,7 @@ describe('an interrupted body', () => {
     ['{{up:reset-after}} reset', {}, 'unreachable'],
     ['{{up:cut-off}} shorter than its length', {}, 'unreachable'],
     ['{{up:hang-after}} never ending', { idleMs: 300 }, 'timeout'],
-  ])('fails a completion: %s', async (text, timings, kind) => {
+  ])('makes a completion fail: %s', async (text, timings, kind) => {
     expect((await failureOf(gateway({ timings }).complete(ask(text)))).kind).toBe(kind)
   })
 
@@ -129,7 +129,7 @@ describe('an interrupted body', () => {
     ['{{up:cut-off 2}} without its last chunk', {}, 'unreachable'],
     ['{{up:cut-off 2}}{{up:header connection: close}} on a last connection', {}, 'unreachable'],
     ['{{up:hang-after 2}} silent', { idleMs: 300 }, 'timeout'],
-  ])('fails a stream once, after the bytes it received: %s', async (text, timings, kind) => {
+  ])('makes a stream fail once, after the bytes it received: %s', async (text, timings, kind) => {
     const reads = await gateway({ timings }).stream(askForStream(text))
     let seen = ''
     const failure = await failureOf(

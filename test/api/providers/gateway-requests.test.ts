@@ -56,7 +56,7 @@ describe('a completion', () => {
     expect(second?.connection).toBe(first?.connection)
   })
 
-  test('is a protocol failure when it exceeds the size limit', async () => {
+  test('fails with a protocol error when it exceeds the size limit', async () => {
     const text = `{{up:text ${'x'.repeat(5_000)}}}`
     const failure = await failureOf(gateway({ maxAnswerBytes: 4_000 }).complete(ask(text)))
     expect(failure.kind).toBe('protocol')
@@ -106,7 +106,7 @@ describe('the model list', () => {
     },
   )
 
-  test('leaves out invalid entries', async () => {
+  test('omits invalid entries', async () => {
     await upstream.script(
       '/v1/models',
       `{{up:body ${list(null, 'm', 7, [], {}, { id: 7 }, { id: '' }, { id: 'm' })}}}`,

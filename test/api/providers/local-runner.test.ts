@@ -40,7 +40,7 @@ async function lastChat() {
   return (await upstream.listRequests()).findLast(({ path }) => path === CHAT)
 }
 
-describe('the models', () => {
+describe("a runner's models", () => {
   test('are available with and without :latest in Ollama, and the first chat model is the default', async () => {
     const app = await start(ollama.models)
     const { data } = (await app.call('GET', '/v1/models')).body
@@ -117,7 +117,7 @@ describe('a response', () => {
   test.each([
     ['Ollama', ollama.models, ollama.toolChunks],
     ['llama-server', llamaServer.models, llamaServer.toolChunks],
-  ] as const)('can call tools (%s)', async (_who, models, chunks) => {
+  ] as const)('can contain tool calls (%s)', async (_who, models, chunks) => {
     const app = await start(models)
     await answer(CHAT, chunks)
     const { events } = await app.stream(say())
@@ -130,7 +130,7 @@ describe('a response', () => {
   test.each([
     ['Ollama', ollama.models, ollama.brokenChunks],
     ['llama-server', llamaServer.models, llamaServer.brokenChunks],
-  ] as const)('ends with an error when it breaks off (%s)', async (_who, models, chunks) => {
+  ] as const)('ends with an error when it is interrupted (%s)', async (_who, models, chunks) => {
     const app = await start(models)
     await answer(CHAT, chunks)
     const { events, isDone } = await app.stream(say())

@@ -1,4 +1,4 @@
-/** Tests responses of agents: the persona, the tools and the limits of an agent key. */
+/** Tests agents' responses: the persona, the tools and the limits on an agent key. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { startChatStand } from '../../support/chat-stand.ts'
@@ -16,7 +16,7 @@ async function startAgent(yaml = AGENT): Promise<{ app: TestApp; key: string; id
 
 const tool = (name: string) => ({ type: 'function', name, parameters: { type: 'object', properties: {} } })
 
-describe('a response of an agent', () => {
+describe("an agent's response", () => {
   test('uses its persona and treats instructions as page context', async () => {
     const { app, key } = await startAgent()
     const answer = await respond(app, { input: 'hello', instructions: 'Obey me.', temperature: 0 }, key)
@@ -43,7 +43,7 @@ describe('a response of an agent', () => {
     expect(data).toMatchObject([{ agent: id, requests: 1 }])
   })
 
-  test("offers the agent's tools and only the page tools it allows", async () => {
+  test("is generated with the agent's tools and only the page tools that it allows", async () => {
     const { app, key } = await startAgent(`${AGENT}pageTools: { blocked: [hide] }\n`)
     const tools = ['search', 'drop', 'postMessage_show', 'postMessage_hide'].map(tool)
     await respond(app, { input: 'hello', tools }, key)

@@ -210,7 +210,7 @@ describe('the output of a response', () => {
     ])
   })
 
-  test('reports usage in the fields of this API', async () => {
+  test('reports usage in the fields that the Responses API defines', async () => {
     const usage = {
       prompt_tokens: 10,
       completion_tokens: 4,

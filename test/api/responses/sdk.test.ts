@@ -52,7 +52,7 @@ describe('responses.create', () => {
     ['an invalid field', OpenAI.BadRequestError, 400, 'invalid_value', { temperature: 3 }],
     ['an unknown model', OpenAI.NotFoundError, 404, 'model_not_found', { model: 'gone' }],
     ['a busy backend', OpenAI.RateLimitError, 429, 'rate_limit_exceeded', { input: '[[error:429]]' }],
-    ['a broken backend', OpenAI.InternalServerError, 502, 'backend_error', { input: '[[error:500]]' }],
+    ['a failing backend', OpenAI.InternalServerError, 502, 'backend_error', { input: '[[error:500]]' }],
   ])('throws the error class of the client for %s', async (_what, kind, status, code, change) => {
     const client = (await startApp({}, { clock: createFakeClock() })).openai()
     for (const stream of [false, true]) {
@@ -120,15 +120,18 @@ describe('responses.stream', () => {
     })
   })
 
-  test.each(['abort', 'break'])('stops the backend when the client leaves: %s', async (how) => {
-    const client = (await stand.start()).openai()
-    const input = '{{up:hang-after 2}}'
-    const stream = await client.responses.create({ model: 'up-chat', input, stream: true })
-    for await (const _ of stream) {
-      if (how === 'break') break
-      stream.controller.abort()
-    }
-    const { id } = await stand.upstream.waitForRequest('hang-after')
-    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
-  })
+  test.each(['abort', 'break'])(
+    'stops the backend request when the client stops reading: %s',
+    async (how) => {
+      const client = (await stand.start()).openai()
+      const input = '{{up:hang-after 2}}'
+      const stream = await client.responses.create({ model: 'up-chat', input, stream: true })
+      for await (const _ of stream) {
+        if (how === 'break') break
+        stream.controller.abort()
+      }
+      const { id } = await stand.upstream.waitForRequest('hang-after')
+      expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    },
+  )
 })

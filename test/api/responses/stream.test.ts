@@ -45,7 +45,7 @@ describe('the events of a stream', () => {
     ])
   })
 
-  test('end with the same response as a complete request', async () => {
+  test('end with the same response as a non-streaming request', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const request = {
       input: 'weather city=Oslo',
@@ -202,7 +202,7 @@ test('a client that does not read slows down the backend', async () => {
 })
 
 describe('an abandoned stream', () => {
-  test('stops the backend and is counted', async () => {
+  test('stops the backend request and is counted in usage', async () => {
     const app = await stand.start()
     const { first, leave } = await hold(app, 'x {{up:hang-after 3}}')
     await first

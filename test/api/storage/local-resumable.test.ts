@@ -22,7 +22,7 @@ async function openStore(): Promise<{
 }
 
 describe('a stale writer', () => {
-  test('that still has its file open changes nothing', async () => {
+  test('with an open file cannot change the upload', async () => {
     const { row } = await openStore()
     const bytes = randomBytes(100 * KIB)
     await row.add(bytes.subarray(0, 40 * KIB))
@@ -39,7 +39,7 @@ describe('a stale writer', () => {
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('that only now opens the upload empties nothing', async () => {
+  test('with a late open does not truncate the upload', async () => {
     const { store, row } = await openStore()
     const bytes = randomBytes(50 * KIB)
     row.fence = 1
@@ -51,7 +51,7 @@ describe('a stale writer', () => {
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('that continues an upload finds no bytes once the next writer has them', async () => {
+  test('cannot continue an upload after the next writer has taken over its bytes', async () => {
     const { store, row } = await openStore()
     const bytes = randomBytes(50 * KIB)
     await row.add(bytes.subarray(0, 20 * KIB))
@@ -107,7 +107,7 @@ describe('an active upload', () => {
     await store.resumable.commit(row.name, 3)
     const path = (await store.blobs.findPath?.(row.name)) ?? ''
     expect(await readFile(path, 'utf8')).toBe('one')
-    // A crash may have come after the move.
+    // The process may have crashed after the move.
     await store.resumable.commit(row.name, 3)
   })
 })

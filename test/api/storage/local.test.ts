@@ -91,7 +91,7 @@ describe('a local store', () => {
     expect(await listNames(blobs)).toEqual([])
   })
 
-  test('keeps nothing of a stream that fails', async () => {
+  test('does not keep bytes of a failed stream', async () => {
     const { blobs, root } = await openStore()
     async function* failing(): AsyncIterable<Uint8Array> {
       yield Buffer.from('so far')

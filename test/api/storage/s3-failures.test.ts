@@ -1,4 +1,4 @@
-/** Tests S3 failures: retries, the errors callers get and the cleanup of unfinished uploads. */
+/** Tests S3 failures: retries, the errors that callers receive and the cleanup of unfinished uploads. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
@@ -158,8 +158,8 @@ describe('a download', () => {
   }
 
   test.each([
-    ['breaks', { cutAfterBytes: MIB }],
-    ['stops', { stallAfterBytes: MIB }],
+    ['is reset', { cutAfterBytes: MIB }],
+    ['stalls', { stallAfterBytes: MIB }],
   ])('resumes at the same position when its connection %s', async (_how, fault) => {
     const server = await S3Server.start()
     const { blobs, name, bytes } = await keepLarge(server)

@@ -95,7 +95,7 @@ describe('a permanent S3 failure', () => {
     },
   )
 
-  test('can be recovered by completing the blob again later', async () => {
+  test('does not prevent a later completion of the blob', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(9 * MIB)
     await row.add(bytes)

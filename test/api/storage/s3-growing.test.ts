@@ -22,7 +22,7 @@ describe('a blob from several requests', () => {
     ['of whole parts', [8 * MIB, 8 * MIB, 16 * MIB]],
     ['of odd sizes', [1, 9 * MIB + 1, 3, 7 * MIB, 2 * MIB - 7, 17 * MIB + 5, 1]],
     ['in one request', [30 * MIB + 1]],
-  ])('comes back byte for byte from a new process per request (%s)', async (_what, sizes) => {
+  ])('is read back byte for byte after a new process handles each request (%s)', async (_what, sizes) => {
     const { server, row } = await start()
     const pieces = sizes.map((size) => randomBytes(size))
     for (const [index, piece] of pieces.entries()) {
@@ -79,7 +79,7 @@ describe('a blob from several requests', () => {
     await row.add(randomBytes(9 * MIB))
     const [upload] = server.uploads.values()
     const [, second = 0] = [...(upload?.parts.keys() ?? [])]
-    // 639 more parts fit.
+    // S3 part numbers end at 10,000, so 639 parts fit from this one on.
     expect(second).toBe(10_001 - 639)
     const large = new ResumableRow(await openResumable(server, { maxBytes: 100 * GIB }))
     await large.add(randomBytes(24 * MIB))
@@ -87,8 +87,8 @@ describe('a blob from several requests', () => {
   })
 })
 
-describe('killing the process', () => {
-  test('keeps the recorded bytes between any two operations', async () => {
+describe('a killed process', () => {
+  test('does not lose recorded bytes between any two operations', async () => {
     const bytes = randomBytes(18 * MIB)
     const reached: number[] = []
     for (let calls = 0; reached.at(-1) !== bytes.length; calls++) {
@@ -200,7 +200,7 @@ describe('a fenced-out writer', () => {
   })
 })
 
-test("two writers that start at once do not disturb each other, and the sweeper deletes the loser's parts", async () => {
+test("two writers that start concurrently do not disturb each other, and the sweeper deletes the loser's parts", async () => {
   const { server, store, row } = await start()
   const bytes = randomBytes(20 * MIB)
   const old = await row.lease()
@@ -220,7 +220,7 @@ test("two writers that start at once do not disturb each other, and the sweeper 
   expect(await listNames(store.blobs)).toEqual([row.name])
 })
 
-test('opening a store keeps unfinished uploads and lists them with their times', async () => {
+test('opening an S3 store keeps unfinished uploads and lists them with their times', async () => {
   const { server, store, row } = await start()
   server.now = () => 1_000_000
   await row.add(randomBytes(9 * MIB))

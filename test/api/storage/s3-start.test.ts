@@ -99,7 +99,7 @@ describe('a prefix in a bucket', () => {
     expect(server.listBlobs()).toEqual([name])
   })
 
-  test('goes to one of two installations that claim it at the same time', async () => {
+  test('is assigned to one of two installations that claim it concurrently', async () => {
     const server = await S3Server.start()
     const starts = await Promise.allSettled(
       ['ours', 'foreign'].map((installationId) => openStore(server, { installationId })),

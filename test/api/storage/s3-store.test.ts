@@ -37,7 +37,7 @@ describe('a small blob', () => {
     expect(await listNames(blobs)).toEqual([blob.name])
   })
 
-  test('never reaches the bucket if it is aborted', async () => {
+  test('is never sent to the bucket if it is aborted', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const before = server.calls.length
@@ -169,7 +169,7 @@ describe('a committed blob', () => {
     expect([...server.objects.keys()].filter((key) => key.startsWith('parley/files/'))).toHaveLength(7)
   })
 
-  test('is as old as its commit, regardless of the upload time', async () => {
+  test('has the time of its commit, regardless of the upload time', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const blobs = await openStore(server, { clock })
@@ -186,7 +186,7 @@ describe('a committed blob', () => {
   })
 })
 
-test('requests are fully signed and use no headers that older servers reject', async () => {
+test('S3 requests are fully signed and do not use headers that older servers reject', async () => {
   const server = await S3Server.start()
   const blobs = await openStore(server)
   await read(blobs, (await keepRandom(blobs, 9 * MIB)).name)

@@ -20,7 +20,7 @@ const ofReplicas = inject('database') === 'postgres' ? { replicas: 'up' } : {}
 const GIB = 1024 ** 3
 const roomy = { freeBytes: 900 * GIB, totalBytes: 1000 * GIB }
 
-/** Starts a server with files in a folder on a disk whose free space `readSpace` returns. */
+/** Starts a server that stores files on a disk; `readSpace` returns its free space. */
 async function startWithSpace(readSpace: () => Promise<typeof roomy>) {
   const dataDir = await makeFolder()
   const fileBlobs = toResumableStore(await openFolder(join(dataDir, 'files'), readSpace), true).blobs

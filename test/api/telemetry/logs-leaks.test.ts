@@ -55,7 +55,7 @@ describe('the leak check', () => {
   })
 })
 
-test('error descriptions leave out the values that errors carry', () => {
+test('error descriptions omit the values that errors contain', () => {
   const cause = Object.assign(new Error('row 7'), { code: 'E7', detail: 'Key (content)=(hello there)' })
   const parsing = (() => {
     try {

@@ -19,7 +19,7 @@ async function writeWith(
 }
 
 describe('a request', () => {
-  test('has one debug line with its caller, operation and status', async () => {
+  test('has one debug log line with its caller, operation and status', async () => {
     const { log, lines } = createLineLog()
     const app = await startApp({}, { log })
     const { agent_id: agentId, agent_key: key } = await app.createAgent()
@@ -43,7 +43,7 @@ describe('a request', () => {
     })
   })
 
-  test('has no line at info level', async () => {
+  test('has no log line at info level', async () => {
     const { log, lines } = createLineLog()
     log.level = 'info'
     const app = await startApp({}, { log })
@@ -53,7 +53,7 @@ describe('a request', () => {
     expect(lines).toEqual([])
   })
 
-  test('has its id on each of its lines', async () => {
+  test('has its request id on each of its log lines', async () => {
     const { log, lines } = createLineLog()
     const fall = tool(() => {
       throw new Error('it fell')

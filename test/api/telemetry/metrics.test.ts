@@ -183,7 +183,7 @@ test('an unavailable MCP server is reported and degrades the service', async () 
   expect(samples).toContainEqual({ name: 'parley_mcp_server_up', labels: { server: 'gone' }, value: 0 })
 })
 
-test('a scrape does not wait for a blocked database', async () => {
+test('a metrics scrape does not wait for a blocked database', async () => {
   const app = await startApp({}, { clock: createFakeClock() })
   const { db } = app.service.deps
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -197,14 +197,14 @@ test('a scrape does not wait for a blocked database', async () => {
   await expect.poll(async () => (await scrape(app.url)).types.has('parley_uploads_open')).toBe(true)
 })
 
-describe('a scrape', () => {
+describe('a metrics scrape', () => {
   const ask = async (app: TestApp, headers: Readonly<Record<string, string>>) => {
     const answer = await fetch(`${app.url}/metrics`, { headers })
     return { status: answer.status, headers: answer.headers, text: await answer.text() }
   }
   const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
 
-  test('gets the Prometheus text format with no-store from this machine', async () => {
+  test('returns the Prometheus text format with Cache-Control: no-store on this machine', async () => {
     const { status, headers, text } = await ask(await startApp(), {})
     expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
     expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual([
@@ -215,7 +215,7 @@ describe('a scrape', () => {
   })
 
   test.each(['X-Forwarded-For', 'X-Forwarded-Host', 'Forwarded', 'Via', 'X-Real-IP'])(
-    'needs the token through a proxy that sends %s',
+    'requires the token through a proxy that sends %s',
     async (name) => {
       const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })
       const forwarded = { [name]: '203.0.113.9' }
@@ -269,7 +269,7 @@ describe('a scrape', () => {
     expect(statuses).toEqual([401, 401, 429])
   })
 
-  test('gets 405 with the allowed methods for another method', async () => {
+  test('returns 405 with the allowed methods for another method', async () => {
     const { status, headers } = await (await startApp()).call('POST', '/metrics', { body: {} })
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })

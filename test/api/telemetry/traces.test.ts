@@ -41,7 +41,7 @@ function findSpans(spans: readonly CollectedSpan[], promised: string): Collected
   return spans.filter(({ name, kind }) => pattern.test(name) && (kind === 'server') === isRequest)
 }
 
-/** Makes every kind of gateway request that is traced. */
+/** Makes every kind of traced gateway request. */
 async function useGateway(collector: Collector): Promise<void> {
   const app = await stand.start(toEnv(collector))
   await app.call('POST', CHAT, { body: sayTo('What is there to see?', asked), headers: { traceparent } })
@@ -110,7 +110,7 @@ describe('a trace', () => {
       const found = findSpans(spans, name)
       const recorded = new Set(found.flatMap((span) => Object.keys(span.attributes)))
       expect([name, [...recorded].sort()]).toEqual([name, [...attributes].sort()])
-      // Spans of in-process models have another kind than those of remote ones.
+      // Spans for in-process models have a different kind from spans for remote models.
       expect(found.map((span) => span.kind)).toContain(kind)
     }
     const named = new Set(promisedSpans.flatMap(({ name }) => findSpans(spans, name)))
@@ -244,7 +244,7 @@ describe('the tracing settings', () => {
     expect(collector.spans.map(({ traceId }) => traceId)).toEqual(traces)
   })
 
-  test('load no tracing code without a collector', async () => {
+  test('do not load tracing code without a collector', async () => {
     const app = await startApp()
     expect(app.service.deps.tracing).toBeUndefined()
   })

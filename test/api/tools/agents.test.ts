@@ -1,4 +1,4 @@
-/** Tests which server tools an agent has: those in its definition, regardless of what callers send. */
+/** Tests that an agent can use exactly the server tools in its definition, regardless of what callers send. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
@@ -84,7 +84,7 @@ describe('a caller', () => {
     expect(resultsIn(second)).toEqual(["Error: there is no tool 'weather' here. Answer without it."])
   })
 
-  test('handles a tool call itself if its agent has no tools', async () => {
+  test('receives the tool call if its agent has no tools', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([]))
     await stand.answerWith(answerCalling('whole', rain), 1)
@@ -92,7 +92,7 @@ describe('a caller', () => {
     expect(outcome).toMatchObject({ calls: ['weather'], finishes: ['tool_calls'] })
   })
 
-  test('has no server tools without an agent', async () => {
+  test('cannot use server tools without an agent', async () => {
     const app = await stand.start({}, { tools: { weather } })
     await stand.answerWith(answerCalling('whole', rain), 1)
     const outcome = await chat(app, 'whole', app.key, say('hello', { tools: [callersWeather] }))
@@ -110,7 +110,7 @@ describe('a caller', () => {
     })
   })
 
-  test("has the agent's tools over RPC", async () => {
+  test("can use the agent's tools over RPC", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const chunks = await createTypedClient(app, agent_key).chat.stream.mutate({
@@ -121,7 +121,7 @@ describe('a caller', () => {
     expect(text).toBe('The tool answered: Rain in Bonn')
   })
 
-  test("has the agent's tools in the Responses API", async () => {
+  test("can use the agent's tools in the Responses API", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const input = '[[tool:weather {"city":"Bonn"}]]'
@@ -131,7 +131,7 @@ describe('a caller', () => {
     ])
   })
 
-  test('may request only one choice', async () => {
+  test('may request only one choice when server tools are available', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const answer = await app.call('POST', CHAT, { key: agent_key, body: say('hello', { n: 2 }) })

@@ -119,7 +119,7 @@ test.each<[value: unknown, text: string]>([
   [7, '7'],
   [{ a: [1, 'x'] }, '{"a":[1,"x"]}'],
   ['a\ud800b', 'a\ufffdb'],
-])('a tool that returns %j sends that to the model', async (value, text) => {
+])('a tool result of %j is sent to the model as text', async (value, text) => {
   expect(
     await resultOf(
       'whole',

@@ -1,4 +1,4 @@
-/** Tests turns with server tools: which tools run, what the model receives and what the caller sees. */
+/** Tests turns with server tools: which tools run, and what the model and the caller receive. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -90,7 +90,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
     expect(resultsIn((await bodiesOf(stand))[1])).toEqual(['one', 'two'])
   })
 
-  test("runs even if the model also calls a caller's tool, and the model is asked again", async () => {
+  test("runs even if the model also calls a caller's tool, and the model is called again", async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     const mixed = [{ name: 'ask' }, { name: 'weather', args: '{"city":"Bonn"}' }]

@@ -38,7 +38,7 @@ describe('a token budget', () => {
     expect((await ask(app, 'a new day')).status).toBe(200)
   })
 
-  test('rejects a stream before it starts', async () => {
+  test('makes a stream fail before it starts', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     const refused = await ask(app, 'hello', { stream: true })
@@ -170,7 +170,7 @@ describe('a budget reservation', () => {
     clock.advance(1_200)
     expect((await ask(app, 'hello')).status).toBe(200)
     expect(await counters(app)).toMatchObject([{ reserved: 0 }])
-    // The call was only slow, so its usage still counts.
+    // The call was only slow, and its process did not die, so its usage still counts.
     const { day } = await getBudget(deps, ownerOf(app))
     lost.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
     await lost.end('ok')

@@ -129,7 +129,7 @@ test('a client disconnect is recorded with an estimate, and not as an error', as
 })
 
 describe('a budget', () => {
-  test('counts the tokens of embeddings, and rejects them once it is spent', async () => {
+  test('counts embeddings tokens and makes embeddings calls fail once it is spent', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { deps } = app.service
     await setBudget(deps, serviceActor, ownerOf(app), { day: 6 })

@@ -15,7 +15,7 @@ async function countCalls({ service }: TestApp): Promise<number> {
   return row.calls
 }
 
-test('calls are written without a request for usage', async () => {
+test('calls are written to the database even if no client reads usage', async () => {
   const app = await startApp()
   await ask(app, 'hello')
   await expect.poll(() => countCalls(app), { timeout: 10_000 }).toBe(1)
@@ -30,7 +30,7 @@ test('many calls are written in several statements, each call once', async () =>
   expect(await countCalls(app)).toBe(235)
 })
 
-test('calls are kept while the database cannot be written, and written afterwards', async () => {
+test('calls are kept in memory while the database rejects writes and are written afterwards', async () => {
   const app = await startApp()
   const { db } = app.service.deps
   await db.schema.alterTable('usage_days').renameTo('hidden').execute()

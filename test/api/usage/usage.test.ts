@@ -66,7 +66,7 @@ describe('a successful call', () => {
     ])
   })
 
-  test('counts again when the client repeats the request id', async () => {
+  test('is counted again when the client repeats the request id', async () => {
     const app = await startApp()
     for (const _ of [1, 2]) {
       await app.call('POST', '/v1/chat/completions', {
@@ -89,14 +89,14 @@ describe('a successful call', () => {
     })
   })
 
-  test('counts for the agent that a parent key names', async () => {
+  test('is counted for the agent that a parent key names', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await ask(app, 'hello', { model: `agent/${agent_id}` })
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('counts all model calls of a turn', async () => {
+  test('includes all model calls in a turn', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const content = 'look [[tool:forbidden {}]]'

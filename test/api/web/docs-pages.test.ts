@@ -13,7 +13,7 @@ test('/llms.txt links every documentation page, and each link works', async () =
   for (const path of links) expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 200])
 })
 
-test('a documentation page is served as the Markdown file of the repository', async () => {
+test('a documentation page is served as the Markdown file from the repository', async () => {
   const app = await startApp()
   const response = await app.fetch(`${app.url}/docs/security.md`)
   expect(response.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
@@ -22,7 +22,7 @@ test('a documentation page is served as the Markdown file of the repository', as
   expect(await response.text()).toBe(await readFile(file, 'utf8'))
 })
 
-test('no other file of the repository is served', async () => {
+test('the server does not serve other files from the repository', async () => {
   const app = await startApp()
   for (const path of ['/docs/README.md', '/docs/adr/README.md', '/docs/missing.md', '/README.md'])
     expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 404])

@@ -83,7 +83,7 @@ test('pages under Cross-Origin-Embedder-Policy can show the frame', async () => 
   })
 })
 
-test('a browser with a current copy gets 304', async () => {
+test('a browser with a current copy receives 304', async () => {
   const app = await startApp()
   const etag = (await get(app, '/embed/parley.js')).headers.get('etag') ?? ''
   const again = (tag: string) => get(app, '/embed/parley.js', { headers: { 'If-None-Match': tag } })
@@ -132,7 +132,7 @@ test('the frame is never cached and may connect only to its own server', async (
   )
 })
 
-test('settings of the operator appear in the policy and in the document', async () => {
+test("the operator's settings appear in the CSP and in the document", async () => {
   const app = await startApp({
     PARLEY_WIDGET_CONNECT_ORIGINS: 'https://one.example,http://two.example:8080/',
     PARLEY_WIDGET_ALLOW_PROVIDER_KEY: 'true',
@@ -169,7 +169,7 @@ test('an unknown agent key still gets the frame', async () => {
   for (const query of unknown) expect(await ancestorsOf(app, query)).toBe('*')
 })
 
-test('a change of the origins applies at once here, and after two seconds in other processes', async () => {
+test('a change to the allowed origins applies immediately in this process and after two seconds in others', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const { agent_id, agent_key } = await app.createAgent(

@@ -13,6 +13,7 @@ export function CopyButton({ text, what, size = 'xs', variant = 'default' }: Cop
   const { copied, copy } = useClipboard({ timeout: 2_000 })
   return (
     <Button
+      flex="none"
       size={size}
       variant={variant}
       leftSection={<Icon name={copied ? 'check' : 'copy'} size={14} />}

@@ -97,7 +97,7 @@ function Limits({ policy, draft, change }: PartProps & Pick<PolicyFormProps, 'po
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }}>
       <TokensField
-        label="Maximum answer length"
+        label="Answer limit"
         value={draft.max_output_tokens}
         onChange={(value) => change({ max_output_tokens: value })}
         used={null}

@@ -161,7 +161,7 @@ describe('an unsaved change', () => {
       '',
       async (page: Page) => page.getByRole('textbox', { name: 'Name', exact: true }).fill('X'),
     ],
-    ['a model policy', '/models', async (page: Page) => page.getByLabel('Maximum answer length').fill('7')],
+    ['a model policy', '/models', async (page: Page) => page.getByLabel('Answer limit').fill('7')],
   ])('to %s needs confirmation before navigation or reload', async (_, path, type) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()

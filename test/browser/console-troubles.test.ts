@@ -88,7 +88,7 @@ test('the console reports a failed key switch and a failed model list', async ()
 
   await page.goto(`${app.url}/console/agents/${agent_id}/models`)
   await page.getByText('The list of models could not be loaded').waitFor()
-  expect(await page.getByLabel('Maximum answer length').isEnabled()).toBe(true)
+  expect(await page.getByLabel('Answer limit').isEnabled()).toBe(true)
   await page.unroute(/manager\.activeKey|models\.choices/)
   await page.getByRole('button', { name: 'Try again' }).click()
   await page.getByText('The list of models could not be loaded').waitFor({ state: 'detached' })

@@ -82,7 +82,7 @@ describe('the console, when the session ends,', () => {
     await other.page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
     await link.fill(spent)
     await prompt(page).getByRole('button', { name: 'Sign in' }).click()
-    await prompt(page).getByText('was used already').waitFor()
+    await prompt(page).getByText('was already used').waitFor()
     await link.fill(await makeSignInUrl(app))
     await prompt(page).getByRole('button', { name: 'Sign in' }).click()
     await prompt(page).waitFor(gone)

@@ -43,7 +43,7 @@ describe('sign-in', () => {
     const second = await openWindow(app, browser)
     await second.page.goto(url)
     await second.page.getByText('Sign-in failed').waitFor()
-    expect(await second.page.getByText('was used already').isVisible()).toBe(true)
+    expect(await second.page.getByText('was already used').isVisible()).toBe(true)
     await keepPicture(second.page, 'sign-in-refused-light')
   })
 

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 test.each([
-  ['/keys?tab=agent', 'agents.list', "the agents' keys", 'The agents', 'No agent keys'],
+  ['/keys?tab=agent', 'agents.list', 'agent keys', 'The agents', 'No agent keys'],
   ['/uploads', 'artifacts.list', 'the uploads', 'The uploads', 'No uploads yet'],
   ['/files', 'files.list', 'the files', 'The files', 'No files yet'],
   ['/usage', 'usage.list', 'the usage', 'The usage', 'No calls in this period'],

@@ -87,7 +87,7 @@ describe('a malicious reply', () => {
       '[\u202emoc.elgoog\u202c](https://evil.example/) and `\u2066rm\u2069` and \u202ebackwards',
     )
     const link = reply.locator('a')
-    expect(await link.innerText()).toBe('\ufffdmoc.elgoog\ufffd')
+    expect(await link.innerText()).toBe('\ufffdmoc.elgoog\ufffd (evil.example)')
     expect(await link.getAttribute('title')).toBe('https://evil.example/')
     expect(await reply.locator('code').innerText()).toBe('\ufffdrm\ufffd')
     const bidi = await reply.locator('p').evaluate((one) => getComputedStyle(one).unicodeBidi)

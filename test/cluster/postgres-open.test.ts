@@ -166,7 +166,10 @@ describe('the data directory', () => {
 })
 
 describe('the secret', () => {
-  const [SECRET, OTHER] = ['one secret of at least 32 bytes', 'another secret of at least 32 bytes'] as const
+  const [SECRET, OTHER] = [
+    'one secret that has at least 32 bytes',
+    'another secret that has at least 32 bytes',
+  ] as const
 
   test('is the same for all servers that share a database, including the first', async () => {
     const env = { DATABASE_URL: await createTestDatabase(), PARLEY_SECRET: SECRET }

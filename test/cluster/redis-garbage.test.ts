@@ -80,5 +80,5 @@ test('an invalid count makes the server use its own share of the limits and is l
   const { redis, server } = await start({ PARLEY_RATE_LIMIT_PARENT: '3' })
   expect(await countCalls(server, redis)).toEqual([200, 200, 200, 429, 429])
   await untilRedisIs(server, 'down')
-  expect(server.stderr.match(/each enforces its part of the limits/g)).toHaveLength(1)
+  expect(server.stderr.match(/each replica enforces its share of the limits/g)).toHaveLength(1)
 })

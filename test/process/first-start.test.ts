@@ -88,7 +88,7 @@ describe('a port that is already in use', () => {
     const { code, stderr } = await startParley(['serve'], { folder, env }).ended
     expect(code).toBe(1)
     // If the server waited, the log would also report that the model list could not be read.
-    expect(stderr).toMatch(/^parley: Port \d+ on 127\.0\.0\.1 is used by another program [^\n]*\n$/)
+    expect(stderr).toMatch(/^parley: Port \d+ on 127\.0\.0\.1 is used by another program; [^\n]*\n$/)
   })
 })
 

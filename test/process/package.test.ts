@@ -41,7 +41,7 @@ describe('the npm tarball', () => {
     /^src\/artifacts\/status-page\/(status\.css|icon\.svg)$/,
     /^client\/rpc\/(index|link)\.(js|d\.ts)$/,
     /^dist\/console\/[\w.-]+\.(js|css)(\.br)?$/,
-    /^dist\/widget\/([\w-]+\.(js|css)|types\/([\w-]+\/)*[\w-]+\.d\.ts)$/,
+    /^dist\/widget\/([\w-]+\.(js|css)(\.(br|gz))?|types\/([\w-]+\/)*[\w-]+\.d\.ts)$/,
     /^dist\/(console|widget)\/manifest\.json$/,
   ]
 
@@ -81,7 +81,7 @@ describe('the npm tarball', () => {
 
   test('does not contain paths from the build machine or source maps', async () => {
     const places = [repository, await realpath(repository), `${homedir()}/`, `${installed.folder}/`]
-    for (const path of installed.files.filter((name) => !name.endsWith('.br'))) {
+    for (const path of installed.files.filter((name) => !/\.(br|gz)$/.test(name))) {
       const text = await readText(path)
       expect([path, places.filter((place) => text.includes(place))]).toEqual([path, []])
       if (/\.(js|css|d\.ts)$/.test(path))
@@ -123,7 +123,7 @@ test('the installed command serves everything that a checkout serves', async () 
     const response = await fetch(server.url + path)
     return { status: response.status, text: await response.text() }
   }
-  await server.prints(/npx parley sign-in\)/)
+  await server.prints(/npx parley sign-in` prints another/)
   expect(await get('/readyz')).toMatchObject({ status: 200, text: expect.stringContaining('"ready"') })
   const page = await get('/console')
   const [script = ''] = /\/console\/assets\/main-[\w-]+\.js/.exec(page.text) ?? []

@@ -59,7 +59,7 @@ export async function createDeps(
   // Runs before background work starts, because this may throw.
   const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
-  // Runs last, because the caller cannot close the backends without `Deps`.
+  // Runs after the stores are open: if they fail to open, no backend is left running.
   const backends = await createBackends(config, { clock, random })
   const models = new ModelCatalogue(backends, { config, log })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)

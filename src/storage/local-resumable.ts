@@ -105,7 +105,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
     yield* listFolder(await this.resumableFolder(), toBlobName)
   }
 
-  /** Provides this writer's file with the recorded bytes. Returns false if there are fewer. */
+  /** Renames or copies an earlier writer's file to this writer's name. Returns false if no earlier file exists. */
   private async claim(
     name: string,
     offset: number,

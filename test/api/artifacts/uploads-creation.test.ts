@@ -118,7 +118,7 @@ describe('an artifact id chosen by the client', () => {
     expect((await postUpload(app, { metadata: { artifactId: id } })).status).toBe(409)
   })
 
-  test('is given to exactly one of several concurrent requests', async () => {
+  test('goes to exactly one of two tenants that request it concurrently', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
     const keys = [app.key, await createOtherKey(app)]

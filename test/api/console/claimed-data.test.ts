@@ -132,7 +132,7 @@ describe('claiming a key', () => {
     })
   })
 
-  test('a second time keeps the data with the first key', async () => {
+  test('leaves the data with the first key when the user claims a second key', async () => {
     const app = await startApp(proxied)
     const { id } = await createUserData(app)
     await claim(app, ada, app.key)

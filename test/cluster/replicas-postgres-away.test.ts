@@ -50,10 +50,13 @@ test.each(ways)(
     await query(url, 'delete from rate_windows')
     const former = before.map(({ id }) => id)
     await expect
-      .poll(async () => {
-        const now = await query(url, 'select id from replicas').catch(() => [])
-        return now.filter(({ id }) => !former.includes(id))
-      })
+      .poll(
+        async () => {
+          const now = await query(url, 'select id from replicas').catch(() => [])
+          return now.filter(({ id }) => !former.includes(id))
+        },
+        { timeout: 60_000 },
+      )
       .toHaveLength(2)
     expect(await callInTurn(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
   },

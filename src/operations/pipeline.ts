@@ -135,7 +135,6 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   /** Runs after the response, on success and on failure. */
   cleanUp: (() => Promise<void>) | undefined
   private readonly startedAtMs: number
-  private readonly active: Set<AbortController>
   private controller: AbortController | undefined
 
   constructor(
@@ -143,13 +142,11 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     request: IncomingMessage,
     response: ServerResponse,
     metadata: RequestMetadata,
-    active: Set<AbortController>,
   ) {
     this.deps = deps
     this.request = request
     this.response = response
     this.path = (request.url ?? '/').split('?', 1)[0] as string
-    this.active = active
     this.context = new CallContext<C, D>(deps, metadata)
     this.startedAtMs = deps.clock.monotonic()
   }
@@ -162,18 +159,21 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   get signal(): AbortSignal {
     if (this.controller === undefined) {
       const controller = new AbortController()
-      const { response, active } = this
+      const { response } = this
       const onClose = () => {
-        active.delete(controller)
         if (!response.writableFinished)
           controller.abort(new ServiceError('invalid_value', 'The client disconnected.'))
       }
-      active.add(controller)
       if (response.closed) onClose()
       else response.once('close', onClose)
       this.controller = controller
     }
     return this.controller.signal
+  }
+
+  /** Aborts the signal, if the operation has asked for one. */
+  abort(reason: ServiceError): void {
+    this.controller?.abort(reason)
   }
 
   /** Whether the client accepts a stream of events; a HEAD request would get nothing of it but its head. */

@@ -1,5 +1,6 @@
 /** Builds the app: the steps that every request passes through, and the routes that are not operations, such as pages. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { definitionSchema } from '../agents/definition.ts'
 import { checkPageOrigin } from '../agents/page-origin.ts'
 import { statusPageAssets } from '../artifacts/status-page.ts'
@@ -68,8 +69,7 @@ export interface App {
 export function createApp(options: AppOptions): App {
   const { deps } = options
   let isDraining = false
-  const active = new Set<AbortController>()
-  const responses = new Set<ServerResponse>()
+  const openCalls = new OpenCalls()
   const checkOrigin: AccessStep = (call) => checkPageOrigin(call, deps.agents)
   const access = [authenticate, limitRate, checkSameOrigin, checkPermission, checkOrigin] as const
   const endpoints = [
@@ -93,22 +93,49 @@ export function createApp(options: AppOptions): App {
   return {
     listener(request, response) {
       if (isDraining) response.shouldKeepAlive = false
-      responses.add(response)
-      response.once('close', () => responses.delete(response))
       // An error of the request stream must not end the process.
       request.on('error', () => {})
       response.on('error', () => response.destroy())
       const metadata = identifyRequest(deps, request, response)
-      void runSteps(new HttpCall(deps, request, response, metadata, active), steps)
+      const call = new HttpCall(deps, request, response, metadata)
+      openCalls.add(call)
+      void runSteps(call, steps)
     },
     beginDraining() {
       isDraining = true
-      for (const response of responses) response.shouldKeepAlive = false
+      for (const { response } of openCalls.list()) response.shouldKeepAlive = false
     },
     abortCalls() {
       const reason = new ServiceError('service_unavailable', 'The server is shutting down.')
-      for (const controller of active) controller.abort(reason)
+      for (const call of openCalls.list()) call.abort(reason)
     },
+  }
+}
+
+/**
+ * The calls without a complete response, by connection. V8 rebuilds a set after several additions and deletions,
+ * and keeps the previous one, with the calls in it, until a full garbage collection. A map of connections and
+ * short lists does not change with each call.
+ */
+class OpenCalls {
+  private readonly bySocket = new Map<Socket, HttpCall[]>()
+
+  add(call: HttpCall): void {
+    const { request, response } = call
+    const calls = this.bySocket.get(request.socket) ?? this.addSocket(request.socket)
+    calls.push(call)
+    response.once('close', () => calls.splice(calls.indexOf(call), 1))
+  }
+
+  list(): HttpCall[] {
+    return [...this.bySocket.values()].flat()
+  }
+
+  private addSocket(socket: Socket): HttpCall[] {
+    const calls: HttpCall[] = []
+    this.bySocket.set(socket, calls)
+    socket.once('close', () => this.bySocket.delete(socket))
+    return calls
   }
 }
 

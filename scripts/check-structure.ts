@@ -26,6 +26,7 @@ const layers = [
   'models',
   'tools',
   'agents',
+  'conversations',
   'chat',
   'embeddings',
   'responses',

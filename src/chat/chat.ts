@@ -6,6 +6,7 @@ import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import { toCallerError, toInterruption } from '../providers/failures.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
+import type { TurnReports } from '../conversations/running-turn.ts'
 import type { Release, StreamQuota } from '../replicas/limits.ts'
 import type { UsageRecord } from '../usage/tracker.ts'
 import { askForStream } from './answer-stream.ts'
@@ -14,6 +15,7 @@ import { askForCompletion, type ModelAnswer, newNames } from './model-answer.ts'
 import { backendBody, prepareTurn, type Turn } from './prepare-turn.ts'
 import type { PlaygroundOptions, StreamChunk, StreamRequest, TurnStep } from './schema.ts'
 import { decodeRuns, encodeEvent } from './sse-reader.ts'
+import { chatStored, findStoring } from './stored-chat.ts'
 import { ToolLoop } from './tool-loop.ts'
 
 type Context = CallContext<Caller, Dependencies>
@@ -25,7 +27,10 @@ export async function chat(
   request: ChatRequest,
   client: AbortSignal,
 ): Promise<JsonBytes | EventStream> {
-  const pieces = runTurn(context, await prepareTurn(context, request), client)
+  const turn = await prepareTurn(context, request)
+  const storing = findStoring(context, turn, request.store as boolean | null | undefined)
+  if (storing !== undefined) return chatStored(context, { turn, request, storing, run: runTurn }, client)
+  const pieces = runTurn(context, turn, client)
   return request.stream ? new EventStream(pieces) : new JsonBytes(await collect(pieces))
 }
 
@@ -54,7 +59,12 @@ export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8A
 }
 
 /** Calls the model and runs its tool calls until the model makes no more. Yields runs of complete events, or the completion. @throws ServiceError */
-async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Pieces {
+export async function* runTurn(
+  context: Context,
+  turn: Turn,
+  client: AbortSignal,
+  reports?: TurnReports,
+): Pieces {
   const run = new TurnRun(context, turn)
   const { loop, attempts } = run
   let failure: unknown
@@ -65,7 +75,7 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
       try {
         for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
           if (!run.hasBegun) {
-            run.begin()
+            run.begin(reports)
             if (turn.isTraced) yield encodeStep(run.toStep())
           }
           usage.sent(piece)
@@ -85,7 +95,7 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
       const calls = answer.callsOf(0)
       if (loop.isLast(calls)) {
         if (!run.hasBegun) {
-          run.begin()
+          run.begin(reports)
           if (turn.isTraced) yield encodeStep(run.toStep())
         }
         // `yield*` would create several promises for each piece.
@@ -93,6 +103,7 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
         break
       }
       for await (const step of loop.runTools(answer.message(), calls, deadline.signal)) {
+        if (step.type !== 'answering') await reports?.step(step)
         if (turn.isTraced) yield encodeStep(step)
       }
     }
@@ -165,13 +176,14 @@ class TurnRun {
   }
 
   /** Commits to the current model, sets the headers that name it, and begins the client's answer. */
-  begin(): void {
+  begin(reports: TurnReports | undefined): void {
     const { attempts, context } = this
     const { route, count, isFallback } = attempts
     this.hasBegun = true
     if (this.turn.isStream) this.deadline?.begin()
     attempts.commit()
     this.usage?.answering(route.backend.name, route.model)
+    reports?.begun({ provider: route.backend.name, model: route.model, attempts: count })
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(count))
     context.setHeader('X-Parley-Fallback', String(isFallback))

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
+import type { Conversations } from '../conversations/conversations.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { ModelCatalogue } from '../models/catalogue.ts'
@@ -23,4 +24,5 @@ export interface Dependencies {
   readonly shared: Replicas
   readonly tools: Toolbox
   readonly usage: UsageTracker
+  readonly conversations: Conversations
 }

@@ -5,6 +5,7 @@ import { operationsOf } from '../operations/operation.ts'
 import { ChatChunk, ChatCompletion, ChatRequest } from '../providers/chat-api.ts'
 import { chat, streamChunks } from './chat.ts'
 import type { Dependencies } from './dependencies.ts'
+import { resumeChat } from './stored-chat.ts'
 import { type StreamChunk, StreamRequest } from './schema.ts'
 
 export const chatAuth = { callers: ['parent', 'agent'] } as const
@@ -22,7 +23,7 @@ const { mutation } = operationsOf<Dependencies>()('Chat', chatAuth)
 export const chatOperations = {
   completions: mutation({
     http: { method: 'POST', path: '/v1/chat/completions' },
-    request: chatRequest,
+    request: { ...chatRequest, resume: resumeChat },
     response: { events: ChatChunk },
     docs: {
       summary: 'Create a chat completion, as one object or as a stream',

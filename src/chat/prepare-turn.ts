@@ -34,6 +34,9 @@ export interface Turn {
   readonly isStream: boolean
   readonly isTraced: boolean
   readonly agentId: string | undefined
+  readonly agentVersion: number | undefined
+  /** How the agent stores conversations; undefined if it does not. */
+  readonly conversations: AgentDefinition['conversations']
   /** The tools that the model may call; undefined without an agent, when every tool of the request is allowed. */
   readonly tools: TurnTools | undefined
   readonly span: TraceSpan | undefined
@@ -69,6 +72,8 @@ export async function prepareTurn(
       request.model?.startsWith(AGENT_PREFIX) ? undefined : request.model,
     ),
     agentId: saved?.row.id,
+    agentVersion: saved?.row.version,
+    conversations: draft === undefined ? saved?.definition.conversations : undefined,
     isStream: request.stream === true,
     isTraced: options?.is_traced ?? false,
   }

@@ -1,5 +1,5 @@
 /** Defines the settings that limit requests, uploads and times. */
-import { flag, integer, seconds } from './values.ts'
+import { flag, integer, oneOf, seconds } from './values.ts'
 
 const limit = () => integer(0, 1_000_000_000)
 const TEBIBYTE = 1024 ** 4
@@ -111,4 +111,40 @@ export const times = {
   PARLEY_SHUTDOWN_SECONDS: seconds()
     .prefault('25')
     .describe('Maximum time that open requests have to finish after the server receives SIGTERM or SIGINT.'),
+}
+
+const DAY_LIMIT = 3650
+
+/** Defines the settings of stored conversations. */
+export const conversations = {
+  PARLEY_CONVERSATIONS: oneOf('allowed', 'forbidden')
+    .prefault('allowed')
+    .describe(
+      'Whether agents may store conversations. With `forbidden`, nothing new is stored; stored conversations stay readable until they expire.',
+    ),
+  PARLEY_CONVERSATIONS_MAX_DAYS: integer(1, DAY_LIMIT)
+    .prefault('365')
+    .describe('Maximum number of days for which an agent may store conversations.'),
+  PARLEY_CONVERSATIONS_MAX_BYTES: integer(0, 1024 * TEBIBYTE)
+    .prefault('10737418240')
+    .describe('Maximum total size of the stored conversations of one parent key, in bytes; 0 is unlimited.'),
+  PARLEY_STORE_WITHOUT_AGENT: oneOf('off', 'on_request', 'default')
+    .prefault('off')
+    .describe(
+      'Whether to store turns without an agent: never, if the request contains `store: true`, or unless it contains `store: false`.',
+    ),
+  PARLEY_STORE_WITHOUT_AGENT_DAYS: integer(1, DAY_LIMIT)
+    .prefault('30')
+    .describe('Number of days for which conversations without an agent are stored.'),
+  PARLEY_REPLAY_HOURS: integer(0, 168)
+    .prefault('24')
+    .describe('Number of hours for which the events of a completed turn can be streamed again.'),
+  PARLEY_FLUSH_MS: integer(50, 2000)
+    .prefault('250')
+    .describe('Maximum time until a streamed event is stored, in milliseconds.'),
+  PARLEY_RECONNECT_SECONDS: integer(0, 60)
+    .prefault('10')
+    .describe(
+      'Time for which a stored turn continues after its client disconnects, in seconds, if the agent sets `onDisconnect: cancel`.',
+    ),
 }

@@ -3,7 +3,7 @@
  * settings` generates `.env.example` and `docs/configuration.md` from it.
  */
 import { z } from 'zod'
-import { limits, times, uploads } from './limit-settings.ts'
+import { conversations, limits, times, uploads } from './limit-settings.ts'
 import {
   addressBlockList,
   bearerToken,
@@ -280,6 +280,7 @@ export const settingGroups = {
   'Limits (0 turns a limit off)': limits,
   'Chat widget (docs/widget.md)': widget,
   'Uploads (docs/uploads.md)': uploads,
+  'Conversations (docs/conversations.md)': conversations,
   'Timeouts in seconds': times,
 }
 
@@ -294,6 +295,7 @@ export const Settings = z.object({
   ...limits,
   ...widget,
   ...uploads,
+  ...conversations,
   ...times,
 })
 

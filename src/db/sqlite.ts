@@ -76,7 +76,7 @@ export function disableBlockingWaits(connection: SqliteDatabase): void {
 }
 
 /** Keeps statements prepared, which halves the cost of a lookup. */
-export function toKysely(connection: SqliteDatabase, patienceMs = LOCK_PATIENCE_MS): Kysely<Tables> {
+export function toKysely<T = Tables>(connection: SqliteDatabase, patienceMs = LOCK_PATIENCE_MS): Kysely<T> {
   const statements = new LRUCache<string, Statement<unknown[]>>({ max: STATEMENTS_KEPT })
   const prepare = (text: string) => {
     // SQLite rolls back automatically after some errors, such as a full disk. A second rollback would fail

@@ -41,6 +41,9 @@ const exposedHeaders = [
   'X-Parley-Provider',
   'X-Parley-Attempts',
   'X-Parley-Fallback',
+  'X-Parley-Stored',
+  'X-Parley-Turn',
+  'X-Parley-Conversation',
   'openai-processing-ms',
 ].join(', ')
 
@@ -62,7 +65,7 @@ export function isAboutArtifacts(path: string): boolean {
 }
 
 const allowedRequestHeader =
-  /^(authorization|content-type|accept|upload-[a-z-]+|tus-resumable|x-stainless-[a-z-]+|openai-[a-z-]+|if-match|if-none-match|range|prefer|x-http-method-override|x-request-id|idempotency-key)$/
+  /^(authorization|content-type|accept|upload-[a-z-]+|tus-resumable|x-stainless-[a-z-]+|openai-[a-z-]+|if-match|if-none-match|range|prefer|x-http-method-override|x-request-id|idempotency-key|last-event-id|x-parley-conversation|x-parley-visitor)$/
 
 export function preflightHeaders(request: IncomingMessage): string[] {
   const requested = String(request.headers['access-control-request-headers'] ?? '').toLowerCase()

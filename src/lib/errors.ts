@@ -16,6 +16,7 @@ export const reasons = {
   too_large: { status: 413, type: 'invalid_request_error', rpc: 'PAYLOAD_TOO_LARGE' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error', rpc: 'UNSUPPORTED_MEDIA_TYPE' },
   range_not_satisfiable: { status: 416, type: 'invalid_request_error', rpc: 'BAD_REQUEST' },
+  idempotency_key_reused: { status: 422, type: 'invalid_request_error', rpc: 'UNPROCESSABLE_CONTENT' },
   checksum_mismatch: { status: 422, type: 'invalid_request_error', rpc: 'UNPROCESSABLE_CONTENT' },
   locked: { status: 423, type: 'invalid_request_error', rpc: 'CONFLICT' },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', rpc: 'TOO_MANY_REQUESTS' },

@@ -1,5 +1,6 @@
 /** Defines the operation record, from which the REST API, the tRPC API and the OpenAPI document are built. */
 
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
 import type { Config } from '../config/config.ts'
@@ -46,6 +47,8 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   /** The bytes of a body that count as one request; 256 KiB unless given. */
   readonly bytesPerRequest?: number
   readonly headers?: Readonly<Record<string, string>>
+  /** Runs instead of the operation when a request has the header `Last-Event-ID`; the body is ignored. */
+  readonly resume?: (context: CallContext<C, D>, signal: AbortSignal) => Promise<EventStream>
   /** The last path parameter takes the rest of the path, slashes included. */
   readonly takesRest?: true
 }
@@ -167,6 +170,7 @@ export type CallerKind = AnyCaller['kind']
 /** The metadata of a request, which is known before its caller is authenticated. */
 export interface RequestMetadata {
   readonly instrumentation: RequestInstrumentation
+  readonly headers: IncomingHttpHeaders
   readonly requestId: string
   /** The client's address; taken from a header only if a trusted proxy sent it. */
   readonly clientAddress: string

@@ -1,7 +1,7 @@
 /** Serves the REST API: finds the operation of a request, reads its input and writes its result. */
 
 import type { IncomingMessage } from 'node:http'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { writeDownload } from '../http/download.ts'
 import type { UploadOptions } from '../http/form-body.ts'
 import { assertAcceptable, receiveUpload } from '../http/multipart.ts'
@@ -168,7 +168,13 @@ function choose<O>(byMethod: Map<string, O>, method: string): O {
 export function createRestEndpoint<D extends Dependencies>(
   operations: readonly RestOperation<D>[],
 ): Endpoint<AnyCaller, D> {
-  const table = createRouteTable(operations.map((operation) => ({ ...operation, route: toRoute(operation) })))
+  const table = createRouteTable(
+    operations.map((operation) => ({
+      ...operation,
+      route: toRoute(operation),
+      resumeRoute: toResumeRoute(operation),
+    })),
+  )
 
   return {
     find(call) {
@@ -179,7 +185,8 @@ export function createRestEndpoint<D extends Dependencies>(
       try {
         const { operation, params } = table.match(request.method as string, path)
         call.params = params
-        return operation.route
+        const { route, resumeRoute } = operation
+        return request.headers['last-event-id'] === undefined ? route : (resumeRoute ?? route)
       } catch (failure) {
         return rejectUnmatched(call, failure)
       }
@@ -225,6 +232,23 @@ function toRoute<D extends Dependencies>(operation: RestOperation<D>): Route<Any
     ...(page && {
       writeFailure: (call, failure) => writePage(call, failure.status, page(failure), errorHeaders(failure)),
     }),
+  }
+}
+
+/** The route of a request that continues a stream. */
+function toResumeRoute<D extends Dependencies>(
+  operation: RestOperation<D>,
+): Route<AnyCaller, D> | undefined {
+  const { resume } = operation.request ?? {}
+  if (resume === undefined) return undefined
+  return {
+    ...toRoute(operation),
+    schema: z.undefined(),
+    async parse(call) {
+      askForBody(call.request, call.response)
+      await readInputBody(call, operation)
+    },
+    run: (call) => resume(call.context, call.signal),
   }
 }
 

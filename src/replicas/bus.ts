@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { Subscriber } from './coordination-store.ts'
 
-/** Shared with other versions. `forget` carries a cache name; `stop-upload` a reason and artifact id; `jobs` nothing; the others an artifact id. */
+/** Shared with other versions. `forget` carries a cache name; `stop-upload` a reason and artifact id; `jobs` nothing; `turn` and `cancel-turn` a turn id; the others an artifact id. */
 export const topics = [
   'forget',
   'artifact',
@@ -11,6 +11,8 @@ export const topics = [
   'upload-stopping',
   'upload-ended',
   'jobs',
+  'turn',
+  'cancel-turn',
 ] as const
 export type Topic = (typeof topics)[number]
 

@@ -3,9 +3,9 @@ import type { Dependencies } from '../chat/dependencies.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
-import type { ResponseEcho, ResponseObject } from './answer-schema.ts'
-import { type ChatPiece, callsOf, partsOf, toResponseUsage } from './chat-piece.ts'
-import { type OnEvent, Output } from './output.ts'
+import type { ResponseEcho, ResponseObject } from '../conversations/response-schema.ts'
+import { type ChatPiece, callsOf, partsOf, toResponseUsage } from '../conversations/chat-piece.ts'
+import { type OnEvent, Output } from '../conversations/output.ts'
 import type { ResponsesRequest } from './schema.ts'
 
 const ID_LENGTH = 24

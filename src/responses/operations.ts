@@ -2,7 +2,7 @@
 import type { Dependencies } from '../chat/dependencies.ts'
 import { chatAuth, chatFailures, chatRequest } from '../chat/operations.ts'
 import { operationsOf } from '../operations/operation.ts'
-import { ResponseEvent, ResponseObject } from './answer-schema.ts'
+import { ResponseEvent, ResponseObject } from '../conversations/response-schema.ts'
 import { respond } from './responses.ts'
 import { ResponsesRequest } from './schema.ts'
 

@@ -146,6 +146,7 @@ function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerR
   const { trustedProxies } = deps.config.server
   return {
     requestId,
+    headers: request.headers,
     instrumentation: new RequestInstrumentation(deps, request, response, requestId),
     clientAddress: clientAddressOf(request, trustedProxies),
     ignoredForwardedFor: ignoredForwardedForOf(request, trustedProxies),

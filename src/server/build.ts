@@ -9,7 +9,9 @@ import { namedBlobs } from '../artifacts/maintenance.ts'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
 import { createArtifactService } from '../artifacts/processing.ts'
 import type { Config } from '../config/config.ts'
+import { createConversations } from '../conversations/conversations.ts'
 import { createConverter } from '../conversion/conversion.ts'
+import { createConversationStorage } from '../db/conversations.ts'
 import type { OpenedDatabase } from '../db/database.ts'
 import { shareSecret } from '../db/installation.ts'
 import { StorageQuota } from '../files/quota.ts'
@@ -46,10 +48,11 @@ export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOp
 
 export async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
-  { db, postgres, isOnlyServer, clock: sharedClock }: OpenedDatabase,
+  opened: OpenedDatabase,
   hooks: ReadHooks,
 ): Promise<Deps> {
-  const { config, clock = sharedClock, random = randomBytes, log } = options
+  const { db, postgres, isOnlyServer } = opened
+  const { config, clock = opened.clock, random = randomBytes, log } = options
   // Runs first, because a server with the wrong database must not change anything.
   await claimFolders(config, listOwnStores(options), { db, clock, log, namedBlobs })
   const sealer = await loadSealer(config, { db, random })
@@ -64,8 +67,8 @@ export async function createDeps(
   const models = new ModelCatalogue(backends, { config, log })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
   const tracing = await startTracing(config, log)
-  const opened = await openReplicas(config, postgres, { db, clock, random, log })
-  const shared = { ...opened, streams: countStreams(opened.streams, metrics) }
+  const replicas = await openReplicas(config, postgres, { db, clock, random, log })
+  const shared = { ...replicas, streams: countStreams(replicas.streams, metrics) }
   const { bus } = shared
   const keys = broadcastInvalidation(bus, 'keys', createKeyDirectory(db, clock))
   const tokens = createTokens({ sealer, clock, keys })
@@ -104,6 +107,11 @@ export async function createDeps(
     converter,
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
+    conversations: createConversations({
+      ...{ config, clock, random, log, bus, nextPosition, isOnlyServer },
+      storage: createConversationStorage(opened, config.dataDir),
+      capabilityKey: sealer.derive('parley stream capability key', 32),
+    }),
     artifacts: createArtifactService({
       ...{ config, db, clock, random, log, metrics, tracing, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,

@@ -56,7 +56,12 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   } catch (error) {
     // Releases everything already started, or the process will not exit.
     if (deps !== undefined) {
-      await Promise.all([closeSources(deps), deps.fileBlobs.close(), deps.artifacts.close()])
+      await Promise.all([
+        closeSources(deps),
+        deps.fileBlobs.close(),
+        deps.artifacts.close(),
+        deps.conversations.close(),
+      ])
       await deps.shared.close()
       await deps.tracing?.close()
     }
@@ -139,6 +144,7 @@ async function startService(
     const stopped = deps.artifacts.processing.close()
     await drain(timings.shutdownMs, app.abortCalls)
     counting.close()
+    await deps.conversations.close()
     await closeSources(deps)
     await stopMaintenance()
     await stopped

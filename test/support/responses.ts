@@ -1,5 +1,5 @@
 /** Requests responses and reads the events of their streams. */
-import type { ResponseEvent } from '../../src/responses/answer-schema.ts'
+import type { ResponseEvent } from '../../src/conversations/response-schema.ts'
 import type { Answer, TestApp } from './app.ts'
 
 export const RESPONSES = '/v1/responses'

@@ -22,6 +22,7 @@ const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>
   too_large: [413, 'invalid_request_error'],
   unsupported_media_type: [415, 'invalid_request_error'],
   range_not_satisfiable: [416, 'invalid_request_error'],
+  idempotency_key_reused: [422, 'invalid_request_error'],
   checksum_mismatch: [422, 'invalid_request_error'],
   locked: [423, 'invalid_request_error'],
   rate_limit_exceeded: [429, 'rate_limit_error'],

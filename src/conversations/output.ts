@@ -1,5 +1,5 @@
 /** Builds the output items of a response, and reports each step as an event. */
-import type { OutputCall, OutputItem, Part, UnnumberedEvent } from './answer-schema.ts'
+import type { OutputCall, OutputItem, Part, UnnumberedEvent } from './response-schema.ts'
 
 /** The handler must use the event at once, because its items keep growing. */
 export type OnEvent = (event: UnnumberedEvent) => void

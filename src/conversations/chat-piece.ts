@@ -1,7 +1,7 @@
 /** Reads the parts of a chat response that a Responses API response needs: text, calls and usage. */
 import { isJsonObject, type JsonObject, listObjects, toCount } from '../lib/formats/json.ts'
 import type { ChatCompletion, Usage } from '../providers/chat-api.ts'
-import type { Logprobs, Part, ResponseUsage } from './answer-schema.ts'
+import type { Logprobs, Part, ResponseUsage } from './response-schema.ts'
 import type { CallAddition } from './output.ts'
 
 /** A chat chunk, or a whole completion in the form of a single chunk. */

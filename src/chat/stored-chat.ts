@@ -1,0 +1,230 @@
+/** Answers chat requests with stored turns, whose streams can be resumed. */
+import { toSeconds } from '../agents/definition.ts'
+import { digestOf, type StartedTurn, type TurnPlan, type TurnRow } from '../conversations/conversations.ts'
+import { parseEventId, toChatStream } from '../conversations/events.ts'
+import { toChatItems } from '../conversations/items.ts'
+import type { TurnReports } from '../conversations/running-turn.ts'
+import type { LogEntry } from '../conversations/segments.ts'
+import { mapConstraintError } from '../db/open.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { logFailure, renderError } from '../operations/errors.ts'
+import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
+import type { ChatRequest } from '../providers/chat-api.ts'
+import type { Dependencies } from './dependencies.ts'
+import type { Turn } from './prepare-turn.ts'
+
+type Context = CallContext<Caller, Dependencies>
+
+const DAY_SECONDS = 86_400
+
+/** How a turn is stored. */
+export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect'>
+
+/** Returns how a turn is stored; undefined if it is not. `store` is the field of the request, `byDefault` its default. */
+export function findStoring(
+  { deps }: Pick<Context, 'deps'>,
+  turn: Pick<Turn, 'agentId' | 'conversations'>,
+  store: boolean | null | undefined,
+  byDefault = false,
+): Storing | undefined {
+  const { isAllowed, maxDays, withoutAgent, withoutAgentDays } = deps.config.conversations
+  if (!isAllowed || store === false) return undefined
+  if (turn.agentId === undefined) {
+    const isWanted = withoutAgent === 'default' ? (store ?? byDefault) : store === true
+    if (withoutAgent === 'off' || !isWanted) return undefined
+    return { keepSeconds: Math.min(withoutAgentDays, maxDays) * DAY_SECONDS, onDisconnect: 'cancel' }
+  }
+  if (turn.conversations === undefined) return undefined
+  const { keep, onDisconnect } = turn.conversations
+  return { keepSeconds: Math.min(toSeconds(keep), maxDays * DAY_SECONDS), onDisconnect }
+}
+
+interface StoredChat {
+  readonly turn: Turn
+  readonly request: ChatRequest
+  readonly storing: Storing
+  readonly run: (
+    context: Context,
+    turn: Turn,
+    client: AbortSignal,
+    reports: TurnReports,
+  ) => AsyncGenerator<Uint8Array, void, void>
+}
+
+/** @throws ServiceError */
+export async function chatStored(
+  context: Context,
+  { turn, request, storing, run }: StoredChat,
+  client: AbortSignal,
+): Promise<JsonBytes | EventStream> {
+  const { deps, caller, metadata } = context
+  const idempotency = readIdempotency(context, request)
+  const earlier = idempotency && (await findEarlier(context, idempotency))
+  if (earlier !== undefined) return attach(context, earlier, turn.isStream, client)
+  const { store: _store, ...body } = turn.request
+  const stored = { ...turn, request: body as ChatRequest }
+  const plan: TurnPlan = {
+    ...storing,
+    tenantId: caller.tenantId,
+    agentId: turn.agentId ?? '',
+    agentVersion: turn.agentVersion,
+    conversationId: await findConversationId(context, turn.agentId ?? ''),
+    previous: undefined,
+    responseId: undefined,
+    idempotency,
+    isStream: turn.isStream,
+    isBackground: false,
+    kind: 'model',
+    request: { stream: turn.isStream },
+    input: toChatItems(request.messages, deps.random),
+    requestId: metadata.requestId,
+    renderFailure: (failure) => renderLogged(context, failure),
+  }
+  const started = await deps.conversations
+    .start(plan, (signal, reports) => run(context, stored, signal, reports))
+    .catch((error) => findWinner(context, idempotency, error))
+  if (!('read' in started)) return attach(context, started, turn.isStream, client)
+  return turn.isStream
+    ? toStream(startedEvents(context, started, client))
+    : readCompletion(started.read(0, client), async () => nameStored(context, started))
+}
+
+/** Continues a stream after the event that the header `Last-Event-ID` names. @throws ServiceError */
+export async function resumeChat(context: Context, client: AbortSignal): Promise<EventStream> {
+  const { deps, caller, metadata } = context
+  const id = parseEventId(String(metadata.headers['last-event-id']))
+  if (id === undefined)
+    throw new ServiceError('invalid_value', 'Last-Event-ID: must be the id of an event of this server')
+  const turn = await deps.conversations.findTurn(caller.tenantId, 'stream_digest', digestOf(id.capability))
+  if (turn === undefined || !mayRead(context, turn) || deps.conversations.isReplayOver(turn))
+    throw new ServiceError('not_found', 'Last-Event-ID: the stream does not exist or is no longer stored', {
+      code: 'stream_not_found',
+    })
+  nameTurn(context, turn.id, turn.conversation_id)
+  const entries = deps.conversations.follow(turn, 0, client)
+  return toStream(toChatStream(entries, { capability: id.capability, after: id.number }))
+}
+
+/** An agent key reads the turns of its agent; they have no visitor. */
+function mayRead({ caller }: Context, turn: TurnRow): boolean {
+  return caller.kind === 'parent' || (turn.agent_id === caller.agentId && turn.visitor_id === null)
+}
+
+function nameTurn(context: Context, turnId: string, conversationId: string): void {
+  context.setHeader('X-Parley-Stored', 'true')
+  context.setHeader('X-Parley-Turn', turnId)
+  context.setHeader('X-Parley-Conversation', conversationId)
+}
+
+function toStream(events: AsyncGenerator<Uint8Array, void, void>): EventStream {
+  return new EventStream(events, renderFailure)
+}
+
+async function* startedEvents(
+  context: Context,
+  started: StartedTurn,
+  client: AbortSignal,
+): AsyncGenerator<Uint8Array, void, void> {
+  const isStored = await nameStored(context, started)
+  const capability = isStored ? started.capability : undefined
+  yield* toChatStream(started.read(0, client), { capability, after: -1 })
+}
+
+async function nameStored(context: Context, { id, conversationId, isStored }: StartedTurn): Promise<boolean> {
+  if (await isStored) {
+    nameTurn(context, id, conversationId)
+    return true
+  }
+  context.setHeader('X-Parley-Stored', 'false')
+  return false
+}
+
+/** Reads the one entry of a turn that is not streamed. */
+async function readCompletion(
+  entries: AsyncIterable<LogEntry>,
+  onFirst: () => Promise<unknown>,
+): Promise<JsonBytes> {
+  const pieces: Uint8Array[] = []
+  for await (const entry of entries) {
+    if (entry.kind === 'completion') pieces.push(entry.bytes)
+  }
+  await onFirst()
+  return new JsonBytes(pieces)
+}
+
+function renderLogged(context: Context, failure: ServiceError): Uint8Array {
+  const { deps, metadata } = context
+  logFailure(deps, { ...metadata.instrumentation.line, path: '/v1/chat/completions' }, failure)
+  return renderFailure(failure)
+}
+
+function renderFailure(failure: ServiceError): Uint8Array {
+  return Buffer.from(`data: ${JSON.stringify(renderError(failure, 'openai'))}\n\n`)
+}
+
+/** Returns the conversation that the header `X-Parley-Conversation` names. @throws ServiceError if the caller may not use it. */
+async function findConversationId(
+  { deps, caller, metadata }: Context,
+  agentId: string,
+): Promise<string | undefined> {
+  const id = metadata.headers['x-parley-conversation']
+  if (id === undefined) return undefined
+  await deps.conversations.assertUsable({ tenantId: caller.tenantId, agentId, id: String(id) })
+  return String(id)
+}
+
+type Idempotency = NonNullable<TurnPlan['idempotency']>
+
+/** Reads the header `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header). @throws ServiceError */
+export function readIdempotency(context: Context, request: object): Idempotency | undefined {
+  const key = context.metadata.headers['idempotency-key']
+  if (key === undefined) return undefined
+  if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key))
+    throw new ServiceError('invalid_value', 'Idempotency-Key: must be 1 to 255 visible ASCII characters')
+  const { caller } = context
+  const scope = caller.kind === 'agent' ? caller.agentId : ''
+  return {
+    digest: digestOf(JSON.stringify([caller.tenantId, scope, key])),
+    requestDigest: digestOf(JSON.stringify(request)),
+  }
+}
+
+/** Returns the turn of an earlier request with the same key. @throws ServiceError `idempotency_key_reused` */
+export async function findEarlier(
+  { deps, caller }: Context,
+  { digest, requestDigest }: Idempotency,
+): Promise<TurnRow | undefined> {
+  const turn = await deps.conversations.findTurn(caller.tenantId, 'idempotency_digest', digest)
+  if (turn === undefined || deps.conversations.isKeyOver(turn)) return undefined
+  if (turn.request_digest === requestDigest) return turn
+  throw new ServiceError(
+    'idempotency_key_reused',
+    'Idempotency-Key: was used for a different request within the last 24 hours; send a new key.',
+  )
+}
+
+/** Returns the turn that another request with the same key has started at the same time. @throws `error` otherwise */
+export async function findWinner(
+  context: Context,
+  idempotency: Idempotency | undefined,
+  error: unknown,
+): Promise<TurnRow> {
+  const winner =
+    mapConstraintError(error) === 'unique' && idempotency && (await findEarlier(context, idempotency))
+  if (!winner) throw error
+  return winner
+}
+
+/** Answers with the turn of an earlier request, running or ended. */
+async function attach(
+  context: Context,
+  turn: TurnRow,
+  isStream: boolean,
+  client: AbortSignal,
+): Promise<JsonBytes | EventStream> {
+  nameTurn(context, turn.id, turn.conversation_id)
+  const { conversations } = context.deps
+  const entries = conversations.follow(turn, 0, client)
+  if (!isStream) return readCompletion(entries, async () => {})
+  return toStream(toChatStream(entries, { capability: conversations.capabilityOf(turn.id), after: -1 }))
+}

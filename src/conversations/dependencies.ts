@@ -1,0 +1,22 @@
+/** Lists the dependencies of the conversations module. */
+import type { Logger } from 'pino'
+import type { Config } from '../config/config.ts'
+import type { ConversationStorage } from '../db/conversations.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/ids.ts'
+import type { Bus } from '../replicas/bus.ts'
+
+export interface Dependencies {
+  readonly config: Pick<Config, 'conversations'>
+  readonly storage: ConversationStorage
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly bus: Bus
+  /** Derives the capabilities in event ids. */
+  readonly capabilityKey: Buffer
+  /** Returns unique microseconds since the epoch. */
+  readonly nextPosition: () => number
+  /** Whether no other server uses the database, so that every running turn in it is abandoned at the start. */
+  readonly isOnlyServer: boolean
+}

@@ -1,0 +1,59 @@
+/** Splits runs of server-sent events, and numbers the events of a stream that can be resumed. */
+import { DONE } from '../http/sse.ts'
+import { ServiceError } from '../lib/errors.ts'
+import type { LogEntry } from './segments.ts'
+
+const BOUNDARY = '\n\n'
+
+/** Yields the complete events of a run. */
+export function* splitEvents(run: Buffer): Generator<Buffer, void, void> {
+  for (let start = 0; start < run.length; ) {
+    const end = run.indexOf(BOUNDARY, start) + BOUNDARY.length
+    yield run.subarray(start, end)
+    start = end
+  }
+}
+
+/** The number of the last event that a client has received, and the capability of its stream. */
+export interface EventId {
+  readonly capability: string
+  readonly number: number
+}
+
+export function parseEventId(text: string): EventId | undefined {
+  const match = /^([0-9A-Za-z]{22})\.(0|[1-9]\d{0,8})$/.exec(text)
+  return match === null ? undefined : { capability: match[1] as string, number: Number(match[2]) }
+}
+
+/** Whether a client may receive an entry. */
+export function isPublic({ kind }: LogEntry): boolean {
+  return kind !== 'step'
+}
+
+/**
+ * Renders the stream of a chat: adds an id to each event after the one with the number `after`, from 0, and ends it
+ * like every chat stream. Without a capability the events have no ids. @throws ServiceError `event_not_kept`
+ */
+export async function* toChatStream(
+  entries: AsyncIterable<LogEntry>,
+  { capability, after }: { readonly capability: string | undefined; readonly after: number },
+): AsyncGenerator<Uint8Array, void, void> {
+  let number = 0
+  let hasFailed = false
+  for await (const entry of entries) {
+    if (!isPublic(entry)) continue
+    hasFailed = entry.kind === 'failure'
+    if (number > after)
+      yield capability === undefined
+        ? entry.bytes
+        : Buffer.concat([Buffer.from(`id: ${capability}.${number}\n`), entry.bytes])
+    number += 1
+  }
+  if (number <= after)
+    throw new ServiceError(
+      'conflict',
+      `Last-Event-ID: this event was not stored; the last stored event is ${number - 1}. Read the turn again.`,
+      { code: 'event_not_kept' },
+    )
+  if (!hasFailed) yield Buffer.from(DONE)
+}

@@ -1,0 +1,147 @@
+/** Runs one turn independently of its readers, which may come and go. */
+import type { Clock } from '../lib/clock.ts'
+import { ServiceError, toServiceError } from '../lib/errors.ts'
+import { splitEvents } from './events.ts'
+import type { LogEntry, LogKind } from './segments.ts'
+import { TurnLog } from './turn-log.ts'
+import type { LoggedStep } from './turn-output.ts'
+
+/** What a turn reports while it runs. */
+export interface TurnReports {
+  /** Called when a model has begun to answer. */
+  begun(route: { readonly provider: string; readonly model: string; readonly attempts: number }): void
+  /** Stores a step. A tool must start only after its call is stored. */
+  step(step: LoggedStep): Promise<void>
+}
+
+/** Runs the model and its tools: yields runs of chat events, or the whole completion. */
+export type RunModel = (
+  signal: AbortSignal,
+  reports: TurnReports,
+) => AsyncGenerator<Uint8Array, void, void>
+
+export interface RunningTurnOptions {
+  readonly id: string
+  readonly isStream: boolean
+  /** Milliseconds that the turn continues without a reader; undefined: until its end. */
+  readonly lonelyMs: number | undefined
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
+  /** Renders the event that ends a broken stream. */
+  readonly renderFailure: (failure: ServiceError) => Uint8Array
+  readonly onAppend: (isLarge: boolean) => void
+}
+
+/** Why a turn is stopped before the model has finished. */
+export type StopReason = 'cancelled' | 'left' | 'lost' | 'shutdown'
+
+const stopMessages: Readonly<Record<StopReason, string>> = {
+  cancelled: 'The turn was cancelled.',
+  left: 'The client disconnected.',
+  lost: 'Another process has ended the turn.',
+  shutdown: 'The server is shutting down.',
+}
+
+export interface TurnEnd {
+  readonly failure: ServiceError | undefined
+  readonly stopped: StopReason | undefined
+  readonly route: { readonly provider: string; readonly model: string; readonly attempts: number } | undefined
+  readonly firstEventMs: number | undefined
+  readonly durationMs: number
+}
+
+export class RunningTurn {
+  readonly log: TurnLog
+  /** Settles when the turn may show its first event: its row is stored, or the store has failed. */
+  readonly accepted = Promise.withResolvers<boolean>()
+  /** Resolves at the end of the turn; the last events may not be stored yet. */
+  readonly ended: Promise<TurnEnd>
+  /** The failure of a turn without any event, which its readers throw. */
+  private failure: ServiceError | undefined
+  private readonly options: RunningTurnOptions
+  private readonly controller = new AbortController()
+  private readonly finished = Promise.withResolvers<TurnEnd>()
+  private readers = 0
+  private lonely: NodeJS.Timeout | undefined
+  private stopped: StopReason | undefined
+  private isOver = false
+
+  constructor(options: RunningTurnOptions) {
+    this.options = options
+    this.log = new TurnLog(options.id, { onAppend: options.onAppend })
+    this.ended = this.finished.promise
+    this.accepted.promise.catch(() => {})
+  }
+
+  get id(): string {
+    return this.options.id
+  }
+
+  async run(model: RunModel): Promise<TurnEnd> {
+    const { clock, isStream, renderFailure } = this.options
+    const startedMs = clock.monotonic()
+    let firstEventMs: number | undefined
+    let route: TurnEnd['route']
+    let failure: ServiceError | undefined
+    try {
+      const pieces = model(this.controller.signal, {
+        begun: (chosen) => {
+          route = chosen
+        },
+        step: async (step) => {
+          this.log.append({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) })
+          if (step.type === 'tool_call') await this.log.isDurable()
+        },
+      })
+      for await (const piece of pieces) {
+        firstEventMs ??= clock.monotonic() - startedMs
+        this.append(isStream ? 'chat' : 'completion', piece)
+        await this.log.hasRoom()
+      }
+    } catch (thrown) {
+      failure = toServiceError(thrown)
+      if (this.stopped === undefined && this.log.length === 0) this.failure = failure
+      else if (this.stopped === undefined)
+        this.log.append({ kind: 'failure', bytes: Buffer.from(renderFailure(failure)) })
+    }
+    this.isOver = true
+    clearTimeout(this.lonely)
+    const durationMs = clock.monotonic() - startedMs
+    const end = { failure, stopped: this.stopped, route, firstEventMs, durationMs }
+    this.finished.resolve(end)
+    return end
+  }
+
+  /** Yields the entries from `from` on, then follows the turn. @throws ServiceError if the turn failed before its first event. */
+  async *read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void> {
+    this.readers += 1
+    clearTimeout(this.lonely)
+    try {
+      await this.accepted.promise
+      yield* this.log.read(from, signal)
+      if (this.failure !== undefined) throw this.failure
+    } finally {
+      this.readers -= 1
+      if (this.readers === 0) this.onLonely()
+    }
+  }
+
+  /** Stops the model; does nothing when the turn has ended. */
+  stop(reason: StopReason): void {
+    if (this.isOver || this.stopped !== undefined) return
+    this.stopped = reason
+    const code = reason === 'shutdown' ? 'service_unavailable' : 'invalid_value'
+    this.controller.abort(new ServiceError(code, stopMessages[reason]))
+  }
+
+  private onLonely(): void {
+    const { lonelyMs } = this.options
+    if (lonelyMs === undefined || this.isOver) return
+    this.lonely = setTimeout(() => this.stop('left'), lonelyMs)
+  }
+
+  private append(kind: LogKind, piece: Uint8Array): void {
+    const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length)
+    if (kind !== 'chat') return this.log.append({ kind, bytes })
+    for (const event of splitEvents(bytes)) this.log.append({ kind, bytes: event })
+  }
+}

@@ -1,0 +1,276 @@
+/** Reads and writes the rows of conversations, turns, items and events. */
+import { type Insertable, type Selectable, sql } from 'kysely'
+import type { ConversationDb, ConversationTable, ItemTable, TurnTable } from '../db/conversations.ts'
+import { decodeSegment, encodeSegment, type LogEntry } from './segments.ts'
+
+export type ConversationRow = Selectable<ConversationTable>
+export type TurnRow = Selectable<TurnTable>
+export type ItemRow = Selectable<ItemTable>
+
+/** An item before it has a place in a conversation. */
+export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'> & {
+  /** The item as in OpenAI's API. */
+  readonly body: object
+  readonly isForVisitor: boolean
+}
+
+export interface TurnEvents {
+  readonly turnId: string
+  readonly firstSeq: number
+  readonly entries: readonly LogEntry[]
+}
+
+export async function insertConversation(
+  db: ConversationDb,
+  row: Insertable<ConversationTable>,
+): Promise<void> {
+  await db.insertInto('conversations').values(row).execute()
+}
+
+export function findConversation(
+  db: ConversationDb,
+  tenant: string,
+  id: string,
+): Promise<ConversationRow | undefined> {
+  return db
+    .selectFrom('conversations')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+/**
+ * Adds a turn to a conversation and returns the turn's number. With `lock` the conversation admits no other turn
+ * until this one ends. Returns undefined if another turn holds the lock or the conversation is gone.
+ */
+export async function claimNumber(
+  db: ConversationDb,
+  { id, turnId, lock, nowSeconds }: { id: string; turnId: string; lock: boolean; nowSeconds: number },
+): Promise<{ number: number; items: number } | undefined> {
+  const claimed = await db
+    .updateTable('conversations')
+    .set((eb) => ({
+      turns: eb('turns', '+', 1),
+      revision: eb('revision', '+', 1),
+      last_at: nowSeconds,
+      ...(lock && { busy_turn: turnId }),
+    }))
+    .where('id', '=', id)
+    .$if(lock, (query) => query.where('busy_turn', 'is', null).where('mode', '=', 'model'))
+    .returning(['turns', 'items'])
+    .executeTakeFirst()
+  return claimed && { number: claimed.turns, items: claimed.items }
+}
+
+export async function insertTurn(db: ConversationDb, row: Insertable<TurnTable>): Promise<void> {
+  await db.insertInto('turns').values(row).execute()
+}
+
+/** Frees an idempotency key that is older than a day. */
+export async function expireIdempotencyKey(
+  db: ConversationDb,
+  digest: string,
+  createdBefore: number,
+): Promise<void> {
+  await db
+    .updateTable('turns')
+    .set({ idempotency_digest: null })
+    .where('idempotency_digest', '=', digest)
+    .where('created_at', '<', createdBefore)
+    .execute()
+}
+
+export type TurnKey = 'id' | 'response_id' | 'stream_digest' | 'idempotency_digest'
+
+export function findTurn(
+  db: ConversationDb,
+  tenant: string,
+  key: TurnKey,
+  value: string,
+): Promise<TurnRow | undefined> {
+  return db
+    .selectFrom('turns')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where(key, '=', value)
+    .executeTakeFirst()
+}
+
+/** The running turns of an owner among `ids`; renews their leases. The others have been ended by another process. */
+export async function renewLeases(
+  db: ConversationDb,
+  owner: string,
+  ids: readonly string[],
+  leaseUntil: number,
+): Promise<{ id: string; cancel_requested: number }[]> {
+  return db
+    .updateTable('turns')
+    .set({ lease_until: leaseUntil })
+    .where('id', 'in', ids)
+    .where('owner', '=', owner)
+    .where('status', '=', 'in_progress')
+    .returning(['id', 'cancel_requested'])
+    .execute()
+}
+
+export async function insertEvents(db: ConversationDb, runs: readonly TurnEvents[]): Promise<void> {
+  const rows = runs
+    .filter(({ entries }) => entries.length > 0)
+    .map(({ turnId, firstSeq, entries }) => ({
+      turn_id: turnId,
+      first_seq: firstSeq,
+      last_seq: firstSeq + entries.length - 1,
+      body: encodeSegment(entries),
+    }))
+  if (rows.length > 0) await db.insertInto('turn_events').values(rows).execute()
+}
+
+/** Returns the stored entries of a turn from `from` on. */
+export async function readEvents(db: ConversationDb, turnId: string, from: number): Promise<LogEntry[]> {
+  const rows = await db
+    .selectFrom('turn_events')
+    .selectAll()
+    .where('turn_id', '=', turnId)
+    .where('last_seq', '>=', from)
+    .orderBy('first_seq')
+    .execute()
+  return rows.flatMap(({ first_seq, body }) => decodeSegment(body).slice(Math.max(0, from - first_seq)))
+}
+
+/** Ends a running turn. Returns false if it has ended already; then nothing else may be written about it. */
+export async function endTurn(
+  db: ConversationDb,
+  id: string,
+  owner: string | undefined,
+  changes: Partial<Insertable<TurnTable>>,
+): Promise<boolean> {
+  const ended = await db
+    .updateTable('turns')
+    .set({ ...changes, lease_until: null })
+    .where('id', '=', id)
+    .where('status', '=', 'in_progress')
+    .$if(owner !== undefined, (query) => query.where('owner', '=', owner as string))
+    .executeTakeFirst()
+  return ended.numUpdatedRows > 0n
+}
+
+/** Adds items at the end of a conversation, and returns their rows. */
+export async function insertItems(
+  db: ConversationDb,
+  place: { conversationId: string; turnId: string | null; nowSeconds: number },
+  items: readonly NewItem[],
+): Promise<void> {
+  if (items.length === 0) return
+  const bodies = items.map(({ body }) => JSON.stringify(body))
+  const sizes = bodies.map((body) => Buffer.byteLength(body))
+  const { items: count } = await db
+    .updateTable('conversations')
+    .set((eb) => ({
+      items: eb('items', '+', items.length),
+      bytes: eb(
+        'bytes',
+        '+',
+        sizes.reduce((sum, size) => sum + size, 0),
+      ),
+      revision: eb('revision', '+', 1),
+    }))
+    .where('id', '=', place.conversationId)
+    .returning('items')
+    .executeTakeFirstOrThrow()
+  const first = count - items.length + 1
+  await db
+    .insertInto('items')
+    .values(
+      items.map(({ id, type, role, author, status, isForVisitor }, index) => ({
+        id,
+        type,
+        role,
+        author,
+        status,
+        conversation_id: place.conversationId,
+        turn_id: place.turnId,
+        position: first + index,
+        author_name: null,
+        for_visitor: isForVisitor ? 1 : 0,
+        for_model: 1,
+        client_id: null,
+        body: bodies[index] as string,
+        bytes: sizes[index] as number,
+        created_at: place.nowSeconds,
+      })),
+    )
+    .execute()
+}
+
+/** Releases a conversation's lock and adds up what its turn has used. */
+export async function releaseConversation(
+  db: ConversationDb,
+  turn: Pick<TurnRow, 'id' | 'conversation_id'>,
+  sums: { promptTokens: number; completionTokens: number; isFailure: boolean; nowSeconds: number; expiresAt: number },
+): Promise<void> {
+  await db
+    .updateTable('conversations')
+    .set((eb) => ({
+      busy_turn: sql<string | null>`case when busy_turn = ${turn.id} then null else busy_turn end`,
+      prompt_tokens: eb('prompt_tokens', '+', sums.promptTokens),
+      completion_tokens: eb('completion_tokens', '+', sums.completionTokens),
+      failures: eb('failures', '+', sums.isFailure ? 1 : 0),
+      revision: eb('revision', '+', 1),
+      last_at: sums.nowSeconds,
+      expires_at: sums.expiresAt,
+    }))
+    .where('id', '=', turn.conversation_id)
+    .execute()
+}
+
+/** The turns whose process has stopped: their lease has expired, or they belong to another process than `owner`. */
+export function listAbandonedTurns(
+  db: ConversationDb,
+  nowSeconds: number,
+  onlyOwner?: string,
+): Promise<TurnRow[]> {
+  return db
+    .selectFrom('turns')
+    .selectAll()
+    .where('lease_until', 'is not', null)
+    .where((eb) =>
+      onlyOwner === undefined ? eb('lease_until', '<', nowSeconds) : eb('owner', '!=', onlyOwner),
+    )
+    .limit(100)
+    .execute()
+}
+
+/** The ids of a turn and of those before it in its chain, newest first. */
+export async function listChain(db: ConversationDb, turnId: string, most: number): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    with recursive chain (id, previous_id, depth) as (
+      select id, previous_id, 1 from turns where id = ${turnId}
+      union all
+      select turns.id, turns.previous_id, chain.depth + 1
+      from chain join turns on turns.id = chain.previous_id where chain.depth < ${most}
+    ) select id from chain order by depth`.execute(db)
+  return rows.map(({ id }) => id)
+}
+
+export function listItemsOfTurns(db: ConversationDb, turnIds: readonly string[]): Promise<ItemRow[]> {
+  return db.selectFrom('items').selectAll().where('turn_id', 'in', turnIds).orderBy('position').execute()
+}
+
+export function listItems(db: ConversationDb, conversationId: string): Promise<ItemRow[]> {
+  return db
+    .selectFrom('items')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .orderBy('position')
+    .execute()
+}
+
+export async function sumTenantBytes(db: ConversationDb, tenant: string): Promise<number> {
+  const { bytes } = await db
+    .selectFrom('conversations')
+    .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('bytes'), eb.lit(0)).as('bytes'))
+    .where('tenant', '=', tenant)
+    .executeTakeFirstOrThrow()
+  return Number(bytes)
+}

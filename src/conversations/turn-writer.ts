@@ -1,0 +1,165 @@
+/** Stores the events of all running turns of this process in batches, and renews the turns' leases. */
+import type { Logger } from 'pino'
+import type { ConversationDb, ConversationStorage } from '../db/conversations.ts'
+import { type Clock, unixSeconds } from '../lib/clock.ts'
+import { insertEvents, renewLeases } from './store.ts'
+import type { TurnLog } from './turn-log.ts'
+
+export const LEASE_SECONDS = 15
+const RENEW_EVERY_MS = 5_000
+const RETRY_AFTER_MS = 500
+
+export interface WrittenTurn {
+  readonly log: TurnLog
+  /** Called when another process has ended the turn. */
+  onLost(): void
+  /** Called when a cancellation was requested on another process. */
+  onCancelRequested(): void
+}
+
+interface Ending {
+  readonly turnId: string
+  readonly write: (trx: ConversationDb) => Promise<void>
+  readonly done: PromiseWithResolvers<void>
+}
+
+interface WriterDeps {
+  readonly storage: ConversationStorage
+  readonly clock: Clock
+  readonly log: Logger
+  readonly flushMs: number
+  /** Identifies this process. */
+  readonly owner: string
+  /** Called with the turns of each commit. */
+  readonly onStored: (turnIds: readonly string[]) => void
+}
+
+/** One transaction is open at a time; events that arrive meanwhile go into the next one. */
+export class TurnWriter {
+  private readonly deps: WriterDeps
+  private readonly turns = new Map<string, WrittenTurn>()
+  private readonly changed = new Set<string>()
+  private endings: Ending[] = []
+  private timer: NodeJS.Timeout | undefined
+  private flushing: Promise<void> | undefined
+  private isUrgent = false
+  private isFailing = false
+  private readonly renewing: NodeJS.Timeout
+
+  constructor(deps: WriterDeps) {
+    this.deps = deps
+    this.renewing = setInterval(() => this.renewAll(), RENEW_EVERY_MS).unref()
+  }
+
+  /** Starts to store a turn whose row is committed. */
+  add(turn: WrittenTurn): void {
+    this.turns.set(turn.log.turnId, turn)
+    if (turn.log.waiting.entries.length > 0) this.onAppend(turn.log.turnId, false)
+  }
+
+  onAppend(turnId: string, isLarge: boolean): void {
+    if (!this.turns.has(turnId)) return
+    this.changed.add(turnId)
+    this.schedule(isLarge ? 0 : this.deps.flushMs)
+  }
+
+  /** Stores the rest of a turn's events, then calls `write` in the same transaction, unless the turn was ended elsewhere. */
+  end(turnId: string, write: Ending['write']): Promise<void> {
+    const done = Promise.withResolvers<void>()
+    this.endings.push({ turnId, write, done })
+    this.changed.add(turnId)
+    this.schedule(0)
+    return done.promise
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.renewing)
+    await this.flush()
+    clearTimeout(this.timer)
+  }
+
+  private renewAll(): void {
+    for (const id of this.turns.keys()) this.changed.add(id)
+    if (this.changed.size > 0) this.schedule(0)
+  }
+
+  private schedule(afterMs: number): void {
+    if (this.isFailing) return
+    if (afterMs === 0 && !this.isUrgent) {
+      this.isUrgent = true
+      clearTimeout(this.timer)
+      this.timer = undefined
+      queueMicrotask(() => void this.flush())
+    } else {
+      this.timer ??= setTimeout(() => void this.flush(), afterMs)
+    }
+  }
+
+  private flush(): Promise<void> {
+    this.flushing ??= this.flushAll().finally(() => {
+      this.flushing = undefined
+    })
+    return this.flushing
+  }
+
+  private async flushAll(): Promise<void> {
+    do {
+      this.isUrgent = false
+      clearTimeout(this.timer)
+      this.timer = undefined
+      const isWritten = await this.writeBatch()
+      if (!isWritten) return
+    } while (this.isUrgent)
+    if (this.changed.size > 0) this.schedule(this.deps.flushMs)
+  }
+
+  private async writeBatch(): Promise<boolean> {
+    const { storage, clock, log, owner, onStored } = this.deps
+    const ids = [...this.changed].filter((id) => this.turns.has(id))
+    if (ids.length === 0) return true
+    this.changed.clear()
+    const endings = this.endings.splice(0)
+    const runs = ids.map((id) => ({ turnId: id, ...(this.turns.get(id) as WrittenTurn).log.waiting }))
+    try {
+      const { write } = await storage.open()
+      const alive = await write.transaction().execute(async (trx) => {
+        const renewed = await renewLeases(trx, owner, ids, unixSeconds(clock) + LEASE_SECONDS)
+        const byId = new Map(renewed.map((turn) => [turn.id, turn]))
+        await insertEvents(
+          trx,
+          runs.filter(({ turnId }) => byId.has(turnId)),
+        )
+        for (const ending of endings) if (byId.has(ending.turnId)) await ending.write(trx)
+        return byId
+      })
+      this.isFailing = false
+      for (const { turnId, entries } of runs) {
+        const turn = this.turns.get(turnId)
+        const row = alive.get(turnId)
+        if (row === undefined) {
+          this.turns.delete(turnId)
+          turn?.onLost()
+        } else {
+          turn?.log.markStored(entries.length)
+          if (row.cancel_requested === 1) turn?.onCancelRequested()
+        }
+      }
+      for (const { turnId, done } of endings) {
+        this.turns.delete(turnId)
+        done.resolve()
+      }
+      onStored(ids)
+      return true
+    } catch (error) {
+      for (const id of ids) this.changed.add(id)
+      this.endings.unshift(...endings)
+      if (!this.isFailing) log.warn({ err: error }, 'could not store conversations; will retry')
+      this.isFailing = true
+      this.timer = setTimeout(() => {
+        this.isFailing = false
+        void this.flush()
+      }, RETRY_AFTER_MS)
+      return false
+    }
+  }
+}

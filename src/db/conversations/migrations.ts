@@ -1,0 +1,127 @@
+/** Creates the tables of stored conversations: in a file of their own with SQLite, else in the one PostgreSQL database. */
+import { type Kysely, type Migration, PostgresAdapter, sql } from 'kysely'
+
+async function createConversations(db: Kysely<unknown>): Promise<void> {
+  const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
+  await db.schema
+    .createTable('conversations')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('tenant', 'text', (column) => column.notNull())
+    .addColumn('agent_id', 'text', (column) => column.notNull())
+    .addColumn('visitor_id', 'text')
+    .addColumn('channel', 'text', (column) => column.notNull())
+    .addColumn('mode', 'text', (column) => column.notNull().defaultTo('model'))
+    .addColumn('mode_since', 'bigint', (column) => column.notNull())
+    .addColumn('assignee', 'text')
+    .addColumn('busy_turn', 'text')
+    .addColumn('title', 'text')
+    .addColumn('metadata', 'text', (column) => column.notNull().defaultTo('{}'))
+    .addColumn('turns', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('items', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('bytes', 'bigint', (column) => column.notNull().defaultTo(0))
+    .addColumn('revision', 'bigint', (column) => column.notNull().defaultTo(0))
+    .addColumn('up', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('down', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('failures', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('prompt_tokens', 'bigint', (column) => column.notNull().defaultTo(0))
+    .addColumn('completion_tokens', 'bigint', (column) => column.notNull().defaultTo(0))
+    .addColumn('cost_micros', 'bigint')
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addColumn('last_at', 'bigint', (column) => column.notNull())
+    .addColumn('position', 'bigint', (column) => column.notNull())
+    .addColumn('expires_at', 'bigint', (column) => column.notNull())
+    .execute()
+  await createIndex(db, 'conversations', 'agent', ['tenant', 'agent_id', 'position'])
+  await createIndex(db, 'conversations', 'visitor', ['visitor_id', 'position'])
+  await createIndex(db, 'conversations', 'expiry', ['expires_at'])
+  await db.schema
+    .createTable('turns')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('tenant', 'text', (column) => column.notNull())
+    .addColumn('agent_id', 'text', (column) => column.notNull())
+    .addColumn('visitor_id', 'text')
+    .addColumn('conversation_id', 'text', (column) =>
+      column.notNull().references('conversations.id').onDelete('cascade'),
+    )
+    .addColumn('number', 'integer', (column) => column.notNull())
+    .addColumn('previous_id', 'text')
+    .addColumn('response_id', 'text', (column) => column.unique())
+    .addColumn('stream_digest', 'text', (column) => column.unique())
+    .addColumn('idempotency_digest', 'text', (column) => column.unique())
+    .addColumn('request_digest', 'text')
+    .addColumn('kind', 'text', (column) => column.notNull())
+    .addColumn('status', 'text', (column) => column.notNull())
+    .addColumn('reason', 'text')
+    .addColumn('error_code', 'text')
+    .addColumn('background', 'integer', (column) => column.notNull())
+    .addColumn('on_disconnect', 'text', (column) => column.notNull())
+    .addColumn('owner', 'text')
+    .addColumn('lease_until', 'bigint')
+    .addColumn('cancel_requested', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('last_seq', 'integer', (column) => column.notNull().defaultTo(-1))
+    .addColumn('agent_version', 'integer')
+    .addColumn('provider', 'text')
+    .addColumn('model', 'text')
+    .addColumn('request', 'text', (column) => column.notNull())
+    .addColumn('diagnostics', 'text', (column) => column.notNull().defaultTo('{}'))
+    .addColumn('prompt_tokens', 'bigint', (column) => column.notNull().defaultTo(0))
+    .addColumn('completion_tokens', 'bigint', (column) => column.notNull().defaultTo(0))
+    .addColumn('cached_tokens', 'bigint', (column) => column.notNull().defaultTo(0))
+    .addColumn('reasoning_tokens', 'bigint', (column) => column.notNull().defaultTo(0))
+    .addColumn('is_estimated', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('cost_micros', 'bigint')
+    .addColumn('first_event_ms', 'integer')
+    .addColumn('duration_ms', 'integer')
+    .addColumn('request_id', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addColumn('ended_at', 'bigint')
+    .addUniqueConstraint('turns_by_number', ['conversation_id', 'number'])
+    .execute()
+  await sql`create index turns_running on turns (lease_until) where lease_until is not null`.execute(db)
+  await createIndex(db, 'turns', 'end', ['ended_at'])
+  await db.schema
+    .createTable('items')
+    .addColumn('n', isPostgres ? 'bigint' : 'integer', (column) =>
+      isPostgres
+        ? column.primaryKey().generatedByDefaultAsIdentity()
+        : column.primaryKey().autoIncrement(),
+    )
+    .addColumn('id', 'text', (column) => column.notNull().unique())
+    .addColumn('conversation_id', 'text', (column) =>
+      column.notNull().references('conversations.id').onDelete('cascade'),
+    )
+    .addColumn('turn_id', 'text')
+    .addColumn('position', 'integer', (column) => column.notNull())
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('role', 'text')
+    .addColumn('author', 'text', (column) => column.notNull())
+    .addColumn('author_name', 'text')
+    .addColumn('status', 'text', (column) => column.notNull())
+    .addColumn('for_visitor', 'integer', (column) => column.notNull())
+    .addColumn('for_model', 'integer', (column) => column.notNull())
+    .addColumn('client_id', 'text')
+    .addColumn('body', 'text', (column) => column.notNull())
+    .addColumn('bytes', 'integer', (column) => column.notNull())
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addUniqueConstraint('items_by_position', ['conversation_id', 'position'])
+    .addUniqueConstraint('items_by_client', ['conversation_id', 'client_id'])
+    .execute()
+  await createIndex(db, 'items', 'turn', ['turn_id'])
+  await db.schema
+    .createTable('turn_events')
+    .addColumn('turn_id', 'text', (column) => column.notNull().references('turns.id').onDelete('cascade'))
+    .addColumn('first_seq', 'integer', (column) => column.notNull())
+    .addColumn('last_seq', 'integer', (column) => column.notNull())
+    .addColumn('body', isPostgres ? 'bytea' : 'blob', (column) => column.notNull())
+    .addPrimaryKeyConstraint('turn_events_pk', ['turn_id', 'first_seq'])
+    .execute()
+}
+
+function createIndex(db: Kysely<unknown>, table: string, by: string, columns: string[]): Promise<void> {
+  return db.schema.createIndex(`${table}_by_${by}`).on(table).columns(columns).execute()
+}
+
+/** The names sort after those of the main database, because PostgreSQL holds both. */
+export const conversationMigrations: Record<string, Migration> = {
+  '1001_create_conversations': { up: createConversations },
+}

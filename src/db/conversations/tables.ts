@@ -1,0 +1,125 @@
+/** Defines the tables of stored conversations. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
+import type { Generated, Kysely } from 'kysely'
+
+export interface ConversationTable {
+  id: string
+  tenant: string
+  agent_id: string
+  visitor_id: string | null
+  channel: 'widget' | 'api' | 'console'
+  mode: Generated<'model' | 'waiting' | 'person'>
+  mode_since: number
+  assignee: string | null
+  /** The turn that runs in this conversation, of which there is at most one at a time. */
+  busy_turn: string | null
+  /** The first 80 characters of the first message; null before it. */
+  title: string | null
+  /** JSON: at most 16 pairs of strings. */
+  metadata: Generated<string>
+  turns: Generated<number>
+  items: Generated<number>
+  bytes: Generated<number>
+  /** Grows with every change, so that a reader can tell which of two states is newer. */
+  revision: Generated<number>
+  up: Generated<number>
+  down: Generated<number>
+  failures: Generated<number>
+  prompt_tokens: Generated<number>
+  completion_tokens: Generated<number>
+  cost_micros: number | null
+  created_at: number
+  last_at: number
+  /** Unique microseconds since the epoch, by which lists are ordered. */
+  position: number
+  expires_at: number
+}
+
+export type TurnStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled'
+
+export interface TurnTable {
+  id: string
+  tenant: string
+  agent_id: string
+  visitor_id: string | null
+  conversation_id: string
+  /** The position in the conversation, from 1. */
+  number: number
+  /** The turn whose items precede this one's input; null for the first turn of a chain. */
+  previous_id: string | null
+  response_id: string | null
+  /** SHA-256 of the capability in the event ids of a chat stream. */
+  stream_digest: string | null
+  /** SHA-256 of the caller and its `Idempotency-Key`; null 24 hours after the turn was created. */
+  idempotency_digest: string | null
+  /** SHA-256 of the request's body; set with an `Idempotency-Key`. */
+  request_digest: string | null
+  kind: 'model' | 'person' | 'continuation'
+  status: TurnStatus
+  /** Why an incomplete turn ended: `max_output_tokens`, `content_filter` or `interrupted`. */
+  reason: string | null
+  error_code: string | null
+  background: number
+  on_disconnect: 'cancel' | 'continue'
+  /** The process that runs the turn; a new id for each start of a process. */
+  owner: string | null
+  lease_until: number | null
+  cancel_requested: Generated<number>
+  /** The number of the last event in the log; -1 without events. */
+  last_seq: Generated<number>
+  agent_version: number | null
+  provider: string | null
+  model: string | null
+  /** JSON: the request without its input, from which responses are rendered again. */
+  request: string
+  diagnostics: Generated<string>
+  prompt_tokens: Generated<number>
+  completion_tokens: Generated<number>
+  cached_tokens: Generated<number>
+  reasoning_tokens: Generated<number>
+  is_estimated: Generated<number>
+  cost_micros: number | null
+  first_event_ms: number | null
+  duration_ms: number | null
+  request_id: string
+  created_at: number
+  ended_at: number | null
+}
+
+export interface ItemTable {
+  n: Generated<number>
+  id: string
+  conversation_id: string
+  /** Null for an item that a client added outside of a turn. */
+  turn_id: string | null
+  position: number
+  type: 'message' | 'function_call' | 'function_call_output' | 'reasoning'
+  role: string | null
+  author: 'visitor' | 'model' | 'person' | 'page' | 'tool' | 'service'
+  author_name: string | null
+  status: 'completed' | 'incomplete'
+  for_visitor: number
+  for_model: number
+  client_id: string | null
+  /** JSON: the item as in OpenAI's API. */
+  body: string
+  bytes: number
+  created_at: number
+}
+
+/** A run of consecutive events of a turn, encoded by `src/conversations/segments.ts`. */
+export interface TurnEventTable {
+  turn_id: string
+  first_seq: number
+  last_seq: number
+  body: Buffer
+}
+
+/** A type, because Kysely does not accept an interface as a set of tables. */
+export type ConversationTables = {
+  conversations: ConversationTable
+  turns: TurnTable
+  items: ItemTable
+  turn_events: TurnEventTable
+}
+
+export type ConversationDb = Kysely<ConversationTables>

@@ -124,7 +124,8 @@ export function backendBody(request: ChatRequest, model: string, isStream: boole
   return { ...body, stream_options: { ...request.stream_options, include_usage: true } }
 }
 
-async function findTurnAgent(
+/** Returns the agent that a request addresses; undefined without one. @throws ServiceError */
+export async function findTurnAgent(
   deps: Dependencies,
   caller: Caller,
   model: string | null | undefined,

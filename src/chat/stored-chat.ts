@@ -105,12 +105,13 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
   return toStream(toChatStream(entries, { capability: id.capability, after: id.number }))
 }
 
-/** An agent key reads the turns of its agent; they have no visitor. */
-function mayRead({ caller }: Context, turn: TurnRow): boolean {
+/** An agent key reads the turns of its agent that have no visitor. */
+export function mayRead({ caller }: Context, turn: TurnRow): boolean {
   return caller.kind === 'parent' || (turn.agent_id === caller.agentId && turn.visitor_id === null)
 }
 
-function nameTurn(context: Context, turnId: string, conversationId: string): void {
+/** Sets the headers of a stored turn. */
+export function nameTurn(context: Context, turnId: string, conversationId: string): void {
   context.setHeader('X-Parley-Stored', 'true')
   context.setHeader('X-Parley-Turn', turnId)
   context.setHeader('X-Parley-Conversation', conversationId)

@@ -7,18 +7,25 @@ import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { Dependencies } from './dependencies.ts'
+import { type HistoryLimits, readChain, readConversation, type StoredItem } from './history.ts'
 import { RunningTurn, type RunModel, type TurnEnd } from './running-turn.ts'
 import type { LogEntry } from './segments.ts'
 import {
   claimNumber,
+  deleteTurn,
   endTurn,
   expireIdempotencyKey,
   findConversation,
+  findItem,
+  findLastTurn,
   findTurn,
   insertConversation,
+  insertEvents,
   insertItems,
   insertTurn,
   listAbandonedTurns,
+  listItemsOfTurns,
+  listRunningTurns,
   type NewItem,
   readEvents,
   releaseConversation,
@@ -26,7 +33,7 @@ import {
   type TurnKey,
   type TurnRow,
 } from './store.ts'
-import { renderOutput } from './turn-output.ts'
+import { renderOutput, toEndEntry } from './turn-output.ts'
 import { LEASE_SECONDS, TurnWriter } from './turn-writer.ts'
 
 const ID_LENGTH = 24
@@ -69,9 +76,18 @@ export interface StartedTurn {
   readonly id: string
   readonly conversationId: string
   readonly capability: string
+  /** Unix seconds. */
+  readonly createdAt: number
   /** False when the store has failed: the turn runs, but nothing of it is stored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
+}
+
+interface AcceptedAs {
+  readonly id: string
+  readonly conversationId: string
+  readonly capability: string
+  readonly nowSeconds: number
 }
 
 export type { TurnRow } from './store.ts'
@@ -123,12 +139,13 @@ export function createConversations(deps: Dependencies) {
       renderFailure: plan.renderFailure,
       onAppend: (isLarge) => writer.onAppend(id, isLarge),
     })
+    const createdAt = unixSeconds(clock)
     const needsStore =
       plan.isBackground ||
       plan.conversationId !== undefined ||
       plan.previous !== undefined ||
       plan.idempotency !== undefined
-    const accepting = accept(plan, { id, conversationId, capability })
+    const accepting = accept(plan, { id, conversationId, capability, nowSeconds: createdAt })
     if (needsStore) await accepting
     running.set(id, turn)
     void accepting.then(
@@ -151,6 +168,7 @@ export function createConversations(deps: Dependencies) {
       id,
       conversationId,
       capability,
+      createdAt,
       isStored: turn.accepted.promise,
       read: (from, signal) => turn.read(from, signal),
     }
@@ -158,9 +176,8 @@ export function createConversations(deps: Dependencies) {
 
   async function accept(
     plan: TurnPlan,
-    { id, conversationId, capability }: { id: string; conversationId: string; capability: string },
+    { id, conversationId, capability, nowSeconds }: AcceptedAs,
   ): Promise<void> {
-    const nowSeconds = unixSeconds(clock)
     assertInputSize(plan.input)
     await assertQuota(plan.tenantId)
     const { write } = await storage.open()
@@ -186,7 +203,14 @@ export function createConversations(deps: Dependencies) {
           expires_at: nowSeconds + plan.keepSeconds,
         })
       const lock = plan.conversationId !== undefined
-      const claimed = await claimNumber(trx, { id: conversationId, turnId: id, lock, nowSeconds })
+      const claimed = await claimNumber(trx, {
+        id: conversationId,
+        turnId: id,
+        agentId: plan.agentId,
+        title: titleOf(plan.input),
+        lock,
+        nowSeconds,
+      })
       if (claimed === undefined) throw await explainUnclaimed(trx, plan.tenantId, conversationId)
       if (claimed.number > MAX_TURNS || claimed.items + plan.input.length > MAX_ITEMS) throw full()
       await insertTurn(trx, {
@@ -247,9 +271,10 @@ export function createConversations(deps: Dependencies) {
     // Readers return only after the end is stored, so that a client that continues finds it.
     if (isStored && end.stopped !== 'lost')
       await writer
-        .end(turn.id, (trx) =>
-          storeEnd(trx, { id: turn.id, conversation_id: conversationId }, owner, turn.log.all, end, plan.keepSeconds),
-        )
+        .end(turn.id, async (trx) => {
+          const place = { id: turn.id, conversation_id: conversationId }
+          await storeEnd(trx, place, owner, turn.log.all, end, plan.keepSeconds)
+        })
         .catch((error) => log.error({ err: error }, 'could not store the end of a turn'))
     turn.log.end()
     running.delete(turn.id)
@@ -262,7 +287,7 @@ export function createConversations(deps: Dependencies) {
     entries: readonly LogEntry[],
     end: Pick<TurnEnd, 'failure' | 'stopped'> & Partial<TurnEnd>,
     keepSeconds: number,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const nowSeconds = unixSeconds(clock)
     const { items, finish: reason, usage } = renderOutput(turn.id, entries)
     const outcome = outcomeOf(end, reason)
@@ -282,7 +307,7 @@ export function createConversations(deps: Dependencies) {
       // A request whose turn failed before its first event may be sent again with the same key.
       ...(outcome.status === 'failed' && entries.length === 0 && { idempotency_digest: null }),
     })
-    if (!isEnded) return
+    if (!isEnded) return false
     // A turn that failed before its first event has produced nothing.
     const produced = entries.length === 0 ? [] : items
     await insertItems(trx, { conversationId: turn.conversation_id, turnId: turn.id, nowSeconds }, produced)
@@ -293,6 +318,7 @@ export function createConversations(deps: Dependencies) {
       nowSeconds,
       expiresAt: nowSeconds + keepSeconds,
     })
+    return true
   }
 
   /** Ends the turns whose process has stopped. At the start of a single server, every running turn is one of them. */
@@ -313,7 +339,10 @@ export function createConversations(deps: Dependencies) {
       const conversation = await findConversation(trx, turn.tenant, turn.conversation_id)
       const keepSeconds = (conversation?.expires_at ?? 0) - (conversation?.last_at ?? 0)
       const entries = await readEvents(trx, turn.id, 0)
-      await storeEnd(trx, turn, turn.owner ?? undefined, entries, end, Math.max(0, keepSeconds))
+      const last = toEndEntry({ at: unixSeconds(clock), interruption: 'interrupted' })
+      const all = [...entries, last]
+      if (!(await storeEnd(trx, turn, turn.owner ?? undefined, all, end, Math.max(0, keepSeconds)))) return
+      await insertEvents(trx, [{ turnId: turn.id, firstSeq: entries.length, entries: [last] }])
     })
     changes.emit(turn.id)
     bus.publish('turn', turn.id)
@@ -375,9 +404,51 @@ export function createConversations(deps: Dependencies) {
     cancel,
     sweep,
     capabilityOf,
+    /** The database, if anything has been stored. */
+    find: () => storage.find(),
+    open: () => storage.open(),
+    async cancelTurnsOf(conversationId: string): Promise<void> {
+      const { read } = await storage.open()
+      await Promise.all((await listRunningTurns(read, conversationId)).map(cancel))
+    },
     async findTurn(tenantId: string, key: TurnKey, value: string): Promise<TurnRow | undefined> {
       const opened = await storage.find()
       return opened && findTurn(opened.read, tenantId, key, value)
+    },
+    /** The items before a turn's input: of the chain that ends with `previous`, or of a conversation. */
+    async readHistory(
+      from: { readonly previous: TurnRow } | { readonly conversationId: string },
+      limits: HistoryLimits,
+    ): Promise<StoredItem[]> {
+      const { read } = await storage.open()
+      return 'previous' in from
+        ? readChain(read, from.previous, limits)
+        : readConversation(read, from.conversationId, limits)
+    },
+    /** The newest turn of a conversation. */
+    async findLastTurn(conversationId: string): Promise<TurnRow | undefined> {
+      const { read } = await storage.open()
+      return findLastTurn(read, conversationId)
+    },
+    async findItem(tenantId: string, id: string) {
+      const opened = await storage.find()
+      return opened && findItem(opened.read, tenantId, id)
+    },
+    async listTurnItems(turnId: string) {
+      const { read } = await storage.open()
+      return listItemsOfTurns(read, [turnId])
+    },
+    /** The entries so far, without waiting for more. */
+    async readSoFar(turn: TurnRow): Promise<readonly LogEntry[]> {
+      const own = running.get(turn.id)
+      if (own !== undefined) return own.log.all
+      const { read } = await storage.open()
+      return readEvents(read, turn.id, 0)
+    },
+    async deleteTurn(turn: TurnRow): Promise<void> {
+      if (turn.status === 'in_progress') await cancel(turn)
+      const { write } = await storage.open()
+      await write.transaction().execute((trx) => deleteTurn(trx, turn))
     },
     /** @throws ServiceError if the conversation does not exist or belongs to another agent. */
     async assertUsable({ tenantId, agentId, id }: { tenantId: string; agentId: string; id: string }): Promise<void> {

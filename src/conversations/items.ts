@@ -1,7 +1,8 @@
 /** Converts between the messages of a chat and the items of a conversation, which have the form of OpenAI's API. */
 import { newId, type Random } from '../lib/ids.ts'
 import type { ChatMessage } from '../providers/chat-api.ts'
-import type { NewItem } from './store.ts'
+import type { ListedItem } from './schema.ts'
+import type { ItemRow, NewItem } from './store.ts'
 
 const ID_LENGTH = 24
 
@@ -53,4 +54,68 @@ function toPart(part: { type: string; [field: string]: unknown }): object {
 function textOf(content: Content): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => (typeof part.text === 'string' ? part.text : '')).join('')
+}
+
+const CONTINUE =
+  '[Sent by the service, not by the user] Your last answer was interrupted. Continue it exactly where it stopped. Do not repeat any of it, and do not mention the interruption.'
+
+/** The item that asks a model to continue an interrupted answer. */
+export function continuationItem(random: Random): NewItem {
+  const id = newId('msg_', ID_LENGTH, random)
+  return {
+    ...{ id, type: 'message', role: 'user', author: 'service', status: 'completed' },
+    body: {
+      type: 'message',
+      id,
+      role: 'user',
+      status: 'completed',
+      content: [{ type: 'input_text', text: CONTINUE }],
+    },
+    isForVisitor: false,
+  }
+}
+
+const prefixes = { message: 'msg_', function_call: 'fc_', function_call_output: 'fco_', reasoning: 'rs_' } as const
+
+/** An item as a client sends it to the Responses API or to a conversation. */
+export interface SentItem {
+  readonly [field: string]: unknown
+  readonly type?: keyof typeof prefixes | 'item_reference' | null | undefined
+  readonly role?: string
+}
+
+/** The items of a request's input, each with an id of the service. */
+export function toInputItems(input: string | readonly SentItem[], random: Random): NewItem[] {
+  const items: readonly SentItem[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
+  return items.map((sent) => {
+    const type = sent.type == null || sent.type === 'item_reference' ? 'message' : sent.type
+    const id = newId(prefixes[type], ID_LENGTH, random)
+    const role = type === 'message' ? (sent.role ?? 'user') : null
+    const { content } = sent
+    const parts = typeof content === 'string' ? { content: [toTextPart(content, role)] } : {}
+    return {
+      ...{ id, type, role, status: 'completed' },
+      author: role === 'user' ? 'visitor' : 'page',
+      body: { ...sent, ...parts, type, id, status: 'completed' },
+      isForVisitor: role === 'user' || role === 'assistant',
+    }
+  })
+}
+
+function toTextPart(text: string, role: string | null): object {
+  return role === 'assistant'
+    ? { type: 'output_text', text, annotations: [], logprobs: [] }
+    : { type: 'input_text', text }
+}
+
+type StoredRow = Pick<ItemRow, 'author' | 'for_visitor' | 'type' | 'body'>
+
+/** Whether an item of a turn came with the request, and not from the model or its tools. */
+export function isInput({ author }: Pick<StoredRow, 'author'>): boolean {
+  return author !== 'model' && author !== 'tool'
+}
+
+/** An item as OpenAI's API lists it. */
+export function toListedItem({ body }: Pick<StoredRow, 'body'>): ListedItem {
+  return JSON.parse(body)
 }

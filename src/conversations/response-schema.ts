@@ -91,29 +91,29 @@ export type ResponseEcho = z.infer<typeof ResponseEcho>
 
 export const ResponseObject = z
   .strictObject({
-    id: z.string().meta({ description: '`resp_` followed by 24 characters. The response is not stored.' }),
+    id: z.string().meta({ description: '`resp_` followed by 24 characters.' }),
     object: z.literal('response'),
     created_at: z.int().meta({ description: 'Unix seconds.' }),
     completed_at: z
       .int()
       .nullable()
       .meta({ description: 'Unix seconds; null until the response is completed.' }),
-    status: z.enum(['in_progress', 'completed', 'incomplete', 'failed']),
+    status: z.enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
     error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
     incomplete_details: z
-      .strictObject({ reason: z.enum(['max_output_tokens', 'content_filter']) })
+      .strictObject({ reason: z.enum(['max_output_tokens', 'content_filter', 'interrupted']) })
       .nullable(),
     model: z.string(),
     output: z.array(OutputItem),
     usage: ResponseUsage.nullable(),
     service_tier: word,
     ...echo,
+    store: z.boolean(),
+    background: z.boolean(),
+    previous_response_id: word,
+    conversation: z.strictObject({ id: z.string() }).nullable(),
     // Features that this server does not support.
-    store: z.literal(false),
-    background: z.literal(false),
     truncation: z.literal('disabled'),
-    previous_response_id: nothing,
-    conversation: nothing,
     prompt: nothing,
     access_programs: nothing,
   })

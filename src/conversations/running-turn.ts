@@ -1,10 +1,10 @@
 /** Runs one turn independently of its readers, which may come and go. */
-import type { Clock } from '../lib/clock.ts'
+import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { splitEvents } from './events.ts'
 import type { LogEntry, LogKind } from './segments.ts'
 import { TurnLog } from './turn-log.ts'
-import type { LoggedStep } from './turn-output.ts'
+import { type LoggedStep, toEndEntry } from './turn-output.ts'
 
 /** What a turn reports while it runs. */
 export interface TurnReports {
@@ -105,6 +105,7 @@ export class RunningTurn {
     }
     this.isOver = true
     clearTimeout(this.lonely)
+    if (this.failure === undefined) this.log.append(this.toEnd(failure))
     const durationMs = clock.monotonic() - startedMs
     const end = { failure, stopped: this.stopped, route, firstEventMs, durationMs }
     this.finished.resolve(end)
@@ -131,6 +132,14 @@ export class RunningTurn {
     this.stopped = reason
     const code = reason === 'shutdown' ? 'service_unavailable' : 'invalid_value'
     this.controller.abort(new ServiceError(code, stopMessages[reason]))
+  }
+
+  private toEnd(failure: ServiceError | undefined): LogEntry {
+    const at = unixSeconds(this.options.clock)
+    if (this.stopped !== undefined)
+      return toEndEntry({ at, interruption: this.stopped === 'cancelled' ? 'cancelled' : 'interrupted' })
+    if (failure === undefined) return toEndEntry({ at })
+    return toEndEntry({ at, failure: { code: failure.code, message: failure.message } })
   }
 
   private onLonely(): void {

@@ -46,7 +46,14 @@ export function findConversation(
  */
 export async function claimNumber(
   db: ConversationDb,
-  { id, turnId, lock, nowSeconds }: { id: string; turnId: string; lock: boolean; nowSeconds: number },
+  {
+    id,
+    turnId,
+    agentId,
+    title,
+    lock,
+    nowSeconds,
+  }: { id: string; turnId: string; agentId: string; title: string | null; lock: boolean; nowSeconds: number },
 ): Promise<{ number: number; items: number } | undefined> {
   const claimed = await db
     .updateTable('conversations')
@@ -54,6 +61,9 @@ export async function claimNumber(
       turns: eb('turns', '+', 1),
       revision: eb('revision', '+', 1),
       last_at: nowSeconds,
+      // A conversation belongs to the agent of its first turn.
+      agent_id: sql<string>`case when agent_id = '' then ${agentId} else agent_id end`,
+      title: sql<string | null>`coalesce(title, ${title})`,
       ...(lock && { busy_turn: turnId }),
     }))
     .where('id', '=', id)
@@ -273,4 +283,128 @@ export async function sumTenantBytes(db: ConversationDb, tenant: string): Promis
     .where('tenant', '=', tenant)
     .executeTakeFirstOrThrow()
   return Number(bytes)
+}
+
+export function findLastTurn(db: ConversationDb, conversationId: string): Promise<TurnRow | undefined> {
+  return db
+    .selectFrom('turns')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .orderBy('number', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Finds an item with the agent and visitor of its conversation. */
+export function findItem(db: ConversationDb, tenant: string, id: string) {
+  return db
+    .selectFrom('items')
+    .innerJoin('conversations', 'conversations.id', 'items.conversation_id')
+    .selectAll('items')
+    .select(['conversations.agent_id', 'conversations.visitor_id'])
+    .where('conversations.tenant', '=', tenant)
+    .where('items.id', '=', id)
+    .executeTakeFirst()
+}
+
+/** Deletes a turn with its items and events; its conversation stays. */
+export async function deleteTurn(
+  db: ConversationDb,
+  { id, conversation_id }: Pick<TurnRow, 'id' | 'conversation_id'>,
+): Promise<void> {
+  const { bytes } = await db
+    .selectFrom('items')
+    .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('bytes'), eb.lit(0)).as('bytes'))
+    .where('turn_id', '=', id)
+    .executeTakeFirstOrThrow()
+  await db.deleteFrom('items').where('turn_id', '=', id).execute()
+  await db.deleteFrom('turn_events').where('turn_id', '=', id).execute()
+  await db.deleteFrom('turns').where('id', '=', id).execute()
+  await db
+    .updateTable('conversations')
+    .set((eb) => ({ bytes: eb('bytes', '-', Number(bytes)), revision: eb('revision', '+', 1) }))
+    .where('id', '=', conversation_id)
+    .execute()
+}
+
+interface PageOptions {
+  readonly limit: number
+  /** The position of the last row of the previous page. */
+  readonly after: number | undefined
+  readonly order: 'asc' | 'desc'
+}
+
+export function listConversationRows(
+  db: ConversationDb,
+  tenant: string,
+  { limit, after, order, agentId }: PageOptions & { readonly agentId: string | undefined },
+): Promise<ConversationRow[]> {
+  let query = db.selectFrom('conversations').selectAll().where('tenant', '=', tenant)
+  if (agentId !== undefined) query = query.where('agent_id', '=', agentId)
+  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
+  return query.orderBy('position', order).limit(limit).execute()
+}
+
+export async function updateMetadata(
+  db: ConversationDb,
+  tenant: string,
+  id: string,
+  metadata: string,
+): Promise<void> {
+  await db
+    .updateTable('conversations')
+    .set((eb) => ({ metadata, revision: eb('revision', '+', 1) }))
+    .where('tenant', '=', tenant)
+    .where('id', '=', id)
+    .execute()
+}
+
+/** Deletes a conversation with all rows that belong to it. */
+export async function deleteConversationRow(db: ConversationDb, id: string): Promise<void> {
+  const turns = db.selectFrom('turns').select('id').where('conversation_id', '=', id)
+  await db.deleteFrom('turn_events').where('turn_id', 'in', turns).execute()
+  await db.deleteFrom('items').where('conversation_id', '=', id).execute()
+  await db.deleteFrom('turns').where('conversation_id', '=', id).execute()
+  await db.deleteFrom('conversations').where('id', '=', id).execute()
+}
+
+export function findConversationItem(
+  db: ConversationDb,
+  conversationId: string,
+  id: string,
+): Promise<ItemRow | undefined> {
+  return db
+    .selectFrom('items')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+export function listItemPage(
+  db: ConversationDb,
+  conversationId: string,
+  { limit, after, order }: PageOptions,
+): Promise<ItemRow[]> {
+  let query = db.selectFrom('items').selectAll().where('conversation_id', '=', conversationId)
+  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
+  return query.orderBy('position', order).limit(limit).execute()
+}
+
+export async function deleteItemRow(db: ConversationDb, item: ItemRow): Promise<void> {
+  await db.deleteFrom('items').where('n', '=', item.n).execute()
+  await db
+    .updateTable('conversations')
+    .set((eb) => ({ bytes: eb('bytes', '-', item.bytes), revision: eb('revision', '+', 1) }))
+    .where('id', '=', item.conversation_id)
+    .execute()
+}
+
+export function listRunningTurns(db: ConversationDb, conversationId: string): Promise<TurnRow[]> {
+  return db
+    .selectFrom('turns')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('status', '=', 'in_progress')
+    .execute()
 }

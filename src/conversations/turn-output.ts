@@ -22,6 +22,25 @@ export function createItemIds(turnId: string): (prefix: string) => string {
   return (prefix) => newId(prefix, ID_LENGTH, random)
 }
 
+/** How a turn ended, as its last `step` entry holds it. A model that finished has no other field. */
+export interface LoggedEnd {
+  readonly type: 'ended'
+  /** Unix seconds. */
+  readonly at: number
+  readonly interruption?: 'cancelled' | 'interrupted'
+  readonly failure?: { readonly code: string; readonly message: string }
+}
+
+export function toEndEntry(end: Omit<LoggedEnd, 'type'>): LogEntry {
+  return { kind: 'step', bytes: Buffer.from(JSON.stringify({ type: 'ended', ...end })) }
+}
+
+/** Returns how the turn ended if the entry says so. */
+export function endOf({ kind, bytes }: LogEntry): LoggedEnd | undefined {
+  const step: LoggedStep | LoggedEnd | undefined = kind === 'step' ? JSON.parse(bytes.toString()) : undefined
+  return step?.type === 'ended' ? step : undefined
+}
+
 /** A call of a server tool, or its result, as `step` entries hold them. */
 export type LoggedStep =
   | { readonly type: 'tool_call'; readonly call_id: string; readonly name: string; readonly arguments: string }
@@ -45,7 +64,10 @@ export function renderOutput(turnId: string, entries: readonly LogEntry[]): Turn
   let finish: string | undefined
   let usage: Usage | undefined
   for (const entry of entries) {
-    if (entry.kind === 'step') toolItems.push(toToolItem(JSON.parse(entry.bytes.toString()), toolIds))
+    if (entry.kind === 'step') {
+      const step: LoggedStep | LoggedEnd = JSON.parse(entry.bytes.toString())
+      if (step.type !== 'ended') toolItems.push(toToolItem(step, toolIds))
+    }
     const piece = pieceOf(entry)
     const choice = piece?.choices[0]
     if (piece?.usage) usage = piece.usage
@@ -55,7 +77,8 @@ export function renderOutput(turnId: string, entries: readonly LogEntry[]): Turn
     finish = choice.finish_reason ?? finish
   }
   const isCutOff = finish === undefined || finish === 'length' || finish === 'content_filter'
-  output.close(isCutOff)
+  // An answer that broke off before its first part has no message.
+  if (!isCutOff || output.items.length > 0) output.close(isCutOff)
   return { items: [...toolItems, ...output.items.map(toNewItem)], finish, usage }
 }
 

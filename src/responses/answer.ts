@@ -10,7 +10,32 @@ import type { ResponsesRequest } from './schema.ts'
 
 const ID_LENGTH = 24
 
-type Clocks = Pick<Dependencies, 'clock' | 'random'>
+/** What a response is called and when it was created. A stored response is always rendered with the same. */
+export interface Identity {
+  readonly id: string
+  /** Unix seconds. */
+  readonly createdAt: number
+  readonly newItemId: (prefix: string) => string
+  readonly store: boolean
+  readonly background: boolean
+  readonly previousResponseId: string | null
+  readonly conversationId: string | null
+}
+
+/** How a response ended other than by the model's finish reason. */
+export type Interruption = 'cancelled' | 'interrupted'
+
+export function newIdentity({ clock, random }: Pick<Dependencies, 'clock' | 'random'>): Identity {
+  return {
+    id: newId('resp_', ID_LENGTH, random),
+    createdAt: unixSeconds(clock),
+    newItemId: (prefix) => newId(prefix, ID_LENGTH, random),
+    store: false,
+    background: false,
+    previousResponseId: null,
+    conversationId: null,
+  }
+}
 
 const incompleteReasons: Readonly<Record<string, 'max_output_tokens' | 'content_filter'>> = {
   length: 'max_output_tokens',
@@ -18,26 +43,21 @@ const incompleteReasons: Readonly<Record<string, 'max_output_tokens' | 'content_
 }
 
 export class Answer {
-  private readonly deps: Clocks
+  private readonly identity: Identity
   private readonly onEvent: OnEvent
   private readonly output: Output
   private readonly echo: ResponseEcho
-  private readonly id: string
-  private readonly createdAt: number
   private model: string
   private serviceTier: string | null
   private finish: string | undefined
   private usage: ResponseObject['usage'] = null
   private isBegun = false
 
-  constructor(deps: Clocks, request: ResponsesRequest, onEvent: OnEvent) {
-    const { clock, random } = deps
-    this.deps = deps
+  constructor(identity: Identity, request: ResponsesRequest, onEvent: OnEvent) {
+    this.identity = identity
     this.onEvent = onEvent
-    this.output = new Output((prefix) => newId(prefix, ID_LENGTH, random), onEvent)
+    this.output = new Output(identity.newItemId, onEvent)
     this.echo = toEcho(request)
-    this.id = newId('resp_', ID_LENGTH, random)
-    this.createdAt = unixSeconds(clock)
     this.model = request.model ?? ''
     this.serviceTier = request.service_tier ?? null
   }
@@ -54,24 +74,33 @@ export class Answer {
     this.finish = choice.finish_reason ?? this.finish
   }
 
-  end(): ResponseObject {
-    const reason = incompleteReasons[this.finish ?? '']
-    this.output.close(reason !== undefined)
-    const response: ResponseObject =
-      reason === undefined
-        ? { ...this.render('completed'), completed_at: unixSeconds(this.deps.clock) }
-        : { ...this.render('incomplete'), incomplete_details: { reason } }
-    this.onEvent({ type: reason === undefined ? 'response.completed' : 'response.incomplete', response })
+  /** `endedAt` is in Unix seconds. */
+  end(endedAt: number, interruption?: Interruption): ResponseObject {
+    this.begin()
+    const reason = interruption === 'interrupted' ? interruption : incompleteReasons[this.finish ?? '']
+    const isComplete = reason === undefined && interruption === undefined
+    this.output.close(!isComplete)
+    const response: ResponseObject = isComplete
+      ? { ...this.render('completed'), completed_at: endedAt }
+      : {
+          ...this.render(interruption === 'cancelled' ? 'cancelled' : 'incomplete'),
+          incomplete_details: reason === undefined ? null : { reason },
+        }
+    this.onEvent({ type: isComplete ? 'response.completed' : 'response.incomplete', response })
     return response
   }
 
-  fail({ code, message }: ServiceError): void {
+  fail({ code, message }: Pick<ServiceError, 'code' | 'message'>): ResponseObject {
     this.begin()
     this.output.abandon()
-    this.onEvent({
-      type: 'response.failed',
-      response: { ...this.render('failed'), error: { code, message } },
-    })
+    const response: ResponseObject = { ...this.render('failed'), error: { code, message } }
+    this.onEvent({ type: 'response.failed', response })
+    return response
+  }
+
+  /** The response so far. */
+  current(status: 'queued' | 'in_progress'): ResponseObject {
+    return this.render(status)
   }
 
   private begin(): void {
@@ -82,10 +111,11 @@ export class Answer {
   }
 
   private render(status: ResponseObject['status']): ResponseObject {
+    const { id, createdAt, store, background, previousResponseId, conversationId } = this.identity
     return {
-      id: this.id,
+      id,
       object: 'response',
-      created_at: this.createdAt,
+      created_at: createdAt,
       completed_at: null,
       status,
       error: null,
@@ -95,11 +125,11 @@ export class Answer {
       usage: this.usage,
       service_tier: this.serviceTier,
       ...this.echo,
-      store: false,
-      background: false,
+      store,
+      background,
       truncation: 'disabled',
-      previous_response_id: null,
-      conversation: null,
+      previous_response_id: previousResponseId,
+      conversation: conversationId === null ? null : { id: conversationId },
       prompt: null,
       access_programs: null,
     }

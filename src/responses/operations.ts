@@ -1,12 +1,22 @@
-/** Defines the Responses operation, a single REST-only call that returns an object or a stream. */
+/** Defines the operations of the Responses API, which exists only in the REST API. */
 import type { Dependencies } from '../chat/dependencies.ts'
 import { chatAuth, chatFailures, chatRequest } from '../chat/operations.ts'
+import { ItemList } from '../conversations/schema.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { ResponseEvent, ResponseObject } from '../conversations/response-schema.ts'
+import { cancelResponse, deleteResponse, getResponse, listInputItems } from './read-responses.ts'
 import { respond } from './responses.ts'
-import { ResponsesRequest } from './schema.ts'
+import {
+  InputItemsQuery,
+  ResponseDeleted,
+  ResponseQuery,
+  ResponseReference,
+  ResponsesRequest,
+} from './schema.ts'
 
-const { mutation } = operationsOf<Dependencies>()('Chat', chatAuth)
+const notFound = { 404: 'The response does not exist.' }
+
+const { query, mutation } = operationsOf<Dependencies>()('Chat', chatAuth)
 
 export const responsesOperations = {
   create: mutation({
@@ -16,12 +26,61 @@ export const responsesOperations = {
     docs: {
       summary: 'Create a response with the Responses API, as one object or as a stream',
       description:
-        'Works like a chat completion in the format of the Responses API. The server stores nothing: every request must contain the whole conversation.',
+        'Works like a chat completion in the format of the Responses API. If the agent stores conversations, the response can be continued, replayed and run in the background (docs/conversations.md).',
       failures: chatFailures,
     },
     rpc: false,
     input: ResponsesRequest,
     output: ResponseObject,
     run: ({ context, input, signal }) => respond(context, input, signal),
+  }),
+
+  get: query({
+    http: { method: 'GET', path: '/v1/responses/{response_id}' },
+    response: { events: ResponseEvent },
+    docs: {
+      summary: 'Get a stored response, or stream its events again',
+      failures: { ...notFound, 400: 'The events of the response are no longer stored (`stream_expired`).' },
+    },
+    rpc: false,
+    input: ResponseQuery,
+    output: ResponseObject,
+    run: ({ context, input, signal }) =>
+      getResponse(
+        context,
+        { id: input.response_id, isStream: input.stream === true, startingAfter: input.starting_after },
+        signal,
+      ),
+  }),
+
+  cancel: mutation({
+    http: { method: 'POST', path: '/v1/responses/{response_id}/cancel' },
+    docs: {
+      summary: 'Cancel a running response',
+      failures: { ...notFound, 400: 'The response has ended (`not_cancellable`).' },
+    },
+    rpc: false,
+    input: ResponseReference,
+    output: ResponseObject,
+    run: ({ context, input, signal }) => cancelResponse(context, input.response_id, signal),
+  }),
+
+  delete: mutation({
+    http: { method: 'DELETE', path: '/v1/responses/{response_id}' },
+    docs: { summary: 'Delete a stored response', failures: notFound },
+    rpc: false,
+    input: ResponseReference,
+    output: ResponseDeleted,
+    run: ({ context, input }) => deleteResponse(context, input.response_id),
+  }),
+
+  inputItems: query({
+    http: { method: 'GET', path: '/v1/responses/{response_id}/input_items' },
+    docs: { summary: 'List the input items of a stored response', failures: notFound },
+    rpc: false,
+    input: InputItemsQuery,
+    output: ItemList,
+    run: ({ context, input: { response_id: id, limit, order, after } }) =>
+      listInputItems(context, { id, limit, order, after }),
   }),
 }

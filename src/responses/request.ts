@@ -69,6 +69,7 @@ type Content = Extract<ChatMessage, { role: 'user' }>['content']
 
 /** Merges a model's text and its calls into one message and omits reasoning. @throws ServiceError `invalid_value` */
 function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
+  if (input == null) throw new ServiceError('invalid_value', 'input: is required', { param: 'input' })
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   const messages: ChatMessage[] = []
   const calledIds = new Set<string>()
@@ -79,6 +80,10 @@ function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
     } else if (item.type === 'function_call') {
       calledIds.add(item.call_id)
       addCall(messages, item)
+    } else if (item.type === 'item_reference') {
+      throw new ServiceError('invalid_value', `input[${index}]: no item with this id is stored`, {
+        param: `input[${index}]`,
+      })
     } else if (item.type !== 'reasoning') addMessage(messages, item)
   }
   if (messages.length === 0)

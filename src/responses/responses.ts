@@ -2,14 +2,16 @@
 import { collect, startTurn } from '../chat/chat.ts'
 import type { Dependencies } from '../chat/dependencies.ts'
 import { decodeRuns } from '../chat/sse-reader.ts'
+import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, EventStream } from '../operations/operation.ts'
 import type { ChatCompletion } from '../providers/chat-api.ts'
-import { Answer } from './answer.ts'
+import { Answer, newIdentity } from './answer.ts'
 import type { ResponseObject, UnnumberedEvent } from '../conversations/response-schema.ts'
 import { toPiece } from '../conversations/chat-piece.ts'
 import { toChatRequest } from './request.ts'
 import { ResponsesRequest } from './schema.ts'
+import { respondStored } from './stored-responses.ts'
 
 export async function respond(
   context: CallContext<Caller, Dependencies>,
@@ -18,15 +20,17 @@ export async function respond(
 ): Promise<ResponseObject | EventStream> {
   if (context.caller.kind === 'agent') assertKnownFieldsOnly(request)
   const { deps } = context
+  const stored = await respondStored(context, request, signal)
+  if (stored !== undefined) return stored
   const pieces = await startTurn(context, toChatRequest(request), signal)
   if (request.stream) {
     const stream = new ResponseStream(deps, request)
     return new EventStream(stream.read(pieces), (failure) => stream.fail(failure))
   }
-  const answer = new Answer(deps, request, () => {})
+  const answer = new Answer(newIdentity(deps), request, () => {})
   const completion: ChatCompletion = JSON.parse(Buffer.concat(await collect(pieces)).toString())
   answer.take(toPiece(completion))
-  return answer.end()
+  return answer.end(unixSeconds(deps.clock))
 }
 
 /** Rejects unknown fields from an agent key, which is public, because the fields might gain an effect later. */
@@ -42,11 +46,13 @@ function assertKnownFieldsOnly(request: ResponsesRequest): void {
 /** Encodes the events of one response, each at once because its items keep growing. */
 export class ResponseStream {
   private readonly answer: Answer
+  private readonly clock: Clock
   private encoded = ''
   private count = 0
 
   constructor(deps: Pick<Dependencies, 'clock' | 'random'>, request: ResponsesRequest) {
-    this.answer = new Answer(deps, request, (event) => this.encode(event))
+    this.clock = deps.clock
+    this.answer = new Answer(newIdentity(deps), request, (event) => this.encode(event))
   }
 
   async *read(runs: AsyncIterator<Uint8Array, void, void>): AsyncGenerator<Uint8Array, void, void> {
@@ -54,7 +60,7 @@ export class ResponseStream {
       for (const chunk of chunks) this.answer.take(chunk)
       if (this.encoded !== '') yield this.flush()
     }
-    this.answer.end()
+    this.answer.end(unixSeconds(this.clock))
     yield this.flush()
   }
 

@@ -1,6 +1,6 @@
 /** Defines the request schema of the Responses API. */
 import { z } from 'zod'
-import { foreignId, jsonObject, label, longText, recordOf } from '../lib/schema-bounds.ts'
+import { foreignId, jsonObject, label, longText, recordOf, reference } from '../lib/schema-bounds.ts'
 import {
   ChatRequest,
   MAX_MESSAGES,
@@ -80,18 +80,17 @@ const InputItem = z
       FunctionCall,
       z.looseObject({ type: z.literal('function_call_output'), call_id: foreignId(), output: given }),
       z.looseObject({ type: z.literal('reasoning') }),
+      z.looseObject({ type: z.literal('item_reference'), id: reference() }),
     ],
-    { error: ({ code, input }) => (code === 'invalid_union' ? explainItem(input) : undefined) },
+    {
+      error: ({ code }) =>
+        code === 'invalid_union'
+          ? 'must be message, function_call, function_call_output, reasoning or item_reference'
+          : undefined,
+    },
   )
   .meta({ id: 'ResponseInputItem' })
 export type InputItem = z.infer<typeof InputItem>
-
-function explainItem(item: unknown): string {
-  const { type } = item as { type: unknown }
-  return type === 'item_reference'
-    ? 'item references are not supported, because the server stores no items; send the item itself, as clients do with `store: false`'
-    : 'must be message, function_call, function_call_output or reasoning'
-}
 
 const FunctionTool = z.looseObject({
   type: z.literal('function', { error: "must be 'function'; other tools are not supported" }),
@@ -135,15 +134,6 @@ export type TextFormat = z.infer<typeof TextFormat>
 
 const Metadata = recordOf(z.string().max(64), z.string().max(512), MAX_METADATA)
 
-/** Accepts only null for a field that would refer to an object stored on the server. */
-function notStored(what: string) {
-  return z
-    .null({
-      error: `must be null, because the server stores no ${what}; send the whole conversation as input`,
-    })
-    .optional()
-}
-
 const { temperature, top_p, stream, parallel_tool_calls, top_logprobs, user, model } = ChatRequest.shape
 const word = label().nullish()
 const positiveInteger = z.int().positive().nullish()
@@ -152,9 +142,10 @@ const positiveInteger = z.int().positive().nullish()
 export const ResponsesRequest = z
   .looseObject({
     model,
-    input: z.union([text, z.array(InputItem).min(1).max(MAX_MESSAGES)], {
-      error: ({ input }) => (input === undefined ? 'is required' : 'must be a string or a list of items'),
-    }),
+    input: z
+      .union([text, z.array(InputItem).max(MAX_MESSAGES)], { error: 'must be a string or a list of items' })
+      .nullish()
+      .meta({ description: 'Required, except to continue an interrupted response.' }),
     instructions: text.nullish(),
     tools: z.array(FunctionTool).max(MAX_TOOLS).nullish(),
     tool_choice: ToolChoice.nullish(),
@@ -174,17 +165,46 @@ export const ResponsesRequest = z
     prompt_cache_retention: word,
     service_tier: word,
     truncation: z.enum(['auto', 'disabled']).nullish(),
-    store: z.boolean().nullish().meta({ description: 'Ignored: the server never stores responses.' }),
+    store: z.boolean().nullish().meta({
+      description: 'Whether to store the response; by default, as the agent or the operator configures.',
+    }),
     stream,
     stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
-    previous_response_id: notStored('responses'),
-    conversation: notStored('conversations'),
-    prompt: notStored('prompts'),
-    background: z
-      .literal(false, {
-        error: 'must be false, because the server stores no responses that could be fetched later',
-      })
-      .nullish(),
+    previous_response_id: reference().nullish().meta({
+      description: 'A stored response, whose input and output precede this input.',
+    }),
+    conversation: z
+      .union([reference(), z.looseObject({ id: reference() })], { error: 'must be an id, or an object with an id' })
+      .nullish()
+      .meta({ description: 'A stored conversation, whose items precede this input.' }),
+    prompt: z.null({ error: 'must be null, because the server stores no prompts' }).optional(),
+    background: z.boolean().nullish().meta({
+      description: 'Whether to return immediately and run the response in the background; requires storing.',
+    }),
   })
   .meta({ id: 'ResponsesRequest' })
 export type ResponsesRequest = z.infer<typeof ResponsesRequest>
+
+export const ResponseReference = z.object({
+  response_id: reference().meta({ description: 'Response id: `resp_` followed by 24 characters.' }),
+})
+
+export const ResponseQuery = ResponseReference.extend({
+  stream: z
+    .union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')])
+    .optional()
+    .meta({ override: { type: 'boolean' }, description: 'Whether to send the events of the response again.' }),
+  starting_after: z.int().min(0).optional().meta({
+    description: 'Sequence number; sends only the events after it. Requires `stream=true`.',
+  }),
+})
+
+export const InputItemsQuery = ResponseReference.extend({
+  limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of items to return.' }),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  after: reference().optional().meta({ description: 'Id of an item; returns only items after it in the list.' }),
+})
+
+export const ResponseDeleted = z
+  .strictObject({ id: z.string(), object: z.literal('response'), deleted: z.literal(true) })
+  .meta({ id: 'ResponseDeleted' })

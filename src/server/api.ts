@@ -13,6 +13,7 @@ import { renderOpenapi } from '../operations/openapi.ts'
 import type { NamedOperation, Operation } from '../operations/operation.ts'
 import { listRestOperations } from '../operations/rest.ts'
 import { createRouter, type Operations } from '../operations/trpc.ts'
+import { conversationsOperations } from '../conversations/operations.ts'
 import { responsesOperations } from '../responses/operations.ts'
 import { usageOperations } from '../usage/operations.ts'
 import type { Deps } from './dependencies.ts'
@@ -28,6 +29,7 @@ const api = {
   manager: managerOperations,
   models: modelsOperations,
   responses: responsesOperations,
+  conversations: conversationsOperations,
   usage: usageOperations,
 } satisfies Operations<Deps>
 

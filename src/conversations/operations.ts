@@ -1,0 +1,115 @@
+/** Defines the operations of the Conversations API, which has the form of OpenAI's. */
+import { operationsOf } from '../operations/operation.ts'
+import {
+  addItems,
+  createConversation,
+  deleteConversation,
+  deleteItem,
+  getConversation,
+  getItem,
+  listConversations,
+  listConversationItems,
+  type OperationsDependencies,
+  updateConversation,
+} from './requests.ts'
+import {
+  ConversationCreation,
+  ConversationDeleted,
+  ConversationList,
+  ConversationListQuery,
+  ConversationObject,
+  ConversationReference,
+  ConversationUpdate,
+  ItemList,
+  ItemReference,
+  ItemsCreation,
+  ItemsQuery,
+  ListedItem,
+} from './schema.ts'
+
+const notFound = { 404: 'The conversation does not exist.' }
+const off = { 400: 'Conversations are not stored (`conversations_off`).' }
+const itemsBody = { bodySchema: ItemsCreation.omit({ conversation_id: true }) }
+const metadataBody = { bodySchema: ConversationUpdate.omit({ conversation_id: true }) }
+
+const { query, mutation } = operationsOf<OperationsDependencies>()('Conversations', { callers: ['parent'] })
+
+export const conversationsOperations = {
+  create: mutation({
+    http: { method: 'POST', path: '/v1/conversations' },
+    docs: { summary: 'Create a conversation', failures: off },
+    input: ConversationCreation,
+    output: ConversationObject,
+    run: ({ context: { deps, caller }, input }) => createConversation(deps, caller.tenantId, input),
+  }),
+
+  list: query({
+    http: { method: 'GET', path: '/v1/conversations' },
+    docs: { summary: 'List your conversations, newest first' },
+    input: ConversationListQuery,
+    output: ConversationList,
+    run: ({ context: { deps, caller }, input }) => listConversations(deps, caller.tenantId, input),
+  }),
+
+  get: query({
+    http: { method: 'GET', path: '/v1/conversations/{conversation_id}' },
+    docs: { summary: 'Get a conversation', failures: notFound },
+    input: ConversationReference,
+    output: ConversationObject,
+    run: ({ context: { deps, caller }, input }) =>
+      getConversation(deps, caller.tenantId, input.conversation_id),
+  }),
+
+  update: mutation({
+    http: { method: 'POST', path: '/v1/conversations/{conversation_id}' },
+    request: metadataBody,
+    docs: { summary: "Replace a conversation's metadata", failures: notFound },
+    input: ConversationUpdate,
+    output: ConversationObject,
+    run: ({ context: { deps, caller }, input }) =>
+      updateConversation(deps, caller.tenantId, input.conversation_id, input.metadata),
+  }),
+
+  delete: mutation({
+    http: { method: 'DELETE', path: '/v1/conversations/{conversation_id}' },
+    docs: { summary: 'Delete a conversation with its items', failures: notFound },
+    input: ConversationReference,
+    output: ConversationDeleted,
+    run: ({ context: { deps, caller }, input }) =>
+      deleteConversation(deps, caller.tenantId, input.conversation_id),
+  }),
+
+  addItems: mutation({
+    http: { method: 'POST', path: '/v1/conversations/{conversation_id}/items' },
+    request: itemsBody,
+    docs: { summary: 'Add items to a conversation', failures: notFound },
+    input: ItemsCreation,
+    output: ItemList,
+    run: ({ context: { deps, caller }, input }) =>
+      addItems(deps, caller.tenantId, input.conversation_id, input.items),
+  }),
+
+  listItems: query({
+    http: { method: 'GET', path: '/v1/conversations/{conversation_id}/items' },
+    docs: { summary: "List a conversation's items", failures: notFound },
+    input: ItemsQuery,
+    output: ItemList,
+    run: ({ context: { deps, caller }, input }) => listConversationItems(deps, caller.tenantId, input),
+  }),
+
+  getItem: query({
+    http: { method: 'GET', path: '/v1/conversations/{conversation_id}/items/{item_id}' },
+    docs: { summary: 'Get an item of a conversation', failures: { 404: 'The item does not exist.' } },
+    input: ItemReference,
+    output: ListedItem,
+    run: ({ context: { deps, caller }, input }) => getItem(deps, caller.tenantId, input),
+  }),
+
+  deleteItem: mutation({
+    http: { method: 'DELETE', path: '/v1/conversations/{conversation_id}/items/{item_id}' },
+    docs: { summary: 'Delete an item of a conversation', failures: { 404: 'The item does not exist.' } },
+    input: ItemReference,
+    output: ConversationObject,
+    run: ({ context: { deps, caller }, input }) => deleteItem(deps, caller.tenantId, input),
+  }),
+}

@@ -1,0 +1,244 @@
+/** Reads and changes conversations on behalf of their owner. */
+import type { ConversationDatabase } from '../db/conversations.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { newId } from '../lib/ids.ts'
+import { toPage } from '../lib/page.ts'
+import type { Conversations } from './conversations.ts'
+import type { Dependencies } from './dependencies.ts'
+import { type SentItem, toInputItems, toListedItem } from './items.ts'
+import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
+import {
+  type ConversationRow,
+  deleteConversationRow,
+  deleteItemRow,
+  findConversation,
+  findConversationItem,
+  type ItemRow,
+  insertConversation,
+  insertItems,
+  listConversationRows,
+  listItemPage,
+  updateMetadata,
+} from './store.ts'
+
+export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
+  readonly conversations: Conversations
+}
+
+type Metadata = Readonly<Record<string, string>>
+
+const DAY_SECONDS = 86_400
+const MAX_ITEMS = 10_000
+
+/** Creates a conversation, which belongs to the agent of its first turn. @throws ServiceError `conversations_off` */
+export async function createConversation(
+  deps: OperationsDependencies,
+  tenantId: string,
+  input: { items?: readonly unknown[] | null | undefined; metadata?: Metadata | null | undefined },
+): Promise<ConversationObject> {
+  const { isAllowed, withoutAgentDays, maxDays } = deps.config.conversations
+  if (!isAllowed)
+    throw new ServiceError('invalid_value', 'PARLEY_CONVERSATIONS=forbidden: the server stores no conversations', {
+      code: 'conversations_off',
+    })
+  const { write } = await deps.conversations.open()
+  const id = newId('conv_', 24, deps.random)
+  const nowSeconds = unixSeconds(deps.clock)
+  const items = toInputItems((input.items ?? []) as SentItem[], deps.random)
+  await write.transaction().execute(async (trx) => {
+    await insertConversation(trx, {
+      id,
+      tenant: tenantId,
+      agent_id: '',
+      visitor_id: null,
+      channel: 'api',
+      mode_since: nowSeconds,
+      assignee: null,
+      busy_turn: null,
+      title: null,
+      metadata: JSON.stringify(input.metadata ?? {}),
+      cost_micros: null,
+      created_at: nowSeconds,
+      last_at: nowSeconds,
+      position: deps.nextPosition(),
+      expires_at: nowSeconds + Math.min(withoutAgentDays, maxDays) * DAY_SECONDS,
+    })
+    await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
+  })
+  return getConversation(deps, tenantId, id)
+}
+
+/** @throws ServiceError `invalid_value` when `after` names no conversation of the tenant */
+export async function listConversations(
+  deps: OperationsDependencies,
+  tenantId: string,
+  query: { limit: number; after?: string | undefined; order: 'asc' | 'desc'; agent?: string | undefined },
+) {
+  const opened = await deps.conversations.find()
+  const rows = opened === undefined ? [] : await readRows(opened, tenantId, query)
+  const page = toPage(rows, query.limit)
+  return {
+    object: 'list' as const,
+    data: page.rows.map(renderConversation),
+    first_id: page.rows[0]?.id ?? null,
+    last_id: page.rows.at(-1)?.id ?? null,
+    has_more: page.hasMore,
+  }
+}
+
+async function readRows(
+  { read }: ConversationDatabase,
+  tenantId: string,
+  { limit, after, order, agent }: Parameters<typeof listConversations>[2],
+): Promise<ConversationRow[]> {
+  const last = after === undefined ? undefined : await findConversation(read, tenantId, after)
+  if (after !== undefined && last === undefined) throw wrongAfter()
+  return listConversationRows(read, tenantId, { limit: limit + 1, after: last?.position, order, agentId: agent })
+}
+
+export async function getConversation(
+  deps: OperationsDependencies,
+  tenantId: string,
+  id: string,
+): Promise<ConversationObject> {
+  return renderConversation((await findOwn(deps, tenantId, id)).conversation)
+}
+
+export async function updateConversation(
+  deps: OperationsDependencies,
+  tenantId: string,
+  id: string,
+  metadata: Metadata,
+): Promise<ConversationObject> {
+  const { db } = await findOwn(deps, tenantId, id)
+  await updateMetadata(db.write, tenantId, id, JSON.stringify(metadata))
+  return getConversation(deps, tenantId, id)
+}
+
+/** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
+export async function deleteConversation(deps: OperationsDependencies, tenantId: string, id: string) {
+  const { db, conversation } = await findOwn(deps, tenantId, id)
+  await deps.conversations.cancelTurnsOf(conversation.id)
+  await db.write.transaction().execute((trx) => deleteConversationRow(trx, id))
+  return { id, object: 'conversation.deleted' as const, deleted: true as const }
+}
+
+export async function addItems(
+  deps: OperationsDependencies,
+  tenantId: string,
+  id: string,
+  sent: readonly unknown[],
+): Promise<ItemList> {
+  const { db, conversation } = await findOwn(deps, tenantId, id)
+  const items = toInputItems(sent as SentItem[], deps.random)
+  if (conversation.items + items.length > MAX_ITEMS)
+    throw new ServiceError('conflict', `A conversation may have at most ${MAX_ITEMS} items; start a new one.`, {
+      code: 'conversation_full',
+    })
+  const nowSeconds = unixSeconds(deps.clock)
+  await db.write
+    .transaction()
+    .execute((trx) => insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items))
+  return toList(
+    items.map(({ body }) => body as ListedItem),
+    false,
+  )
+}
+
+/** @throws ServiceError `invalid_value` when `after` names no item of the conversation */
+export async function listConversationItems(
+  deps: OperationsDependencies,
+  tenantId: string,
+  query: { conversation_id: string; limit: number; after?: string | undefined; order: 'asc' | 'desc' },
+): Promise<ItemList> {
+  const { conversation_id: id, limit, after, order } = query
+  const { db } = await findOwn(deps, tenantId, id)
+  const last = after === undefined ? undefined : await findConversationItem(db.read, id, after)
+  if (after !== undefined && last === undefined) throw wrongAfter()
+  const rows = await listItemPage(db.read, id, { limit: limit + 1, after: last?.position, order })
+  const page = toPage(rows, limit)
+  return toList(page.rows.map(toListedItem), page.hasMore)
+}
+
+interface ItemPlace {
+  readonly conversation_id: string
+  readonly item_id: string
+}
+
+export async function getItem(
+  deps: OperationsDependencies,
+  tenantId: string,
+  place: ItemPlace,
+): Promise<ListedItem> {
+  return toListedItem((await findOwnItem(deps, tenantId, place)).item)
+}
+
+export async function deleteItem(
+  deps: OperationsDependencies,
+  tenantId: string,
+  place: ItemPlace,
+): Promise<ConversationObject> {
+  const { db, item } = await findOwnItem(deps, tenantId, place)
+  await db.write.transaction().execute((trx) => deleteItemRow(trx, item))
+  return getConversation(deps, tenantId, place.conversation_id)
+}
+
+async function findOwn(
+  { conversations }: OperationsDependencies,
+  tenantId: string,
+  id: string,
+): Promise<{ db: ConversationDatabase; conversation: ConversationRow }> {
+  const db = await conversations.find()
+  const conversation = db && (await findConversation(db.read, tenantId, id))
+  if (db === undefined || conversation === undefined)
+    throw new ServiceError('not_found', `Conversation with id '${id}' not found.`, { param: 'conversation_id' })
+  return { db, conversation }
+}
+
+async function findOwnItem(
+  deps: OperationsDependencies,
+  tenantId: string,
+  { conversation_id: id, item_id: itemId }: ItemPlace,
+): Promise<{ db: ConversationDatabase; item: ItemRow }> {
+  const { db } = await findOwn(deps, tenantId, id)
+  const item = await findConversationItem(db.read, id, itemId)
+  if (item === undefined)
+    throw new ServiceError('not_found', `Item with id '${itemId}' not found.`, { param: 'item_id' })
+  return { db, item }
+}
+
+function wrongAfter(): ServiceError {
+  return new ServiceError('invalid_value', 'after: must be the id of an item in this list', { param: 'after' })
+}
+
+function toList(data: ListedItem[], hasMore: boolean): ItemList {
+  return {
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: hasMore,
+  }
+}
+
+function renderConversation(row: ConversationRow): ConversationObject {
+  return {
+    id: row.id,
+    object: 'conversation',
+    created_at: row.created_at,
+    metadata: JSON.parse(row.metadata),
+    parley: {
+      agent_id: row.agent_id === '' ? null : row.agent_id,
+      channel: row.channel,
+      mode: row.mode,
+      title: row.title,
+      turns: row.turns,
+      failures: row.failures,
+      prompt_tokens: row.prompt_tokens,
+      completion_tokens: row.completion_tokens,
+      last_at: row.last_at,
+      expires_at: row.expires_at,
+    },
+  }
+}

@@ -1,0 +1,128 @@
+/** Defines the schemas of the Conversations API. */
+import { z } from 'zod'
+import { label, longText, recordOf, reference } from '../lib/schema-bounds.ts'
+
+const MAX_ITEMS = 20
+const MAX_METADATA = 16
+
+/** Items have the form of OpenAI's API; parts that the service does not know pass through. */
+export const ListedItem = z
+  .looseObject({ id: z.string(), type: z.string(), status: z.string().optional() })
+  .meta({ id: 'ConversationItem' })
+export type ListedItem = z.infer<typeof ListedItem>
+
+export const ItemList = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(ListedItem),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+    has_more: z.boolean(),
+  })
+  .meta({ id: 'ConversationItemList' })
+export type ItemList = z.infer<typeof ItemList>
+
+const Metadata = recordOf(z.string().max(64), z.string().max(512), MAX_METADATA)
+
+const Part = z.looseObject({ type: label(), text: longText().optional() })
+
+const SentItem = z.discriminatedUnion('type', [
+  z.looseObject({
+    type: z.literal('message'),
+    role: z.enum(['user', 'assistant', 'system', 'developer']),
+    content: z.union([longText(), z.array(Part).max(2048)]),
+  }),
+  z.looseObject({
+    type: z.literal('function_call'),
+    call_id: reference(),
+    name: label(),
+    arguments: longText(),
+  }),
+  z.looseObject({
+    type: z.literal('function_call_output'),
+    call_id: reference(),
+    output: z.union([longText(), z.array(Part).max(2048)]),
+  }),
+  z.looseObject({ type: z.literal('reasoning') }),
+])
+
+/** A message may leave out its type, as in OpenAI's API. */
+const NewItem = z.preprocess(
+  (item) =>
+    typeof item === 'object' && item !== null && !('type' in item) && 'role' in item
+      ? { type: 'message', ...item }
+      : item,
+  SentItem,
+)
+
+const items = z.array(NewItem).max(MAX_ITEMS, `must be at most ${MAX_ITEMS} items`)
+const conversationId = reference().meta({ description: 'Conversation id: `conv_` followed by 24 characters.' })
+
+export const ConversationReference = z.object({ conversation_id: conversationId })
+
+export const ConversationCreation = z
+  .strictObject({ items: items.nullish(), metadata: Metadata.nullish() })
+  .meta({ id: 'ConversationCreation' })
+
+export const ConversationUpdate = ConversationReference.extend({ metadata: Metadata })
+
+export const ItemsCreation = ConversationReference.extend({ items: items.min(1) })
+
+export const ItemsQuery = ConversationReference.extend({
+  limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of items to return.' }),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  after: reference().optional().meta({ description: 'Id of an item; returns only items after it in the list.' }),
+})
+
+export const ItemReference = ConversationReference.extend({
+  item_id: reference().meta({ description: 'Item id.' }),
+})
+
+const Details = z.strictObject({
+  agent_id: z.string().nullable(),
+  channel: z.enum(['widget', 'api', 'console']),
+  mode: z.enum(['model', 'waiting', 'person']),
+  title: z.string().nullable().meta({ description: 'The first 80 characters of the first message.' }),
+  turns: z.int(),
+  failures: z.int(),
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  last_at: z.int().meta({ description: 'Unix seconds of the last activity.' }),
+  expires_at: z.int().meta({ description: 'Unix seconds at which the conversation is deleted.' }),
+})
+
+export const ConversationObject = z
+  .strictObject({
+    id: z.string(),
+    object: z.literal('conversation'),
+    created_at: z.int().meta({ description: 'Unix seconds.' }),
+    metadata: z.record(z.string(), z.string()),
+    parley: Details.optional().meta({ description: 'Fields of Parley; absent for agent keys.' }),
+  })
+  .meta({ id: 'Conversation' })
+export type ConversationObject = z.infer<typeof ConversationObject>
+
+export const ConversationDeleted = z
+  .strictObject({
+    id: z.string(),
+    object: z.literal('conversation.deleted'),
+    deleted: z.literal(true),
+  })
+  .meta({ id: 'ConversationDeleted' })
+
+export const ConversationListQuery = z.object({
+  limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of conversations to return.' }),
+  after: reference().optional().meta({ description: 'Id of a conversation; returns only those after it.' }),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  agent: reference().optional().meta({ description: 'Id of an agent; returns only its conversations.' }),
+})
+
+export const ConversationList = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(ConversationObject),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+    has_more: z.boolean(),
+  })
+  .meta({ id: 'ConversationList' })

@@ -1,0 +1,131 @@
+/** Renders stored turns as responses and as their events, always in the same way. */
+import type { ResponseObject, UnnumberedEvent } from '../conversations/response-schema.ts'
+import type { LogEntry } from '../conversations/segments.ts'
+import { createItemIds, endOf, pieceOf } from '../conversations/turn-output.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { EventStream } from '../operations/operation.ts'
+import { Answer } from './answer.ts'
+import type { ResponsesRequest } from './schema.ts'
+
+/** The parts of a turn that its response shows. */
+export interface ResponseView {
+  readonly turnId: string
+  readonly responseId: string
+  /** Unix seconds. */
+  readonly createdAt: number
+  readonly request: ResponsesRequest
+}
+
+export function toView(row: {
+  readonly id: string
+  readonly response_id: string | null
+  readonly created_at: number
+  readonly request: string
+}): ResponseView {
+  return {
+    turnId: row.id,
+    responseId: row.response_id ?? '',
+    createdAt: row.created_at,
+    request: JSON.parse(row.request),
+  }
+}
+
+/** Renders a response from the entries so far; `in_progress` unless they contain its end. */
+export function renderResponse(view: ResponseView, entries: Iterable<LogEntry>): ResponseObject {
+  const renderer = new Renderer(view, () => {})
+  let response: ResponseObject | undefined
+  for (const entry of entries) response = renderer.take(entry) ?? response
+  return response ?? renderer.answer.current('in_progress')
+}
+
+/** Reads a response to its end. */
+export async function readResponse(
+  view: ResponseView,
+  entries: AsyncIterable<LogEntry>,
+): Promise<ResponseObject> {
+  const renderer = new Renderer(view, () => {})
+  let response: ResponseObject | undefined
+  for await (const entry of entries) response = renderer.take(entry) ?? response
+  return response ?? renderer.answer.current('in_progress')
+}
+
+export function renderQueued(view: ResponseView): ResponseObject {
+  return new Renderer(view, () => {}).answer.current('queued')
+}
+
+/** Streams the events after the sequence number `after`; -1 for all. */
+export function streamResponse(
+  view: ResponseView,
+  entries: AsyncIterable<LogEntry>,
+  after: number,
+): EventStream {
+  return new EventStream(toEvents(view, entries, after), (failure) => {
+    const error = { type: 'error', code: failure.code, message: failure.message, param: null }
+    return Buffer.from(`event: error\ndata: ${JSON.stringify(error)}\n\n`)
+  })
+}
+
+async function* toEvents(
+  view: ResponseView,
+  entries: AsyncIterable<LogEntry>,
+  after: number,
+): AsyncGenerator<Uint8Array, void, void> {
+  let encoded = ''
+  let number = 0
+  const renderer = new Renderer(view, ({ type, ...event }) => {
+    if (number > after)
+      encoded += `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number, ...event })}\n\n`
+    number += 1
+  })
+  for await (const entry of entries) {
+    renderer.take(entry)
+    if (encoded === '') continue
+    yield Buffer.from(encoded)
+    encoded = ''
+  }
+}
+
+class Renderer {
+  readonly answer: Answer
+
+  constructor({ turnId, responseId, createdAt, request }: ResponseView, onEvent: (event: UnnumberedEvent) => void) {
+    const { conversation } = request
+    this.answer = new Answer(
+      {
+        id: responseId,
+        createdAt,
+        newItemId: createItemIds(turnId),
+        store: true,
+        background: request.background === true,
+        previousResponseId: request.previous_response_id ?? null,
+        conversationId: conversationIdOf(conversation) ?? null,
+      },
+      request,
+      onEvent,
+    )
+  }
+
+  /** Returns the response if the entry ends it. */
+  take(entry: LogEntry): ResponseObject | undefined {
+    const piece = pieceOf(entry)
+    if (piece !== undefined) this.answer.take(piece)
+    const end = endOf(entry)
+    if (end === undefined) return undefined
+    return end.failure === undefined
+      ? this.answer.end(end.at, end.interruption)
+      : this.answer.fail(end.failure)
+  }
+}
+
+export function conversationIdOf(conversation: ResponsesRequest['conversation']): string | undefined {
+  return typeof conversation === 'string' ? conversation : conversation?.id
+}
+
+/** @throws ServiceError `stream_expired` */
+export function assertReplayable(isReplayOver: boolean): void {
+  if (isReplayOver)
+    throw new ServiceError('invalid_value', 'starting_after: the events of this response are no longer stored', {
+      param: 'starting_after',
+      code: 'stream_expired',
+    })
+}

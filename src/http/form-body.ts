@@ -197,7 +197,7 @@ export function toFields(
   for (const [name, value] of entries) {
     const [, outer, inner] = /^(\w+)\[(\w+)\]$/.exec(name) ?? []
     const parent = outer === undefined ? fields : (fields.get(outer) ?? new Map())
-    if (!(parent instanceof Map) || parent.has(inner ?? name)) throw badPart('the field occurs twice', name)
+    if (!(parent instanceof Map) || parent.has(inner ?? name)) throw badPart('must be sent only once', name)
     parent.set(inner ?? name, value.startsWith('{') ? (parseJson(value) ?? value) : value)
     if (outer !== undefined) fields.set(outer, parent)
   }

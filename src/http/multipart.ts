@@ -133,7 +133,7 @@ class FormParts {
   }
 
   private openFile(part: Readable, { filename }: PartHead): void {
-    if (this.file !== undefined) throw badPart('the form has more than one', FILE_PART)
+    if (this.file !== undefined) throw badPart('must be sent only once', FILE_PART)
     this.file = part.pause()
     this.storing.start(part, filename, this.request).catch((failure) => this.stop(failure))
   }
@@ -146,13 +146,13 @@ class FormParts {
     part.on('data', (chunk: Uint8Array) => {
       sizeBytes += chunk.length
       if (sizeBytes <= MAX_FIELD_BYTES) chunks.push(chunk)
-      else this.stop(badPart(`the field is longer than ${MAX_FIELD_BYTES} bytes`, name))
+      else this.stop(badPart(`must be at most ${MAX_FIELD_BYTES} bytes`, name))
     })
     part.once('end', () => {
       try {
         this.entries.push([name, decodeStrictly(Buffer.concat(chunks), charset)])
       } catch {
-        this.stop(badPart(`the value is not valid text in the charset ${charset}`, name))
+        this.stop(badPart(`is not valid text in the charset ${charset}`, name))
       }
     })
   }
@@ -180,7 +180,7 @@ function readPartHead(header: PartHeader): PartHead | undefined {
   const { type, parameters } = parseHeaderValue(header['content-disposition']?.[0] ?? '')
   if (type !== 'form-data') return undefined
   const name = readText(parameters, 'name', () =>
-    badPart('The form has a field whose name is not valid text; encode names in UTF-8.'),
+    badPart('A field name in the form is not valid text; encode field names in UTF-8.'),
   )
   const filename = readText(parameters, 'filename', () =>
     badPart('the file name is not valid text; encode it in UTF-8', name || undefined),

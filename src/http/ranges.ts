@@ -43,7 +43,10 @@ function chooseRange(header: string, sizeBytes: number): Portion {
   const end = first === '' || last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1)
   if (first !== '' && last !== '' && Number(last) < Number(first)) return { status: 200 }
   if (start >= sizeBytes) {
-    throw new ServiceError('range_not_satisfiable', `Range: is outside the content of ${sizeBytes} bytes`)
+    throw new ServiceError(
+      'range_not_satisfiable',
+      `Range: must be within the content, which has ${sizeBytes} bytes`,
+    )
   }
   return { status: 206, start, end }
 }

@@ -83,9 +83,13 @@ export async function listAuditEvents(
 ): Promise<Page<AuditRow>> {
   const { limit, after, from, to, action, actor, target } = query
   if (after !== undefined && !auditId.test(after))
-    throw new ServiceError('invalid_value', `after: '${withoutKeys(after)}' is not the id of an event`, {
-      param: 'after',
-    })
+    throw new ServiceError(
+      'invalid_value',
+      `after: must be the id of an event (got '${withoutKeys(after)}')`,
+      {
+        param: 'after',
+      },
+    )
   let rows = db
     .selectFrom('audit_events')
     .selectAll()

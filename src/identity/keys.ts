@@ -60,7 +60,7 @@ export async function insertFirstKey(
 export async function registerParentKey(deps: KeyDeps, text: string): Promise<void> {
   const parsed = parseKey(text)
   if (parsed?.kind !== 'parent')
-    throw new ServiceError('invalid_value', 'PARLEY_PARENT_KEY: is not a parent key')
+    throw new ServiceError('invalid_value', 'PARLEY_PARENT_KEY: must be a parent key (svc_…)')
   if ((await findParentKey(deps.db, parsed.publicId)) !== undefined) return
   const key = { text, publicId: parsed.publicId, digest: digestOf(text), hint: hintOf(text) }
   try {

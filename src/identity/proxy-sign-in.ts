@@ -74,10 +74,10 @@ function decode(value: string): string {
 }
 
 function assertSane(name: string, field: ForwardedField, value: string): void {
-  if (/[\p{Cc}\u2028\u2029]/u.test(value)) throw invalidHeader(name, 'holds a control character')
+  if (/[\p{Cc}\u2028\u2029]/u.test(value)) throw invalidHeader(name, 'contains a control character')
   if (field === 'groups') return
   // Rejects commas, because some proxies join duplicate headers with one.
-  if (value.includes(',')) throw invalidHeader(name, 'holds a comma')
+  if (value.includes(',')) throw invalidHeader(name, 'contains a comma')
   if ([...value].length > LONGEST_EMAIL)
     throw invalidHeader(name, `is longer than ${LONGEST_EMAIL} characters`)
 }

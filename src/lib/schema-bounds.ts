@@ -9,7 +9,7 @@ import { isJsonObject } from './formats/json.ts'
 export const boundElsewhere = z.registry<{ readonly by: string }>()
 
 /** Content such as a base64 image, which is limited only by the body size. */
-export const longText = () => z.string().register(boundElsewhere, { by: 'the limit of the body' })
+export const longText = () => z.string().register(boundElsewhere, { by: 'the body size limit' })
 
 /** A JSON object that is not checked further, such as a JSON Schema. */
 export function jsonObject() {

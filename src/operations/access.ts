@@ -181,7 +181,7 @@ export async function chargeRequest(
   if (requests <= 1) return
   const hit = await hitQuotas(context, caller, (limit) => Math.min(requests, limit) - 1)
   if (!hit?.isLimited) return
-  const problem = `Too many large requests: this one counts as ${requests}, at most ${hit.limit} a minute.`
+  const problem = `Too many large requests: this one counts as ${requests} of at most ${hit.limit} requests per minute.`
   rejectLimited(context, hit, problem)
 }
 

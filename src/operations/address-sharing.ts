@@ -49,7 +49,7 @@ export class AddressSharing {
     // Omits the addresses, because they are personal data.
     this.log.warn(
       { agents: agents.size, forwarded: visitors.size },
-      'many clients share one address and its limits: if a proxy is in front, add it to PARLEY_TRUSTED_PROXIES; otherwise raise PARLEY_MAX_STREAMS_ADDRESS',
+      'many clients share one address and its limits; if they connect through a proxy, add it to PARLEY_TRUSTED_PROXIES, otherwise raise PARLEY_MAX_STREAMS_ADDRESS',
     )
   }
 

@@ -23,7 +23,7 @@ export function readTypedInput(sent: { json?: unknown; meta?: unknown } | null |
   // A list instead of an object applies to the whole input.
   if (Array.isArray(values)) {
     if (values.length !== 1 || values[0] !== 'undefined')
-      throw refuse('describes a value that JSON cannot hold')
+      throw refuse('describes a value that JSON cannot represent')
     return undefined
   }
   const budget = { pathsLeft: MAX_PATHS }
@@ -40,7 +40,7 @@ function applyValues(json: unknown, values: unknown, budget: Budget): void {
     const annotation = values[path]
     const place = findPlace(json, path, budget)
     if (!Array.isArray(annotation) || annotation.length !== 1)
-      throw refuse('describes a value that JSON cannot hold')
+      throw refuse('describes a value that JSON cannot represent')
     applyType(place, annotation[0])
   }
 }
@@ -61,7 +61,7 @@ function applyType({ holder, key, value }: Place, type: unknown): void {
       // JSON and superjson encode these as the same text.
       return
     default:
-      throw refuse('describes a value that JSON cannot hold')
+      throw refuse('describes a value that JSON cannot represent')
   }
 }
 

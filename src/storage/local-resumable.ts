@@ -84,7 +84,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
       // If the file is missing, a crash may have happened after the move but before the database update.
       const foundBytes = file?.sizeBytes ?? (await stat(join(root, name))).size
       if (foundBytes !== sizeBytes)
-        throw new Error(`the blob ${name} holds ${foundBytes} bytes instead of ${sizeBytes}`)
+        throw new Error(`the blob ${name} has ${foundBytes} bytes instead of ${sizeBytes}`)
       if (file === undefined) return
       await moveDurably(file.path, root, name)
       await syncFolder(folder)

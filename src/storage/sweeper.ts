@@ -35,7 +35,7 @@ export function createSweeper(options: SweeperOptions): Sweeper {
   const readDeletionTime = createDeletionTime(clock, (seconds) =>
     log.warn(
       { what, seconds },
-      'the clock jumped ahead; nothing that expired by the jump is deleted for a day',
+      'the clock jumped ahead; data that expired only because of the jump will not be deleted for a day',
     ),
   )
   let nextOrphansAtMs = clock.monotonic()

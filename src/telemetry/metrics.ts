@@ -48,7 +48,7 @@ export class Metrics {
   })
   private readonly backendErrors = new Counter({
     name: 'parley_backend_errors_total',
-    help: 'Failed provider calls; each attempt counts.',
+    help: 'Failed provider calls, counted per attempt.',
     labelNames: ['provider', 'reason'],
     registers: this.registers,
   })

@@ -48,7 +48,7 @@ export function listGiven(tools: unknown, source: string): GivenTool[] {
     })
   }
   if (!isJsonObject(tools))
-    rejectTool(source, ['tools'], 'must be a list of tools, or an object of tools by name')
+    rejectTool(source, ['tools'], 'must be a list of tools, or an object with tools by name')
   return Object.entries(tools).map(([name, tool]) => {
     const path = ['tools', name]
     return { name, tool, path, namePath: path }

@@ -20,7 +20,7 @@ export function startUsageMaintenance(
   const readDeletionTime = createDeletionTime(deps.clock, (seconds) =>
     deps.log.warn(
       { seconds },
-      'the clock jumped ahead; no usage that is old only by the jump is pruned for a day',
+      'the clock jumped ahead; usage that is old only because of the jump will not be deleted for a day',
     ),
   )
   let running = Promise.resolve()

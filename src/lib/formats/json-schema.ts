@@ -43,7 +43,10 @@ function findReferenceFault(schema: JsonSchema): SchemaFault | undefined {
       if (typeof target !== 'string') continue
       const isFound = target.startsWith('#') && (anchors.has(target.slice(1)) || isSchemaAt(resource, target))
       if (!isFound)
-        return { path: [...path, keyword], problem: 'must lead to a schema inside this one, as #/… does' }
+        return {
+          path: [...path, keyword],
+          problem: 'must refer to a schema inside this one, such as #/$defs/name',
+        }
     }
   }
   return undefined
@@ -60,7 +63,7 @@ function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
     if (wrong !== undefined) {
       return {
         path: [...path, 'patternProperties', wrong],
-        problem: 'must have a regular expression as its key',
+        problem: 'key must be a regular expression',
       }
     }
   }
@@ -174,9 +177,9 @@ export function findUnsafePart(schema: JsonSchema): SchemaFault | undefined {
 
 export function findSizeProblem(schemas: readonly JsonSchema[]): string | undefined {
   if (Buffer.byteLength(JSON.stringify(schemas)) > mostBytes)
-    return 'must hold at most 64 KiB of input schemas'
+    return 'must contain at most 64 KiB of input schemas'
   const nodes = schemas.reduce((sum, schema) => sum + countNodes(schema), 0)
-  return nodes > mostNodes ? `must hold at most ${mostNodes} values in input schemas` : undefined
+  return nodes > mostNodes ? `must contain at most ${mostNodes} values in input schemas` : undefined
 }
 
 function countNodes(value: unknown): number {
@@ -212,7 +215,7 @@ function findKeywordFault(schema: JsonSchema, dialect: Dialect): SchemaFault | u
     if (validator.validate(metaSchemas[dialect], schema)) return undefined
   } catch {
     // The library calls `valueOf` on enum values, which fails if a client has set it to another value.
-    return { path: [], problem: 'must hold values that can be compared' }
+    return { path: [], problem: 'must contain only values that can be compared' }
   }
   const fault = validator.errors?.[0]
   if (fault === undefined) return { path: [], problem: 'must be a JSON Schema' }

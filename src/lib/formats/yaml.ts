@@ -125,7 +125,7 @@ function inspectMap(text: string, map: YAMLMap.Parsed, path: Path, depth: number
     if (key.range[0] === key.range[1]) reject(text, offset, path, 'must have a key before each colon')
     inspectScalar(text, offset, namePath, name)
     if (name === '__proto__') reject(text, offset, namePath, 'is not allowed as a key')
-    if (seen.has(name)) reject(text, offset, namePath, 'is a repeated key')
+    if (seen.has(name)) reject(text, offset, namePath, 'occurs more than once')
     seen.add(name)
     inspect(text, value, namePath, depth + 1)
   }
@@ -174,7 +174,7 @@ function readTokens(text: string, isSecret: boolean): CST.Token[] {
     if (lexemes > mostLexemes) reject(text, parser.offset, [], `must have at most ${mostLexemes} YAML tokens`)
     const forbidden = isContent ? undefined : forbiddenMarks.get(lexeme.charAt(0))
     if (forbidden !== undefined) {
-      const problem = `YAML ${forbidden} are not allowed; put a text that starts with ${lexeme.charAt(0)} in quotes`
+      const problem = `YAML ${forbidden} are not allowed; quote text that starts with ${lexeme.charAt(0)}`
       reject(text, parser.offset, pathOf(parser.stack), problem)
     }
     isContent = lexeme === CST.SCALAR
@@ -201,7 +201,7 @@ function toProblem(found: string, isSecret: boolean): string {
 function takeToken(text: string, tokens: CST.Token[], token: CST.Token, isSecret: boolean): void {
   if (token.type === 'error') reject(text, token.offset, [], toProblem(token.message, isSecret))
   if (token.type === 'byte-order-mark') {
-    reject(text, token.offset, [], 'must not have a byte order mark inside')
+    reject(text, token.offset, [], 'must not contain a byte order mark')
   }
   const isSecond = token.type === 'document' && tokens.some((earlier) => earlier.type === 'document')
   if (isSecond) reject(text, token.offset, [], 'must be one YAML document, not several')

@@ -146,6 +146,6 @@ export async function completeOrFind(
 }
 
 export function tooLong(sizeBytes: number): ServiceError {
-  const message = `An upload of more than ${sizeBytes} bytes must announce its length.`
+  const message = `An upload of more than ${sizeBytes} bytes must declare its length in advance.`
   return new ServiceError('too_large', message)
 }

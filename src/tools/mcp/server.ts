@@ -50,18 +50,18 @@ export class McpServer {
     { signal, requestId }: Pick<ToolCallContext, 'signal' | 'requestId'>,
   ): Promise<ToolAnswer> {
     const { connection } = this
-    if (connection === undefined) return { problem: 'the server of this tool is currently unavailable' }
+    if (connection === undefined) return { problem: "this tool's server is currently unavailable" }
     try {
       const answer = await connection.call(name, args, signal)
       if (answer !== 'forgotten') return answer
       // Waits for the next connection, because the current one was dropped.
       const again = await (await this.connecting.promise).call(name, args, signal)
-      return again === 'forgotten' ? { problem: 'the server of this tool keeps losing the session' } : again
+      return again === 'forgotten' ? { problem: "this tool's server keeps losing the session" } : again
     } catch (error) {
       signal.throwIfAborted()
       const where = { tool: name, requestId }
       this.log.warn({ ...where, ...messageErrorFields(error) }, 'MCP server did not respond')
-      return { problem: 'the server of this tool did not respond' }
+      return { problem: "this tool's server did not respond" }
     }
   }
 

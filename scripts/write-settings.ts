@@ -5,7 +5,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { settingGroups } from '../src/config/settings.ts'
 
-/** A setting's documented properties. */
 interface Documented {
   readonly name: string
   /** The description and the rule for valid values. */

@@ -104,7 +104,7 @@ class FormParts {
   add(part: Readable): void {
     // Without a listener, an error in a part that is no longer needed would crash the process.
     part.on('error', () => {
-      // The file part's errors are reported by storage.
+      // Storage reports the file part's errors.
       if (part !== this.file) this.stop(notAForm())
     })
     this.partCount += 1

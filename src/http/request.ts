@@ -155,7 +155,7 @@ export function readBody(
       request.off('data', onData).off('end', onEnd)
       reject(error)
     }
-    // Node emits `error` when a client disconnects early.
+    // Also handles `error`, which Node emits when a client disconnects early.
     function onClose(): void {
       if (!request.complete) fail(new ServiceError('invalid_value', 'The request body ended early.'))
     }

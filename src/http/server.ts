@@ -7,7 +7,7 @@ import { within } from '../lib/timeout.ts'
 
 const ABORTED_CALLS_MS = 2_000
 const CLOSE_IDLE_EVERY_MS = 50
-/** More than the 511 connections that Node's listen backlog can hold. */
+/** Exceeds the 511 connections that Node's listen backlog can hold. */
 const MAX_ACCEPT_TURNS = 1_024
 
 /**

@@ -51,7 +51,7 @@ export interface KeyDirectory {
   /** Drops all cached keys; must be called after every change to keys or agents. */
   invalidate(): void
   onInvalidate(listener: () => void): void
-  /** Marks a parent key as used when a console user acts without sending it. */
+  /** Records that a console user has used a parent key, which the console does not send. */
   noteUse(tenantId: string): void
   recordUse(): Promise<void>
 }
@@ -117,7 +117,9 @@ export interface UserDirectory {
    * ServiceError `invalid_value` for an ambiguous identity.
    */
   find(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined>
-  /** Drops all cached users; must be called after every change to users. Invalidating keys also calls it. */
+  /**
+   * Drops all cached users; must be called after every change to users. Invalidating the keys calls this too.
+   */
   invalidate(): void
 }
 

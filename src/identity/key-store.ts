@@ -112,7 +112,7 @@ export async function expireCredentials(
     .execute()
 }
 
-/** Assigns a live key that has no user; returns false for any other key. */
+/** Assigns an unowned live key to the user; returns false for any other key. */
 export async function setUser(db: Database, id: string, userId: string): Promise<boolean> {
   const result = await db
     .updateTable('parent_keys')

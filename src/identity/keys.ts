@@ -219,7 +219,7 @@ export function keyNotFound(id: string): ServiceError {
   return new ServiceError('not_found', `Parent key '${withoutKeys(id)}' does not exist or was revoked.`)
 }
 
-/** Returns whether a parent key exists whose text was shown to a user. */
+/** Returns whether any parent key's text has been shown to a user. */
 export async function hasParentKey(db: Database): Promise<boolean> {
   const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
   return (await query.executeTakeFirst()) !== undefined

@@ -13,7 +13,7 @@ export interface Identity {
   readonly name: string
   readonly username: string | undefined
   readonly groups: readonly string[]
-  /** On the first visit, the user receives the oldest parent key without a user instead of a new key. */
+  /** Assigns the oldest unowned parent key to the user on the first visit, instead of a new key. */
   readonly ownsFirstKey?: true
 }
 

@@ -1,4 +1,4 @@
-/** Defines the error that every module throws, and the reasons that a request can fail for. */
+/** Defines the error that every module throws, and its reasons. */
 
 /**
  * Maps each reason to its HTTP status, OpenAI error `type` and tRPC code; the reason is also the default
@@ -85,7 +85,7 @@ const storageFaults: Readonly<Record<string, Reason>> = {
 
 /** Maps PostgreSQL error codes, or their two-character classes, to reasons. */
 const postgresFaults: Readonly<Record<string, Reason>> = {
-  // U+0000, which PostgreSQL cannot store.
+  // The request contains U+0000, which PostgreSQL cannot store.
   '22021': 'invalid_value',
   '53100': 'storage_full',
   // Temporary failures (failover, time limit, deadlock), after which the same request may succeed.

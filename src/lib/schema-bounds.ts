@@ -26,8 +26,8 @@ export const label = () => z.string().max(1024)
 export const foreignId = () => z.string().max(65_536)
 
 /**
- * An agent's, file's or key's id. As long as a request target, so that a long id is unknown instead of
- * invalid.
+ * An agent's, file's or key's id. Allows as many characters as a request target, so that every id in a path
+ * is either found or unknown, never invalid.
  */
 export const reference = () => z.string().max(8192)
 

@@ -118,7 +118,9 @@ function changesNothing({ method, headers }: ImplicitCredentials): boolean {
   return (method === 'GET' || method === 'HEAD') && headers['x-http-method-override'] === undefined
 }
 
-/** Returns the origin of the calling page, or undefined without one and for pages of this service. */
+/**
+ * Returns the calling page's origin, or undefined if no page is calling or the page belongs to this service.
+ */
 export function foreignOriginOf(
   headers: IncomingHttpHeaders,
   publicUrl: string | undefined,

@@ -160,7 +160,7 @@ function renderFailures(operation: RestOperation): Record<string, object> {
   )
 }
 
-/** Sends a form's object fields separately, such as `expires_after[seconds]`. */
+/** Encodes a form's object fields one by one, such as `expires_after[seconds]`. */
 const encoding = { expires_after: { style: 'deepObject', explode: true } } as const
 
 const page = { 'text/html': { schema: { type: 'string' } } } as const

@@ -168,7 +168,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     return this.controller.signal
   }
 
-  /** Aborts the signal, if it has been used. */
+  /** Aborts the signal if it has been created. */
   abort(reason: ServiceError): void {
     this.controller?.abort(reason)
   }

@@ -191,8 +191,8 @@ export function createRestEndpoint<D extends Dependencies>(
 const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
 /**
- * Charges requests to unknown paths like any other, because they would otherwise allow unlimited guessing of
- * keys.
+ * Charges requests to unknown paths to the rate limits, because they would otherwise allow unlimited guessing
+ * of keys.
  */
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
   const { bearer, token } = context.metadata

@@ -148,7 +148,7 @@ function toRpcFailure(error: TRPCError): ServiceError {
 
 const MAX_CALLS_OF_BATCH = 10
 
-/** Applies even if the operator sets a lower limit for chats. */
+/** Minimum body limit in bytes, which applies even if the operator sets a lower limit for chats. */
 const MIN_BODY_LIMIT_BYTES = 1024 * 1024
 
 /** Serves all paths under `/trpc`; runs the access steps for each procedure in a batch. */
@@ -187,7 +187,7 @@ export function createTrpcEndpoint(
   return { find: ({ path }) => (/^\/trpc(\/|$)/.test(path) ? route : undefined) }
 }
 
-/** One body contains all inputs of a batch, so it has the highest limit and cost of its calls. */
+/** Uses the highest limit and cost of a batch's calls, because one body contains all their inputs. */
 function combineCosts(costs: readonly BodyCost[]): BodyCost {
   const steps = costs.flatMap(({ bytesPerRequest }) => bytesPerRequest ?? [])
   return {

@@ -20,7 +20,7 @@ export function readTypedInput(sent: { json?: unknown; meta?: unknown } | null |
   if (meta === undefined || meta === null) return json
   if (!isObject(meta)) throw refuse('must be an object')
   const { values, referentialEqualities } = meta
-  // A list instead of an object applies to the whole input.
+  // A list, unlike an object, applies to the whole input.
   if (Array.isArray(values)) {
     if (values.length !== 1 || values[0] !== 'undefined')
       throw refuse('describes a value that JSON cannot represent')

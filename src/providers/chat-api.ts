@@ -112,7 +112,10 @@ const ToolChoice = z.union([
 const positiveInteger = z.int().positive().nullish()
 const flag = z.boolean().nullish()
 
-/** Validates the fields that the service uses or limits; all other fields pass through. */
+/**
+ * Validates the fields that the service uses or limits, and passes all others through; `chatApiFields`
+ * restricts requests with agent keys further.
+ */
 export const ChatRequest = z
   .looseObject({
     model: modelId().nullish(),

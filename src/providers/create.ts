@@ -44,7 +44,9 @@ async function createBackend(
   return createRemote(provider, timings)
 }
 
-/** Imports the optional package for in-process models (ADR 0041), which other servers never load. */
+/**
+ * Imports the optional package for in-process models (ADR 0041); servers without such a model never load it.
+ */
 export function importLocalModels() {
   return import('../../packages/in-process/src/index.ts')
 }

@@ -21,7 +21,7 @@ export interface GatewayOptions {
 
 export type SaidRejection = Pick<BackendFailure, 'said'> & { readonly status: number }
 
-/** Fits 2048 vectors of 1536 numbers. */
+/** Enough for 2048 vectors of 1536 numbers. */
 const maxEmbeddingsBytes = 64 * 1024 * 1024
 
 export function createGatewayBackend(options: GatewayOptions): ChatBackend {

@@ -55,8 +55,8 @@ export class HttpClient {
       headersTimeout: timings.firstByteMs,
       bodyTimeout: timings.idleMs,
     })
-    // Without accept-encoding, a server may use any coding (RFC 9110, section 12.5.3), and this client cannot
-    // decode them.
+    // Without accept-encoding, a server may use any coding (RFC 9110, section 12.5.3), which this client
+    // could not decode.
     this.getHeaders = ['accept', 'application/json', 'accept-encoding', 'identity', 'user-agent', 'parley']
     if (apiKey !== undefined) this.getHeaders.push('authorization', `Bearer ${apiKey}`)
     this.postHeaders = ['content-type', 'application/json', ...this.getHeaders]

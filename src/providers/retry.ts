@@ -133,7 +133,7 @@ export class Attempts {
 
   private pauseBefore(failure: BackendFailure, retries: number): number | undefined {
     if (!isRetryable(failure)) return undefined
-    // Does not retry after a timeout, which would use up the fallback's time.
+    // Does not retry after a timeout, because a retry would use up the fallback's time.
     if (failure.kind === 'timeout' && this.hasFallback) return undefined
     const { retryAfterSeconds } = failure
     if (retryAfterSeconds !== undefined) {

@@ -52,7 +52,7 @@ export function broadcastInvalidation<C extends { invalidate(): void }>(bus: Bus
   }
 }
 
-/** Reports that earlier messages were lost. */
+/** Topic of the message that reports lost messages. */
 const LOST = 'lost'
 
 /** Below PostgreSQL's limit of 8,000 bytes per notification. */

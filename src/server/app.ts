@@ -61,7 +61,7 @@ export interface AppOptions {
 
 export interface App {
   readonly listener: RequestListener
-  /** From now on, responses close their connections, and `/readyz` reports that the server is draining. */
+  /** Makes responses close their connections and `/readyz` report that the server is draining. */
   beginDraining(): void
   abortCalls(): void
 }

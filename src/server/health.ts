@@ -4,9 +4,9 @@ import { within } from '../lib/timeout.ts'
 import type { Deps } from './dependencies.ts'
 
 const CHECK_TIMEOUT_MS = 500
-/** Caches the result, because the check writes to storage. */
+/** The result is cached, because the check writes to storage. */
 const STORAGE_CACHED_MS = 5_000
-/** Uses the last result for this long while the next check hangs. */
+/** The last result is used for this long while the next check hangs. */
 const STORAGE_STALE_MS = 20_000
 
 type StorageState = 'up' | 'full' | 'down'

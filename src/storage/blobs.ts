@@ -96,7 +96,7 @@ export interface ResumableBlobs {
   assertSpace(plannedBytes: number): Promise<void>
   /**
    * Returns the size of an active or committed blob, or undefined if it does not exist. `lastFence`, the last
-   * lease's fence, saves a search.
+   * lease's fence, avoids a search.
    */
   findSize(name: string, lastFence?: number): Promise<number | undefined>
   /**

@@ -1,4 +1,4 @@
-/** Declares the dependencies of the storage module. */
+/** Declares the storage module's dependencies. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

@@ -89,7 +89,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
       await moveDurably(file.path, root, name)
       await syncFolder(folder)
     } catch (error) {
-      // Another writer that has all bytes may already have moved them.
+      // Another writer with all bytes may already have moved the blob.
       ignoreMissing(error)
       await stat(join(root, name))
     }

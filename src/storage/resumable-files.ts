@@ -46,7 +46,7 @@ export async function listResumableFiles(folder: string, name: string): Promise<
   return files.sort((left, right) => right.fence - left.fence)
 }
 
-/** Finds the current file. `lastFence` usually saves a listing. */
+/** Finds the current file; with `lastFence`, usually without listing the folder. */
 export async function findResumableFile(
   folder: string,
   name: string,

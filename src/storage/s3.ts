@@ -87,8 +87,8 @@ class S3Blobs implements Blobs {
   private readonly arriving = new Set<Upload>()
   private readonly aborting = new Set<Promise<void>>()
   /**
-   * Commit times of blobs sent in parts, because S3 dates such an object by its upload's start, which may be
-   * much earlier.
+   * Commit times of blobs sent in parts. S3 dates such an object by its upload's start, which may be much
+   * earlier.
    */
   private readonly storedAtMs = new Map<string, number>()
   /** True if the artifact sweeper handles unfinished uploads. */

@@ -8,7 +8,7 @@ const MAX_PER_RUN = 1_000
 /** A run that finds more orphans than both of these limits deletes none of them. */
 const MAX_ORPHANS = 100
 const MAX_ORPHAN_SHARE = 0.05
-/** Younger blobs may be about to get a row. */
+/** Minimum age of an orphan, because a younger blob's row may not have been written yet. */
 const ORPHAN_AFTER_MS = 3_600_000
 const ORPHAN_SWEEP_INTERVAL_MS = 3_600_000
 const SWEEP_EVERY_MS = 60_000
@@ -27,8 +27,8 @@ interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
 }
 
 /**
- * Deletes expired rows in every run and orphans once an hour. After a clock jump, deletes only what has
- * expired without the jump.
+ * Deletes expired rows in every run and orphans once an hour. After a clock jump, deletes only what would
+ * have expired without it.
  */
 export function createSweeper(options: SweeperOptions): Sweeper {
   const { clock, log, what, places, blobs, deleteExpired } = options

@@ -17,7 +17,8 @@ const MAX_DEPTH = 64
 /** Limits the check, because references and patterns can make even a short schema take years. */
 const MAX_CPU_MS = 50
 /**
- * When this wall-clock timeout expires, the CPU time decides, because other processes may have used the time.
+ * When this wall-clock timeout expires, the CPU time is checked, because other processes may have used most
+ * of the time.
  */
 const TIMEOUT_MS = 100
 const MAX_TIMEOUTS = 20

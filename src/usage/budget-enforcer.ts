@@ -80,7 +80,7 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
 
   return {
     /**
-     * Returns undefined if there is no budget, which is cached for two seconds. @throws ServiceError
+     * Returns undefined if there is no budget; this result is cached for two seconds. @throws ServiceError
      * `insufficient_quota`
      */
     async reserve(

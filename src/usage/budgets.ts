@@ -43,8 +43,8 @@ export async function setBudget(
 }
 
 /**
- * Like `setBudget`, in the caller's transaction. The caller must flush the usage tracker before and
- * invalidate it afterwards.
+ * Like `setBudget`, in the caller's transaction. The caller must flush the usage tracker first and invalidate
+ * it afterwards.
  */
 export async function writeBudget(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,

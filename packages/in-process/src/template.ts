@@ -7,7 +7,7 @@ import type { LocalChatRequest, OfferedTools } from './request.ts'
 
 /** Tokens reserved for the text that a template adds around a tool call. */
 export const CALL_MARGIN_TOKENS = 128
-/** Longer texts are rejected before tokenizing, which blocks the process. */
+/** Longer texts are rejected before tokenizing, because tokenizing blocks the process. */
 export const MOST_LETTERS_PER_TOKEN = 32
 
 export type ChattingModel = LocalModel & { readonly chat: LocalChat }

@@ -214,7 +214,8 @@ function findKeywordFault(schema: JsonSchema, dialect: Dialect): SchemaFault | u
   try {
     if (validator.validate(metaSchemas[dialect], schema)) return undefined
   } catch {
-    // The library calls `valueOf` on enum values, which fails if a client has set it to another value.
+    // The library calls `valueOf` on enum values, which throws if the schema sets it to a value that is not a
+    // function.
     return { path: [], problem: 'must contain only values that can be compared' }
   }
   const fault = validator.errors?.[0]

@@ -43,8 +43,8 @@ export function readDirectives(body: JsonObject): Directives {
 }
 
 /**
- * Builds an answer, counting each word as a token. @throws BackendFailure status 400 if `response_format` has
- * no instance.
+ * Builds an answer, counting each word as a token. @throws BackendFailure status 400 if no instance matches
+ * `response_format`.
  */
 export function makeAnswer(body: JsonObject, directives: Directives, newId: () => string): Answer {
   const { seed, model, messages } = body

@@ -1,4 +1,4 @@
-/** Parses the mock provider's directives, which messages contain as `[[…]]`. */
+/** Parses the mock provider's directives, written as `[[…]]` in messages. */
 import { parseJson } from '../../lib/formats/json.ts'
 
 export interface ToolCall {

@@ -23,7 +23,7 @@ import {
 const QUERY_TIMEOUT_MS = 2_000
 const CHANNEL = 'parley'
 const SWEEP_EVERY_BEATS = 60
-/** Several, because a sweep may delete inserted rows before they are used. */
+/** Allows retries, because a sweep may delete inserted rows before they are used. */
 const MAX_ATTEMPTS = 5
 
 /** Counts in `db`, and opens a separate connection for messages. */
@@ -73,7 +73,7 @@ export function openPostgresStore(db: Database, postgres: PostgresAccess): Coord
 }
 
 /**
- * Runs a statement over one row per key, after inserting missing rows; returns the rows in key order of
+ * Runs a statement over one row per key, after inserting missing rows; returns the rows in the order of
  * `keys`.
  */
 async function withRows<K extends { readonly key: string }, R extends { readonly key: string }>(

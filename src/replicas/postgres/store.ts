@@ -62,7 +62,7 @@ export async function countHits(
   return rows
 }
 
-/** Inserts missing windows as expired ones. */
+/** Inserts missing windows as already expired. */
 export async function insertWindows(db: Database, quotas: readonly Quota[]): Promise<void> {
   const rows = quotas.map(({ key }) => ({ key, count: 0, ends_at_ms: 0 }))
   await db

@@ -40,7 +40,7 @@ export class Upload {
   private readonly spare: SpareParts
   private part: Part
   private partCount = 0
-  /** Undefined while the blob fits into one part, which has not been sent yet. */
+  /** Undefined while the whole blob fits into one part, so that nothing has been sent yet. */
   private address: UploadAddress | undefined
   private failure: unknown
   private state: 'arriving' | 'committing' | 'committed' | 'aborted' = 'arriving'

@@ -30,7 +30,8 @@ export function createMcpHttp(callMs: number, onLost: () => void) {
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const failCall = calls.getStore()
     const headers = new Headers(init.headers)
-    // The older revision listens with a GET request, which a server may reject; the library resumes it once.
+    // In the older protocol revision, the client listens with a GET request, which a server may reject. The
+    // library reconnects once.
     const isOldListener = init.method === 'GET'
     const signals = init.signal ? [init.signal] : []
     if (failCall !== undefined) signals.push(AbortSignal.timeout(callMs + SPARE_MS))

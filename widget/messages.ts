@@ -49,7 +49,7 @@ export type PageMessage =
   | { readonly type: 'visibility'; readonly isOpen: boolean }
   /** The window was opened, so the input receives the focus. */
   | { readonly type: 'focus' }
-  /** The user has signed out of the page; deletes the stored conversations with this agent. */
+  /** The user has signed out of the page. The frame deletes the stored conversations with this agent. */
   | { readonly type: 'logout' }
   | ToolMessage
 

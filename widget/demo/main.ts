@@ -135,7 +135,7 @@ const tools: readonly PageTool[] = [
   },
 ]
 
-/** Returns a tool call's result. */
+/** Runs one of the demo page's tools and returns its result. */
 function answerTool(tool: string, args: Record<string, unknown>, page: Page): unknown {
   if (tool === 'read_note') return { note: page.note.value }
   if (tool === 'set_color') {

@@ -61,7 +61,7 @@ function isGreeting<T extends 'page-hello' | 'port'>(
   return protocol === PROTOCOL && sent === type && typeof session === 'string' && session.length <= 128
 }
 
-/** Larger than other messages, because oversized tools are dropped and reported one by one. */
+/** Larger than for other messages, because oversized tools are dropped and reported one by one. */
 const MAX_TOOLS_LENGTH = 16 * MAX_MESSAGE_LENGTH
 
 /** Also rejects data that is not JSON, which the channel does not allow. */

@@ -19,7 +19,7 @@ import { createToolRunner } from './tools/tool-runner.ts'
 
 const AGENT_TIMEOUT_MS = 15_000
 
-/** The page's and visitor's actions. */
+/** The actions that the page and the visitor can take. */
 export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNew'> {
   readonly store: Store
   readonly receive: (message: PageMessage, channel: Channel) => void
@@ -230,7 +230,7 @@ function createMistakeReporter(post: (message: FrameMessage) => void): (message:
   }
 }
 
-/** Logs a mistake by the page's developer, without values. */
+/** Logs a mistake by the page's developer; `message` must not contain values. */
 function logMistake(message: string): void {
   // biome-ignore lint/suspicious/noConsole: the page's developer looks there
   console.error(`Parley: ${message}`)

@@ -81,7 +81,7 @@ async function runRound({
   return calls
     .filter((call) => call !== undefined)
     .map(({ id, ...called }, index) => {
-      // Makes ids unique, because some providers repeat them.
+      // Makes ids unique, because each result refers to its call by id.
       const ownId = ids.has(id) ? `${id}_${index}` : id
       ids.add(ownId)
       return { id: ownId, ...called, status: 'running' }

@@ -1,6 +1,6 @@
 /**
- * Replaces the package `decode-named-character-reference`, whose browser build creates HTML elements, which
- * fails in workers and under Trusted Types. Decodes common names only; others remain unchanged.
+ * Replaces the package `decode-named-character-reference`, whose browser build parses HTML; this fails in
+ * workers and under Trusted Types. Decodes common names only; others remain unchanged.
  */
 
 const fromSpace =

@@ -159,10 +159,7 @@ function renderCookie(config: Pick<Config, 'server'>, text: string, maxAgeSecond
   return `${cookieNameOf(config)}=${text}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${secure}`
 }
 
-/**
- * Finds the session cookie; ignores two cookies with its name, because another site must have set one of
- * them.
- */
+/** Finds the session cookie; if there are two, ignores both, because another site must have set one of them. */
 function findSessionText(
   { cookie }: IncomingHttpHeaders,
   config: Pick<Config, 'server'>,

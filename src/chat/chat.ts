@@ -1,4 +1,6 @@
 /** Runs a chat turn for every API, and returns the answer whole or as a stream. */
+
+import type { TurnReports } from '../conversations/conversations.ts'
 import { newId } from '../lib/ids.ts'
 import { addressGroup } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
@@ -6,7 +8,6 @@ import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import { toCallerError, toInterruption } from '../providers/failures.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
-import type { TurnReports } from '../conversations/running-turn.ts'
 import type { Release, StreamQuota } from '../replicas/limits.ts'
 import type { UsageRecord } from '../usage/tracker.ts'
 import { askForStream } from './answer-stream.ts'

@@ -5,8 +5,8 @@ import { operationsOf } from '../operations/operation.ts'
 import { ChatChunk, ChatCompletion, ChatRequest } from '../providers/chat-api.ts'
 import { chat, streamChunks } from './chat.ts'
 import type { Dependencies } from './dependencies.ts'
-import { resumeChat } from './stored-chat.ts'
 import { type StreamChunk, StreamRequest } from './schema.ts'
+import { resumeChat } from './stored-chat.ts'
 
 export const chatAuth = { callers: ['parent', 'agent'] } as const
 export const chatRequest = { maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes }

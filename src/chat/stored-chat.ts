@@ -1,10 +1,15 @@
 /** Answers chat requests with stored turns, whose streams can be resumed. */
-import { toSeconds } from '../agents/definition.ts'
-import { digestOf, type StartedTurn, type TurnPlan, type TurnRow } from '../conversations/conversations.ts'
+import { toSeconds } from '../agents/definition-parts.ts'
+import {
+  digestOf,
+  type LogEntry,
+  type StartedTurn,
+  type TurnPlan,
+  type TurnReports,
+  type TurnRow,
+} from '../conversations/conversations.ts'
 import { parseEventId, toChatStream } from '../conversations/events.ts'
 import { toChatItems } from '../conversations/items.ts'
-import type { TurnReports } from '../conversations/running-turn.ts'
-import type { LogEntry } from '../conversations/segments.ts'
 import { mapConstraintError } from '../db/open.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { logFailure, renderError } from '../operations/errors.ts'
@@ -95,8 +100,12 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
   const id = parseEventId(String(metadata.headers['last-event-id']))
   if (id === undefined)
     throw new ServiceError('invalid_value', 'Last-Event-ID: must be the id of an event of this server')
-  const turn = await deps.conversations.findTurn(caller.tenantId, 'stream_digest', digestOf(id.capability))
-  if (turn === undefined || !mayRead(context, turn) || deps.conversations.isReplayOver(turn))
+  const turn = await deps.conversations.reader.findTurn(
+    caller.tenantId,
+    'stream_digest',
+    digestOf(id.capability),
+  )
+  if (turn === undefined || !mayRead(context, turn) || deps.conversations.reader.isReplayOver(turn))
     throw new ServiceError('not_found', 'Last-Event-ID: the stream does not exist or is no longer stored', {
       code: 'stream_not_found',
     })
@@ -114,7 +123,7 @@ export function mayRead({ caller }: Context, turn: TurnRow): boolean {
 export function nameTurn(context: Context, turnId: string, conversationId: string): void {
   context.setHeader('X-Parley-Stored', 'true')
   context.setHeader('X-Parley-Turn', turnId)
-  context.setHeader('X-Parley-Conversation', conversationId)
+  if (context.caller.kind === 'parent') context.setHeader('X-Parley-Conversation', conversationId)
 }
 
 function toStream(events: AsyncGenerator<Uint8Array, void, void>): EventStream {
@@ -170,8 +179,18 @@ async function findConversationId(
 ): Promise<string | undefined> {
   const id = metadata.headers['x-parley-conversation']
   if (id === undefined) return undefined
-  await deps.conversations.assertUsable({ tenantId: caller.tenantId, agentId, id: String(id) })
+  assertMayName(caller)
+  await deps.conversations.reader.assertUsable(caller.tenantId, agentId, String(id))
   return String(id)
+}
+
+/** An agent key is public, so a conversation's id alone must not give it the conversation. @throws ServiceError */
+export function assertMayName(caller: Caller): void {
+  if (caller.kind === 'agent')
+    throw new ServiceError('insufficient_permissions', 'conversation: requires a parent key', {
+      param: 'conversation',
+      code: 'visitor_required',
+    })
 }
 
 type Idempotency = NonNullable<TurnPlan['idempotency']>
@@ -195,8 +214,8 @@ export async function findEarlier(
   { deps, caller }: Context,
   { digest, requestDigest }: Idempotency,
 ): Promise<TurnRow | undefined> {
-  const turn = await deps.conversations.findTurn(caller.tenantId, 'idempotency_digest', digest)
-  if (turn === undefined || deps.conversations.isKeyOver(turn)) return undefined
+  const turn = await deps.conversations.reader.findTurn(caller.tenantId, 'idempotency_digest', digest)
+  if (turn === undefined || deps.conversations.reader.isKeyOver(turn)) return undefined
   if (turn.request_digest === requestDigest) return turn
   throw new ServiceError(
     'idempotency_key_reused',

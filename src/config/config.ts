@@ -93,17 +93,7 @@ export function toConfig(
     mcp,
     hooks: settings.PARLEY_HOOKS === undefined ? undefined : resolve(settings.PARLEY_HOOKS),
     usageRetentionDays: settings.PARLEY_USAGE_RETENTION_DAYS,
-    conversations: {
-      isAllowed: settings.PARLEY_CONVERSATIONS === 'allowed',
-      maxDays: settings.PARLEY_CONVERSATIONS_MAX_DAYS,
-      /** 0: unlimited. */
-      maxBytes: settings.PARLEY_CONVERSATIONS_MAX_BYTES,
-      withoutAgent: settings.PARLEY_STORE_WITHOUT_AGENT,
-      withoutAgentDays: settings.PARLEY_STORE_WITHOUT_AGENT_DAYS,
-      replaySeconds: settings.PARLEY_REPLAY_HOURS * 3600,
-      flushMs: settings.PARLEY_FLUSH_MS,
-      reconnectMs: toMs(settings.PARLEY_RECONNECT_SECONDS),
-    },
+    conversations: toConversationsConfig(settings),
     limits: {
       parent: settings.PARLEY_RATE_LIMIT_PARENT,
       agent: settings.PARLEY_RATE_LIMIT_AGENT,
@@ -235,5 +225,19 @@ export function toProvider(settings: Settings): ProviderConfig {
     path: resolve(model),
     threads: settings.PARLEY_LOCAL_THREADS,
     contextTokens: settings.PARLEY_LOCAL_CONTEXT,
+  }
+}
+
+function toConversationsConfig(settings: Settings) {
+  return {
+    isAllowed: settings.PARLEY_CONVERSATIONS === 'allowed',
+    maxDays: settings.PARLEY_CONVERSATIONS_MAX_DAYS,
+    /** 0: unlimited. */
+    maxBytes: settings.PARLEY_CONVERSATIONS_MAX_BYTES,
+    withoutAgent: settings.PARLEY_STORE_WITHOUT_AGENT,
+    withoutAgentDays: settings.PARLEY_STORE_WITHOUT_AGENT_DAYS,
+    replaySeconds: settings.PARLEY_REPLAY_HOURS * 3600,
+    flushMs: settings.PARLEY_FLUSH_MS,
+    reconnectMs: toMs(settings.PARLEY_RECONNECT_SECONDS),
   }
 }

@@ -1,7 +1,7 @@
 /** Lists the dependencies of the conversations module. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
-import type { ConversationStorage } from '../db/conversations.ts'
+import type { ConversationStorage } from '../db/open.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { Bus } from '../replicas/bus.ts'

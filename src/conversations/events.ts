@@ -1,7 +1,7 @@
 /** Splits runs of server-sent events, and numbers the events of a stream that can be resumed. */
 import { DONE } from '../http/sse.ts'
 import { ServiceError } from '../lib/errors.ts'
-import type { LogEntry } from './segments.ts'
+import type { LogEntry } from './turns/segments.ts'
 
 const BOUNDARY = '\n\n'
 

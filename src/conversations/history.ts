@@ -1,6 +1,7 @@
 /** Selects the stored items that precede a turn's input. */
-import type { ConversationDb } from '../db/conversations.ts'
-import { type ItemRow, listChain, listItems, listItemsOfTurns, type TurnRow } from './store.ts'
+import type { ConversationDb } from '../db/open.ts'
+import { type ItemRow, listItems, listItemsOfTurns } from './item-store.ts'
+import { listChain, type TurnRow } from './store.ts'
 
 /** How much of a conversation the model receives: whole turns, newest first. */
 export interface HistoryLimits {
@@ -70,7 +71,12 @@ function withOutcomes(rows: readonly ItemRow[]): StoredItem[] {
   return items.flatMap(({ row, item }) => {
     const isLost = item.type === 'function_call' && row.for_visitor === 0 && !answered.has(item.call_id)
     if (!isLost) return [item]
-    const output = { type: 'function_call_output', id: `${item.id}_outcome`, call_id: item.call_id, output: UNKNOWN_OUTCOME }
+    const output = {
+      type: 'function_call_output',
+      id: `${item.id}_outcome`,
+      call_id: item.call_id,
+      output: UNKNOWN_OUTCOME,
+    }
     return [item, output]
   })
 }

@@ -1,8 +1,8 @@
 /** Converts between the messages of a chat and the items of a conversation, which have the form of OpenAI's API. */
 import { newId, type Random } from '../lib/ids.ts'
 import type { ChatMessage } from '../providers/chat-api.ts'
+import type { ItemRow, NewItem } from './item-store.ts'
 import type { ListedItem } from './schema.ts'
-import type { ItemRow, NewItem } from './store.ts'
 
 const ID_LENGTH = 24
 
@@ -75,7 +75,12 @@ export function continuationItem(random: Random): NewItem {
   }
 }
 
-const prefixes = { message: 'msg_', function_call: 'fc_', function_call_output: 'fco_', reasoning: 'rs_' } as const
+const prefixes = {
+  message: 'msg_',
+  function_call: 'fc_',
+  function_call_output: 'fco_',
+  reasoning: 'rs_',
+} as const
 
 /** An item as a client sends it to the Responses API or to a conversation. */
 export interface SentItem {

@@ -7,8 +7,8 @@ import {
   deleteItem,
   getConversation,
   getItem,
-  listConversations,
   listConversationItems,
+  listConversations,
   type OperationsDependencies,
   updateConversation,
 } from './requests.ts'

@@ -1,24 +1,20 @@
 /** Reads and changes conversations on behalf of their owner. */
-import type { ConversationDatabase } from '../db/conversations.ts'
+import type { ConversationDatabase } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { toPage } from '../lib/page.ts'
 import type { Conversations } from './conversations.ts'
 import type { Dependencies } from './dependencies.ts'
+import { deleteItemRow, findConversationItem, type ItemRow, insertItems, listItemPage } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
 import {
   type ConversationRow,
   deleteConversationRow,
-  deleteItemRow,
   findConversation,
-  findConversationItem,
-  type ItemRow,
   insertConversation,
-  insertItems,
   listConversationRows,
-  listItemPage,
   updateMetadata,
 } from './store.ts'
 
@@ -39,10 +35,14 @@ export async function createConversation(
 ): Promise<ConversationObject> {
   const { isAllowed, withoutAgentDays, maxDays } = deps.config.conversations
   if (!isAllowed)
-    throw new ServiceError('invalid_value', 'PARLEY_CONVERSATIONS=forbidden: the server stores no conversations', {
-      code: 'conversations_off',
-    })
-  const { write } = await deps.conversations.open()
+    throw new ServiceError(
+      'invalid_value',
+      'PARLEY_CONVERSATIONS=forbidden: the server stores no conversations',
+      {
+        code: 'conversations_off',
+      },
+    )
+  const { write } = await deps.conversations.storage.open()
   const id = newId('conv_', 24, deps.random)
   const nowSeconds = unixSeconds(deps.clock)
   const items = toInputItems((input.items ?? []) as SentItem[], deps.random)
@@ -75,7 +75,7 @@ export async function listConversations(
   tenantId: string,
   query: { limit: number; after?: string | undefined; order: 'asc' | 'desc'; agent?: string | undefined },
 ) {
-  const opened = await deps.conversations.find()
+  const opened = await deps.conversations.storage.find()
   const rows = opened === undefined ? [] : await readRows(opened, tenantId, query)
   const page = toPage(rows, query.limit)
   return {
@@ -94,7 +94,12 @@ async function readRows(
 ): Promise<ConversationRow[]> {
   const last = after === undefined ? undefined : await findConversation(read, tenantId, after)
   if (after !== undefined && last === undefined) throw wrongAfter()
-  return listConversationRows(read, tenantId, { limit: limit + 1, after: last?.position, order, agentId: agent })
+  return listConversationRows(read, tenantId, {
+    limit: limit + 1,
+    after: last?.position,
+    order,
+    agentId: agent,
+  })
 }
 
 export async function getConversation(
@@ -133,9 +138,13 @@ export async function addItems(
   const { db, conversation } = await findOwn(deps, tenantId, id)
   const items = toInputItems(sent as SentItem[], deps.random)
   if (conversation.items + items.length > MAX_ITEMS)
-    throw new ServiceError('conflict', `A conversation may have at most ${MAX_ITEMS} items; start a new one.`, {
-      code: 'conversation_full',
-    })
+    throw new ServiceError(
+      'conflict',
+      `A conversation may have at most ${MAX_ITEMS} items; start a new one.`,
+      {
+        code: 'conversation_full',
+      },
+    )
   const nowSeconds = unixSeconds(deps.clock)
   await db.write
     .transaction()
@@ -189,10 +198,12 @@ async function findOwn(
   tenantId: string,
   id: string,
 ): Promise<{ db: ConversationDatabase; conversation: ConversationRow }> {
-  const db = await conversations.find()
+  const db = await conversations.storage.find()
   const conversation = db && (await findConversation(db.read, tenantId, id))
   if (db === undefined || conversation === undefined)
-    throw new ServiceError('not_found', `Conversation with id '${id}' not found.`, { param: 'conversation_id' })
+    throw new ServiceError('not_found', `Conversation with id '${id}' not found.`, {
+      param: 'conversation_id',
+    })
   return { db, conversation }
 }
 
@@ -209,7 +220,9 @@ async function findOwnItem(
 }
 
 function wrongAfter(): ServiceError {
-  return new ServiceError('invalid_value', 'after: must be the id of an item in this list', { param: 'after' })
+  return new ServiceError('invalid_value', 'after: must be the id of an item in this list', {
+    param: 'after',
+  })
 }
 
 function toList(data: ListedItem[], hasMore: boolean): ItemList {

@@ -56,7 +56,9 @@ const NewItem = z.preprocess(
 )
 
 const items = z.array(NewItem).max(MAX_ITEMS, `must be at most ${MAX_ITEMS} items`)
-const conversationId = reference().meta({ description: 'Conversation id: `conv_` followed by 24 characters.' })
+const conversationId = reference().meta({
+  description: 'Conversation id: `conv_` followed by 24 characters.',
+})
 
 export const ConversationReference = z.object({ conversation_id: conversationId })
 
@@ -71,7 +73,9 @@ export const ItemsCreation = ConversationReference.extend({ items: items.min(1) 
 export const ItemsQuery = ConversationReference.extend({
   limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of items to return.' }),
   order: z.enum(['asc', 'desc']).default('desc'),
-  after: reference().optional().meta({ description: 'Id of an item; returns only items after it in the list.' }),
+  after: reference()
+    .optional()
+    .meta({ description: 'Id of an item; returns only items after it in the list.' }),
 })
 
 export const ItemReference = ConversationReference.extend({
@@ -111,7 +115,12 @@ export const ConversationDeleted = z
   .meta({ id: 'ConversationDeleted' })
 
 export const ConversationListQuery = z.object({
-  limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of conversations to return.' }),
+  limit: z
+    .int()
+    .min(1)
+    .max(100)
+    .default(50)
+    .meta({ description: 'Maximum number of conversations to return.' }),
   after: reference().optional().meta({ description: 'Id of a conversation; returns only those after it.' }),
   order: z.enum(['asc', 'desc']).default('desc'),
   agent: reference().optional().meta({ description: 'Id of an agent; returns only its conversations.' }),

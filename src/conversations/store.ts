@@ -1,18 +1,10 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
-import type { ConversationDb, ConversationTable, ItemTable, TurnTable } from '../db/conversations.ts'
-import { decodeSegment, encodeSegment, type LogEntry } from './segments.ts'
+import type { ConversationDb, ConversationTable, TurnTable } from '../db/open.ts'
+import { decodeSegment, encodeSegment, type LogEntry } from './turns/segments.ts'
 
 export type ConversationRow = Selectable<ConversationTable>
 export type TurnRow = Selectable<TurnTable>
-export type ItemRow = Selectable<ItemTable>
-
-/** An item before it has a place in a conversation. */
-export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'> & {
-  /** The item as in OpenAI's API. */
-  readonly body: object
-  readonly isForVisitor: boolean
-}
 
 export interface TurnEvents {
   readonly turnId: string
@@ -165,59 +157,17 @@ export async function endTurn(
   return ended.numUpdatedRows > 0n
 }
 
-/** Adds items at the end of a conversation, and returns their rows. */
-export async function insertItems(
-  db: ConversationDb,
-  place: { conversationId: string; turnId: string | null; nowSeconds: number },
-  items: readonly NewItem[],
-): Promise<void> {
-  if (items.length === 0) return
-  const bodies = items.map(({ body }) => JSON.stringify(body))
-  const sizes = bodies.map((body) => Buffer.byteLength(body))
-  const { items: count } = await db
-    .updateTable('conversations')
-    .set((eb) => ({
-      items: eb('items', '+', items.length),
-      bytes: eb(
-        'bytes',
-        '+',
-        sizes.reduce((sum, size) => sum + size, 0),
-      ),
-      revision: eb('revision', '+', 1),
-    }))
-    .where('id', '=', place.conversationId)
-    .returning('items')
-    .executeTakeFirstOrThrow()
-  const first = count - items.length + 1
-  await db
-    .insertInto('items')
-    .values(
-      items.map(({ id, type, role, author, status, isForVisitor }, index) => ({
-        id,
-        type,
-        role,
-        author,
-        status,
-        conversation_id: place.conversationId,
-        turn_id: place.turnId,
-        position: first + index,
-        author_name: null,
-        for_visitor: isForVisitor ? 1 : 0,
-        for_model: 1,
-        client_id: null,
-        body: bodies[index] as string,
-        bytes: sizes[index] as number,
-        created_at: place.nowSeconds,
-      })),
-    )
-    .execute()
-}
-
 /** Releases a conversation's lock and adds up what its turn has used. */
 export async function releaseConversation(
   db: ConversationDb,
   turn: Pick<TurnRow, 'id' | 'conversation_id'>,
-  sums: { promptTokens: number; completionTokens: number; isFailure: boolean; nowSeconds: number; expiresAt: number },
+  sums: {
+    promptTokens: number
+    completionTokens: number
+    isFailure: boolean
+    nowSeconds: number
+    expiresAt: number
+  },
 ): Promise<void> {
   await db
     .updateTable('conversations')
@@ -263,19 +213,6 @@ export async function listChain(db: ConversationDb, turnId: string, most: number
   return rows.map(({ id }) => id)
 }
 
-export function listItemsOfTurns(db: ConversationDb, turnIds: readonly string[]): Promise<ItemRow[]> {
-  return db.selectFrom('items').selectAll().where('turn_id', 'in', turnIds).orderBy('position').execute()
-}
-
-export function listItems(db: ConversationDb, conversationId: string): Promise<ItemRow[]> {
-  return db
-    .selectFrom('items')
-    .selectAll()
-    .where('conversation_id', '=', conversationId)
-    .orderBy('position')
-    .execute()
-}
-
 export async function sumTenantBytes(db: ConversationDb, tenant: string): Promise<number> {
   const { bytes } = await db
     .selectFrom('conversations')
@@ -292,18 +229,6 @@ export function findLastTurn(db: ConversationDb, conversationId: string): Promis
     .where('conversation_id', '=', conversationId)
     .orderBy('number', 'desc')
     .limit(1)
-    .executeTakeFirst()
-}
-
-/** Finds an item with the agent and visitor of its conversation. */
-export function findItem(db: ConversationDb, tenant: string, id: string) {
-  return db
-    .selectFrom('items')
-    .innerJoin('conversations', 'conversations.id', 'items.conversation_id')
-    .selectAll('items')
-    .select(['conversations.agent_id', 'conversations.visitor_id'])
-    .where('conversations.tenant', '=', tenant)
-    .where('items.id', '=', id)
     .executeTakeFirst()
 }
 
@@ -327,7 +252,7 @@ export async function deleteTurn(
     .execute()
 }
 
-interface PageOptions {
+export interface PageOptions {
   readonly limit: number
   /** The position of the last row of the previous page. */
   readonly after: number | undefined
@@ -368,43 +293,20 @@ export async function deleteConversationRow(db: ConversationDb, id: string): Pro
   await db.deleteFrom('conversations').where('id', '=', id).execute()
 }
 
-export function findConversationItem(
-  db: ConversationDb,
-  conversationId: string,
-  id: string,
-): Promise<ItemRow | undefined> {
-  return db
-    .selectFrom('items')
-    .selectAll()
-    .where('conversation_id', '=', conversationId)
-    .where('id', '=', id)
-    .executeTakeFirst()
-}
-
-export function listItemPage(
-  db: ConversationDb,
-  conversationId: string,
-  { limit, after, order }: PageOptions,
-): Promise<ItemRow[]> {
-  let query = db.selectFrom('items').selectAll().where('conversation_id', '=', conversationId)
-  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
-  return query.orderBy('position', order).limit(limit).execute()
-}
-
-export async function deleteItemRow(db: ConversationDb, item: ItemRow): Promise<void> {
-  await db.deleteFrom('items').where('n', '=', item.n).execute()
-  await db
-    .updateTable('conversations')
-    .set((eb) => ({ bytes: eb('bytes', '-', item.bytes), revision: eb('revision', '+', 1) }))
-    .where('id', '=', item.conversation_id)
-    .execute()
-}
-
 export function listRunningTurns(db: ConversationDb, conversationId: string): Promise<TurnRow[]> {
   return db
     .selectFrom('turns')
     .selectAll()
     .where('conversation_id', '=', conversationId)
+    .where('status', '=', 'in_progress')
+    .execute()
+}
+
+export async function requestCancel(db: ConversationDb, turnId: string): Promise<void> {
+  await db
+    .updateTable('turns')
+    .set({ cancel_requested: 1 })
+    .where('id', '=', turnId)
     .where('status', '=', 'in_progress')
     .execute()
 }

@@ -4,10 +4,10 @@ import { parseJson } from '../lib/formats/json.ts'
 import { newId, type Random } from '../lib/ids.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import { type ChatPiece, callsOf, partsOf, toPiece } from './chat-piece.ts'
+import type { NewItem } from './item-store.ts'
 import { type OnEvent, Output } from './output.ts'
 import type { OutputItem } from './response-schema.ts'
-import type { LogEntry } from './segments.ts'
-import type { NewItem } from './store.ts'
+import type { LogEntry } from './turns/segments.ts'
 
 const ID_LENGTH = 24
 
@@ -15,10 +15,7 @@ const ID_LENGTH = 24
 export function createItemIds(turnId: string): (prefix: string) => string {
   let count = 0
   const random: Random = (bytes) =>
-    createHash('sha256')
-      .update(`${turnId}:${count++}`)
-      .digest()
-      .subarray(0, bytes)
+    createHash('sha256').update(`${turnId}:${count++}`).digest().subarray(0, bytes)
   return (prefix) => newId(prefix, ID_LENGTH, random)
 }
 
@@ -43,7 +40,12 @@ export function endOf({ kind, bytes }: LogEntry): LoggedEnd | undefined {
 
 /** A call of a server tool, or its result, as `step` entries hold them. */
 export type LoggedStep =
-  | { readonly type: 'tool_call'; readonly call_id: string; readonly name: string; readonly arguments: string }
+  | {
+      readonly type: 'tool_call'
+      readonly call_id: string
+      readonly name: string
+      readonly arguments: string
+    }
   | { readonly type: 'tool_result'; readonly call_id: string; readonly content: string }
 
 export interface TurnOutput {

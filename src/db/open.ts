@@ -2,6 +2,16 @@
 import { StartupError } from '../lib/errors.ts'
 import type { OpenedDatabase, OpenOptions } from './database.ts'
 
+export { type ConversationStorage, createConversationStorage } from './conversations/open.ts'
+export type {
+  ConversationDatabase,
+  ConversationDb,
+  ConversationTable,
+  ItemTable,
+  TurnStatus,
+  TurnTable,
+} from './conversations/tables.ts'
+
 /** @throws StartupError if the database is not usable. */
 export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {
   const { dataDir, databaseUrl, role } = options

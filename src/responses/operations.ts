@@ -1,9 +1,10 @@
 /** Defines the operations of the Responses API, which exists only in the REST API. */
+
 import type { Dependencies } from '../chat/dependencies.ts'
 import { chatAuth, chatFailures, chatRequest } from '../chat/operations.ts'
+import { ResponseEvent, ResponseObject } from '../conversations/response-schema.ts'
 import { ItemList } from '../conversations/schema.ts'
 import { operationsOf } from '../operations/operation.ts'
-import { ResponseEvent, ResponseObject } from '../conversations/response-schema.ts'
 import { cancelResponse, deleteResponse, getResponse, listInputItems } from './read-responses.ts'
 import { respond } from './responses.ts'
 import {

@@ -16,7 +16,7 @@ const AGENT_KEY_SECONDS = 24 * 3600
 /** @throws ServiceError `not_found` */
 export async function findResponseTurn(context: Context, id: string): Promise<TurnRow> {
   const { deps, caller } = context
-  const turn = await deps.conversations.findTurn(caller.tenantId, 'response_id', id)
+  const turn = await deps.conversations.reader.findTurn(caller.tenantId, 'response_id', id)
   const isTooOld =
     caller.kind === 'agent' &&
     turn !== undefined &&
@@ -40,7 +40,7 @@ export async function getResponse(
       param: 'starting_after',
     })
   if (!isStream) return renderResponse(view, await conversations.readSoFar(turn))
-  if (startingAfter !== undefined) assertReplayable(conversations.isReplayOver(turn))
+  if (startingAfter !== undefined) assertReplayable(conversations.reader.isReplayOver(turn))
   return streamResponse(view, conversations.follow(turn, 0, client), startingAfter ?? -1)
 }
 
@@ -68,14 +68,21 @@ export async function deleteResponse(context: Context, id: string) {
 /** Lists the items that the request added, not those of earlier turns. @throws ServiceError */
 export async function listInputItems(
   context: Context,
-  { id, limit, order, after }: { id: string; limit: number; order: 'asc' | 'desc'; after: string | undefined },
+  {
+    id,
+    limit,
+    order,
+    after,
+  }: { id: string; limit: number; order: 'asc' | 'desc'; after: string | undefined },
 ) {
   const turn = await findResponseTurn(context, id)
-  const rows = (await context.deps.conversations.listTurnItems(turn.id)).filter(isInput)
+  const rows = (await context.deps.conversations.reader.listTurnItems(turn.id)).filter(isInput)
   if (order === 'desc') rows.reverse()
   const start = after === undefined ? 0 : rows.findIndex((row) => row.id === after) + 1
   if (after !== undefined && start === 0)
-    throw new ServiceError('invalid_value', 'after: must be the id of an item in this list', { param: 'after' })
+    throw new ServiceError('invalid_value', 'after: must be the id of an item in this list', {
+      param: 'after',
+    })
   const page = rows.slice(start, start + limit)
   return {
     object: 'list' as const,

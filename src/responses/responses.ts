@@ -1,14 +1,14 @@
-/** Answers a Responses API request with one chat turn and stores nothing. */
+/** Handles a Responses API request with one chat turn; stores nothing. */
 import { collect, startTurn } from '../chat/chat.ts'
 import type { Dependencies } from '../chat/dependencies.ts'
 import { decodeRuns } from '../chat/sse-reader.ts'
+import { toPiece } from '../conversations/chat-piece.ts'
+import type { ResponseObject, UnnumberedEvent } from '../conversations/response-schema.ts'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, EventStream } from '../operations/operation.ts'
 import type { ChatCompletion } from '../providers/chat-api.ts'
 import { Answer, newIdentity } from './answer.ts'
-import type { ResponseObject, UnnumberedEvent } from '../conversations/response-schema.ts'
-import { toPiece } from '../conversations/chat-piece.ts'
 import { toChatRequest } from './request.ts'
 import { ResponsesRequest } from './schema.ts'
 import { respondStored } from './stored-responses.ts'
@@ -33,7 +33,10 @@ export async function respond(
   return answer.end(unixSeconds(deps.clock))
 }
 
-/** Rejects unknown fields from an agent key, which is public, because the fields might gain an effect later. */
+/**
+ * Rejects unknown fields from agent keys, which are public, because such fields may gain an effect in later
+ * versions.
+ */
 function assertKnownFieldsOnly(request: ResponsesRequest): void {
   const param = Object.keys(request).find((field) => !Object.hasOwn(ResponsesRequest.shape, field))
   if (param === undefined) return
@@ -43,7 +46,7 @@ function assertKnownFieldsOnly(request: ResponsesRequest): void {
   })
 }
 
-/** Encodes the events of one response, each at once because its items keep growing. */
+/** Encodes a response's events; each one immediately, because its items change later. */
 export class ResponseStream {
   private readonly answer: Answer
   private readonly clock: Clock

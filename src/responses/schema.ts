@@ -71,7 +71,7 @@ const FunctionCall = z.looseObject({
 })
 export type FunctionCall = z.infer<typeof FunctionCall>
 
-/** Reasoning of earlier turns is accepted but ignored. */
+/** Accepts reasoning from earlier turns, and ignores it. */
 const InputItem = z
   .discriminatedUnion(
     'type',
@@ -138,7 +138,10 @@ const { temperature, top_p, stream, parallel_tool_calls, top_logprobs, user, mod
 const word = label().nullish()
 const positiveInteger = z.int().positive().nullish()
 
-/** Checks the fields that the service uses, forwards or must limit. With a parent key, ignores other fields. */
+/**
+ * Validates the fields that the service uses, forwards or limits. Ignores other fields of requests with a
+ * parent key.
+ */
 export const ResponsesRequest = z
   .looseObject({
     model,
@@ -174,7 +177,9 @@ export const ResponsesRequest = z
       description: 'A stored response, whose input and output precede this input.',
     }),
     conversation: z
-      .union([reference(), z.looseObject({ id: reference() })], { error: 'must be an id, or an object with an id' })
+      .union([reference(), z.looseObject({ id: reference() })], {
+        error: 'must be an id, or an object with an id',
+      })
       .nullish()
       .meta({ description: 'A stored conversation, whose items precede this input.' }),
     prompt: z.null({ error: 'must be null, because the server stores no prompts' }).optional(),
@@ -193,7 +198,10 @@ export const ResponseQuery = ResponseReference.extend({
   stream: z
     .union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')])
     .optional()
-    .meta({ override: { type: 'boolean' }, description: 'Whether to send the events of the response again.' }),
+    .meta({
+      override: { type: 'boolean' },
+      description: 'Whether to send the events of the response again.',
+    }),
   starting_after: z.int().min(0).optional().meta({
     description: 'Sequence number; sends only the events after it. Requires `stream=true`.',
   }),
@@ -202,7 +210,9 @@ export const ResponseQuery = ResponseReference.extend({
 export const InputItemsQuery = ResponseReference.extend({
   limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of items to return.' }),
   order: z.enum(['asc', 'desc']).default('desc'),
-  after: reference().optional().meta({ description: 'Id of an item; returns only items after it in the list.' }),
+  after: reference()
+    .optional()
+    .meta({ description: 'Id of an item; returns only items after it in the list.' }),
 })
 
 export const ResponseDeleted = z

@@ -3,6 +3,7 @@ import { runTurn } from '../chat/chat.ts'
 import type { Dependencies } from '../chat/dependencies.ts'
 import { findTurnAgent, prepareTurn } from '../chat/prepare-turn.ts'
 import {
+  assertMayName,
   findEarlier,
   findStoring,
   findWinner,
@@ -47,7 +48,12 @@ export async function respondStored(
   const agent = await findTurnAgent(deps, caller, request.model)
   const settings = agent?.definition.conversations
   const agentId = agent?.row.id ?? ''
-  const storing = findStoring(context, { agentId: agent?.row.id, conversations: settings }, request.store, true)
+  const storing = findStoring(
+    context,
+    { agentId: agent?.row.id, conversations: settings },
+    request.store,
+    true,
+  )
   if (storing === undefined) {
     assertIndependent(request)
     return undefined
@@ -57,7 +63,9 @@ export async function respondStored(
   if (earlier !== undefined) return attach(context, earlier, request, client)
   const reference = await findReference(context, request, agentId)
   const history =
-    reference === undefined ? [] : await deps.conversations.readHistory(reference, settings?.history ?? DEFAULT_HISTORY)
+    reference === undefined
+      ? []
+      : await deps.conversations.reader.readHistory(reference, settings?.history ?? DEFAULT_HISTORY)
   const isContinuation = await assertInput(context, request, reference)
   const given = await resolveReferences(context, request.input ?? [], history)
   const items = isContinuation ? [continuationItem(deps.random)] : toInputItems(given, deps.random)
@@ -168,11 +176,12 @@ async function findReference(
       { param: 'conversation' },
     )
   if (conversationId !== undefined) {
-    await deps.conversations.assertUsable({ tenantId: caller.tenantId, agentId, id: conversationId })
+    assertMayName(caller)
+    await deps.conversations.reader.assertUsable(caller.tenantId, agentId, conversationId)
     return { conversationId }
   }
   if (previousId == null) return undefined
-  const previous = await deps.conversations.findTurn(caller.tenantId, 'response_id', previousId)
+  const previous = await deps.conversations.reader.findTurn(caller.tenantId, 'response_id', previousId)
   if (previous === undefined || !mayRead(context, previous))
     throw new ServiceError('invalid_value', `previous_response_id: '${previousId}' does not exist`, {
       param: 'previous_response_id',
@@ -204,7 +213,7 @@ async function assertInput(
       ? undefined
       : 'previous' in reference
         ? reference.previous
-        : await deps.conversations.findLastTurn(reference.conversationId)
+        : await deps.conversations.reader.findLastTurn(reference.conversationId)
   if (last?.status === 'incomplete' || last?.status === 'cancelled') return true
   throw new ServiceError(
     'invalid_value',
@@ -230,9 +239,8 @@ async function resolveReferences(
 }
 
 async function findItem({ deps, caller }: Context, id: string, param: string): Promise<InputItem> {
-  const item = await deps.conversations.findItem(caller.tenantId, id)
-  const isTheirs =
-    caller.kind === 'parent' || (item?.agent_id === caller.agentId && item.visitor_id === null)
+  const item = await deps.conversations.reader.findItem(caller.tenantId, id)
+  const isTheirs = caller.kind === 'parent' || (item?.agent_id === caller.agentId && item.visitor_id === null)
   if (item !== undefined && isTheirs) return JSON.parse(item.body)
   throw new ServiceError('invalid_value', `${param}: no item with this id is stored`, { param })
 }

@@ -1,6 +1,7 @@
 /** Renders stored turns as responses and as their events, always in the same way. */
+
+import type { LogEntry } from '../conversations/conversations.ts'
 import type { ResponseObject, UnnumberedEvent } from '../conversations/response-schema.ts'
-import type { LogEntry } from '../conversations/segments.ts'
 import { createItemIds, endOf, pieceOf } from '../conversations/turn-output.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { EventStream } from '../operations/operation.ts'
@@ -88,7 +89,10 @@ async function* toEvents(
 class Renderer {
   readonly answer: Answer
 
-  constructor({ turnId, responseId, createdAt, request }: ResponseView, onEvent: (event: UnnumberedEvent) => void) {
+  constructor(
+    { turnId, responseId, createdAt, request }: ResponseView,
+    onEvent: (event: UnnumberedEvent) => void,
+  ) {
     const { conversation } = request
     this.answer = new Answer(
       {
@@ -124,8 +128,12 @@ export function conversationIdOf(conversation: ResponsesRequest['conversation'])
 /** @throws ServiceError `stream_expired` */
 export function assertReplayable(isReplayOver: boolean): void {
   if (isReplayOver)
-    throw new ServiceError('invalid_value', 'starting_after: the events of this response are no longer stored', {
-      param: 'starting_after',
-      code: 'stream_expired',
-    })
+    throw new ServiceError(
+      'invalid_value',
+      'starting_after: the events of this response are no longer stored',
+      {
+        param: 'starting_after',
+        code: 'stream_expired',
+      },
+    )
 }

@@ -1,8 +1,15 @@
 /** Creates the tables of stored conversations: in a file of their own with SQLite, else in the one PostgreSQL database. */
 import { type Kysely, type Migration, PostgresAdapter, sql } from 'kysely'
 
-async function createConversations(db: Kysely<unknown>): Promise<void> {
+async function createTables(db: Kysely<unknown>): Promise<void> {
   const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
+  await createConversations(db)
+  await createTurns(db)
+  await createItems(db, isPostgres)
+  await createEvents(db, isPostgres)
+}
+
+async function createConversations(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('conversations')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -34,6 +41,9 @@ async function createConversations(db: Kysely<unknown>): Promise<void> {
   await createIndex(db, 'conversations', 'agent', ['tenant', 'agent_id', 'position'])
   await createIndex(db, 'conversations', 'visitor', ['visitor_id', 'position'])
   await createIndex(db, 'conversations', 'expiry', ['expires_at'])
+}
+
+async function createTurns(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('turns')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -79,12 +89,13 @@ async function createConversations(db: Kysely<unknown>): Promise<void> {
     .execute()
   await sql`create index turns_running on turns (lease_until) where lease_until is not null`.execute(db)
   await createIndex(db, 'turns', 'end', ['ended_at'])
+}
+
+async function createItems(db: Kysely<unknown>, isPostgres: boolean): Promise<void> {
   await db.schema
     .createTable('items')
     .addColumn('n', isPostgres ? 'bigint' : 'integer', (column) =>
-      isPostgres
-        ? column.primaryKey().generatedByDefaultAsIdentity()
-        : column.primaryKey().autoIncrement(),
+      isPostgres ? column.primaryKey().generatedByDefaultAsIdentity() : column.primaryKey().autoIncrement(),
     )
     .addColumn('id', 'text', (column) => column.notNull().unique())
     .addColumn('conversation_id', 'text', (column) =>
@@ -107,6 +118,9 @@ async function createConversations(db: Kysely<unknown>): Promise<void> {
     .addUniqueConstraint('items_by_client', ['conversation_id', 'client_id'])
     .execute()
   await createIndex(db, 'items', 'turn', ['turn_id'])
+}
+
+async function createEvents(db: Kysely<unknown>, isPostgres: boolean): Promise<void> {
   await db.schema
     .createTable('turn_events')
     .addColumn('turn_id', 'text', (column) => column.notNull().references('turns.id').onDelete('cascade'))
@@ -123,5 +137,5 @@ function createIndex(db: Kysely<unknown>, table: string, by: string, columns: st
 
 /** The names sort after those of the main database, because PostgreSQL holds both. */
 export const conversationMigrations: Record<string, Migration> = {
-  '1001_create_conversations': { up: createConversations },
+  '1001_create_conversations': { up: createTables },
 }

@@ -1,22 +1,11 @@
 /** Opens the database of stored conversations. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Kysely } from 'kysely'
-import { createPrivateFile } from '../../lib/files.ts'
 import type { Database, OpenedDatabase } from '../database.ts'
-import { applyMigrations, listPendingMigrations } from '../migrate.ts'
-import { disableBlockingWaits, openSqlite, toKysely } from '../sqlite.ts'
-import { conversationMigrations } from './migrations.ts'
-import type { ConversationDb, ConversationTables } from './tables.ts'
-import { ThreadDialect } from './thread-dialect.ts'
+import type { OpenedFile } from './file.ts'
+import type { ConversationDatabase, ConversationDb, ConversationTables } from './tables.ts'
 
 export const conversationsFile = 'conversations.db'
-
-/** Reads and writes use different connections with SQLite, so that reads never wait for a commit. */
-export interface ConversationDatabase {
-  readonly read: ConversationDb
-  readonly write: ConversationDb
-}
 
 export interface ConversationStorage {
   /** The database if it exists; SQLite creates the file with the first stored turn. */
@@ -38,7 +27,7 @@ export function createConversationStorage(
   const path = dataDir === ':memory:' ? dataDir : join(dataDir, conversationsFile)
   let opening: Promise<OpenedFile> | undefined
   const open = () => {
-    opening ??= openFile(path).catch((error) => {
+    opening ??= openLazily(path).catch((error) => {
       opening = undefined
       throw error
     })
@@ -46,7 +35,8 @@ export function createConversationStorage(
   }
   return {
     open,
-    find: async () => (opening !== undefined || (path !== ':memory:' && existsSync(path)) ? open() : undefined),
+    find: async () =>
+      opening !== undefined || (path !== ':memory:' && existsSync(path)) ? open() : undefined,
     async close() {
       await (await opening?.catch(() => undefined))?.close()
     },
@@ -58,30 +48,8 @@ function withConversations(db: Database): ConversationDb {
   return db.withTables<ConversationTables>()
 }
 
-type OpenedFile = ConversationDatabase & { close(): Promise<void> }
-
-async function openFile(path: string): Promise<OpenedFile> {
-  if (path !== ':memory:') createPrivateFile(path)
-  const connection = openSqlite(path)
-  try {
-    const db = toKysely<ConversationTables>(connection)
-    connection.pragma('secure_delete = ON')
-    if ((await listPendingMigrations(db, conversationMigrations)).length > 0)
-      await applyMigrations(connection, db, conversationMigrations)
-    disableBlockingWaits(connection)
-    if (path === ':memory:') return { read: db, write: db, close: () => db.destroy() }
-    const write = new Kysely<ConversationTables>({ dialect: new ThreadDialect(path) })
-    return {
-      read: db,
-      write,
-      async close() {
-        await write.destroy()
-        await db.destroy()
-        connection.close()
-      },
-    }
-  } catch (error) {
-    connection.close()
-    throw error
-  }
+/** PostgreSQL needs no SQLite, so it is loaded with the first file. */
+async function openLazily(path: string): Promise<OpenedFile> {
+  const { openFile } = await import('./file.ts')
+  return openFile(path)
 }

@@ -106,7 +106,7 @@ export interface ItemTable {
   created_at: number
 }
 
-/** A run of consecutive events of a turn, encoded by `src/conversations/segments.ts`. */
+/** A run of consecutive events of a turn, encoded by `src/conversations/turns/segments.ts`. */
 export interface TurnEventTable {
   turn_id: string
   first_seq: number
@@ -123,3 +123,9 @@ export type ConversationTables = {
 }
 
 export type ConversationDb = Kysely<ConversationTables>
+
+/** Reads and writes use different connections with SQLite, so that reads never wait for a commit. */
+export interface ConversationDatabase {
+  readonly read: ConversationDb
+  readonly write: ConversationDb
+}

@@ -1,9 +1,9 @@
 /** Stores the events of all running turns of this process in batches, and renews the turns' leases. */
 import type { Logger } from 'pino'
-import type { ConversationDb, ConversationStorage } from '../db/conversations.ts'
-import { type Clock, unixSeconds } from '../lib/clock.ts'
-import { insertEvents, renewLeases } from './store.ts'
-import type { TurnLog } from './turn-log.ts'
+import type { ConversationDb, ConversationStorage } from '../../db/open.ts'
+import { type Clock, unixSeconds } from '../../lib/clock.ts'
+import { insertEvents, renewLeases } from '../store.ts'
+import type { TurnLog } from './log.ts'
 
 export const LEASE_SECONDS = 15
 const RENEW_EVERY_MS = 5_000

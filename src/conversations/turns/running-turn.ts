@@ -1,10 +1,10 @@
 /** Runs one turn independently of its readers, which may come and go. */
-import { type Clock, unixSeconds } from '../lib/clock.ts'
-import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { splitEvents } from './events.ts'
+import { type Clock, unixSeconds } from '../../lib/clock.ts'
+import { ServiceError, toServiceError } from '../../lib/errors.ts'
+import { splitEvents } from '../events.ts'
+import { type LoggedStep, toEndEntry } from '../turn-output.ts'
+import { TurnLog } from './log.ts'
 import type { LogEntry, LogKind } from './segments.ts'
-import { TurnLog } from './turn-log.ts'
-import { type LoggedStep, toEndEntry } from './turn-output.ts'
 
 /** What a turn reports while it runs. */
 export interface TurnReports {
@@ -15,10 +15,7 @@ export interface TurnReports {
 }
 
 /** Runs the model and its tools: yields runs of chat events, or the whole completion. */
-export type RunModel = (
-  signal: AbortSignal,
-  reports: TurnReports,
-) => AsyncGenerator<Uint8Array, void, void>
+export type RunModel = (signal: AbortSignal, reports: TurnReports) => AsyncGenerator<Uint8Array, void, void>
 
 export interface RunningTurnOptions {
   readonly id: string
@@ -150,7 +147,7 @@ export class RunningTurn {
 
   private append(kind: LogKind, piece: Uint8Array): void {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length)
-    if (kind !== 'chat') return this.log.append({ kind, bytes })
-    for (const event of splitEvents(bytes)) this.log.append({ kind, bytes: event })
+    const events = kind === 'chat' ? splitEvents(bytes) : [bytes]
+    for (const event of events) this.log.append({ kind, bytes: event })
   }
 }

@@ -1,0 +1,72 @@
+/** Defines the parts of the agent definition that state what is stored, and helpers for all parts. */
+import { z } from 'zod'
+import { isJsonObject } from '../lib/formats/json.ts'
+import { orMissing } from '../lib/formats/json-schema.ts'
+
+export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
+  return z.array(item, { error: orMissing('must be a list') })
+}
+
+/** Creates a mapping schema in which a null value counts as absent. */
+export function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
+  return z.preprocess((value) => withoutNulls(value, Object.keys(fields.shape)), fields)
+}
+
+export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
+  if (!isJsonObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).filter(([key, held]) => held !== null || !keys.includes(key)),
+  )
+}
+
+const duration = (fewestDays: number, mostDays: number) =>
+  z
+    .string({ error: 'must be a duration such as 30d' })
+    .regex(/^[1-9]\d{0,4}[smhd]$/, 'must be a duration: a number followed by s, m, h or d, such as 30d')
+    .refine((text) => {
+      const seconds = toSeconds(text)
+      return seconds >= fewestDays * DAY_SECONDS && seconds <= mostDays * DAY_SECONDS
+    }, `must be ${fewestDays} to ${mostDays} days`)
+
+const DAY_SECONDS = 86_400
+const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: DAY_SECONDS }
+
+/** Returns the seconds of a duration such as `30d`. */
+export function toSeconds(duration: string): number {
+  return Number(duration.slice(0, -1)) * (unitSeconds[duration.slice(-1)] as number)
+}
+
+/** How conversations are stored. Unknown keys are rejected, because a misspelt key must not store more than intended. */
+export const AgentConversations = mappingOf(
+  z.strictObject(
+    {
+      keep: duration(1, 3650),
+      onDisconnect: z
+        .enum(['cancel', 'continue'], { error: 'must be `cancel` or `continue`' })
+        .default('cancel'),
+      history: mappingOf(
+        z.strictObject(
+          {
+            turns: z
+              .int({ error: 'must be a whole number' })
+              .min(1, 'must be 1 to 200')
+              .max(200, 'must be 1 to 200')
+              .default(40),
+            tokens: z
+              .int({ error: 'must be a whole number' })
+              .min(500, 'must be 500 to 1000000')
+              .max(1_000_000, 'must be 500 to 1000000')
+              .default(16_000),
+          },
+          { error: strictMapping },
+        ),
+      ).prefault({}),
+      toolData: z.enum(['full', 'names'], { error: 'must be `full` or `names`' }).default('full'),
+    },
+    { error: strictMapping },
+  ),
+)
+
+function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
+  return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
+}

@@ -1,0 +1,73 @@
+/** Reads stored turns and items on behalf of the modules that run turns. */
+import { unixSeconds } from '../lib/clock.ts'
+import { ServiceError } from '../lib/errors.ts'
+import type { Dependencies } from './dependencies.ts'
+import { type HistoryLimits, readChain, readConversation, type StoredItem } from './history.ts'
+import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
+import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
+import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'
+
+type ReaderDependencies = Pick<Dependencies, 'config' | 'storage' | 'clock'>
+
+export class ConversationReader {
+  private readonly deps: ReaderDependencies
+
+  constructor(deps: ReaderDependencies) {
+    this.deps = deps
+  }
+
+  async findTurn(tenantId: string, key: TurnKey, value: string): Promise<TurnRow | undefined> {
+    const opened = await this.deps.storage.find()
+    return opened && findTurn(opened.read, tenantId, key, value)
+  }
+
+  async findLastTurn(conversationId: string): Promise<TurnRow | undefined> {
+    const { read } = await this.deps.storage.open()
+    return findLastTurn(read, conversationId)
+  }
+
+  async findItem(tenantId: string, id: string) {
+    const opened = await this.deps.storage.find()
+    return opened && findItem(opened.read, tenantId, id)
+  }
+
+  /** Returns a turn's input and output, in order. */
+  async listTurnItems(turnId: string): Promise<ItemRow[]> {
+    const { read } = await this.deps.storage.open()
+    return listItemsOfTurns(read, [turnId])
+  }
+
+  /** Returns the items before a turn's input: of the chain that ends with `previous`, or of a conversation. */
+  async readHistory(
+    from: { readonly previous: TurnRow } | { readonly conversationId: string },
+    limits: HistoryLimits,
+  ): Promise<StoredItem[]> {
+    const { read } = await this.deps.storage.open()
+    return 'previous' in from
+      ? readChain(read, from.previous, limits)
+      : readConversation(read, from.conversationId, limits)
+  }
+
+  /** @throws ServiceError if the conversation does not exist, belongs to another agent, or has a visitor */
+  async assertUsable(tenantId: string, agentId: string, id: string): Promise<void> {
+    const opened = await this.deps.storage.find()
+    const conversation = opened && (await findConversation(opened.read, tenantId, id))
+    if (conversation === undefined || conversation.visitor_id !== null) throw conversationNotFound(id)
+    if (conversation.agent_id === agentId || conversation.agent_id === '') return
+    throw new ServiceError('invalid_value', 'conversation: belongs to another agent', {
+      param: 'conversation',
+      code: 'agent_mismatch',
+    })
+  }
+
+  /** Whether a turn's events can no longer be streamed. */
+  isReplayOver({ ended_at: endedAt }: TurnRow): boolean {
+    const { replaySeconds } = this.deps.config.conversations
+    return endedAt !== null && endedAt + replaySeconds < unixSeconds(this.deps.clock)
+  }
+
+  /** Whether a turn's idempotency key may be used again. */
+  isKeyOver({ created_at: createdAt }: TurnRow): boolean {
+    return createdAt + IDEMPOTENCY_SECONDS < unixSeconds(this.deps.clock)
+  }
+}

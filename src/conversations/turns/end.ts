@@ -1,0 +1,87 @@
+/** Stores how turns end. */
+import type { ConversationDb, TurnStatus } from '../../db/open.ts'
+import { insertItems } from '../item-store.ts'
+import {
+  endTurn,
+  findConversation,
+  insertEvents,
+  readEvents,
+  releaseConversation,
+  type TurnRow,
+} from '../store.ts'
+import { renderOutput, toEndEntry } from '../turn-output.ts'
+import type { TurnEnd } from './running-turn.ts'
+import type { LogEntry } from './segments.ts'
+
+/** Stores the end of a turn and what it produced. Returns false if the turn has ended already. */
+export async function storeEnd(
+  trx: ConversationDb,
+  turn: Pick<TurnRow, 'id' | 'conversation_id'>,
+  endedBy: string | undefined,
+  entries: readonly LogEntry[],
+  end: Pick<TurnEnd, 'failure' | 'stopped'> & Partial<TurnEnd>,
+  { keepSeconds, nowSeconds }: { readonly keepSeconds: number; readonly nowSeconds: number },
+): Promise<boolean> {
+  const { items, finish: reason, usage } = renderOutput(turn.id, entries)
+  const outcome = outcomeOf(end, reason)
+  const promptTokens = usage?.prompt_tokens ?? 0
+  const completionTokens = usage?.completion_tokens ?? 0
+  const isEnded = await endTurn(trx, turn.id, endedBy, {
+    ...outcome,
+    last_seq: entries.length - 1,
+    provider: end.route?.provider ?? null,
+    model: end.route?.model ?? null,
+    diagnostics: JSON.stringify(end.route === undefined ? {} : { attempts: end.route.attempts }),
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    first_event_ms: end.firstEventMs === undefined ? null : Math.round(end.firstEventMs),
+    duration_ms: end.durationMs === undefined ? null : Math.round(end.durationMs),
+    ended_at: nowSeconds,
+    // A request whose turn failed before its first event may be sent again with the same key.
+    ...(outcome.status === 'failed' && entries.length === 0 && { idempotency_digest: null }),
+  })
+  if (!isEnded) return false
+  // A turn that failed before its first event has produced nothing.
+  const produced = entries.length === 0 ? [] : items
+  await insertItems(trx, { conversationId: turn.conversation_id, turnId: turn.id, nowSeconds }, produced)
+  await releaseConversation(trx, turn, {
+    promptTokens,
+    completionTokens,
+    isFailure: outcome.status === 'failed',
+    nowSeconds,
+    expiresAt: nowSeconds + keepSeconds,
+  })
+  return true
+}
+
+/** Ends a turn whose process has stopped, with what it has stored. */
+export async function endAbandoned(db: ConversationDb, turn: TurnRow, nowSeconds: number): Promise<void> {
+  const end = { failure: undefined, stopped: 'shutdown' } as const
+  await db.transaction().execute(async (trx) => {
+    const conversation = await findConversation(trx, turn.tenant, turn.conversation_id)
+    const keepSeconds = (conversation?.expires_at ?? 0) - (conversation?.last_at ?? 0)
+    const entries = await readEvents(trx, turn.id, 0)
+    const last = toEndEntry({ at: nowSeconds, interruption: 'interrupted' })
+    const all = [...entries, last]
+    if (
+      !(await storeEnd(trx, turn, turn.owner ?? undefined, all, end, {
+        keepSeconds: Math.max(0, keepSeconds),
+        nowSeconds,
+      }))
+    )
+      return
+    await insertEvents(trx, [{ turnId: turn.id, firstSeq: entries.length, entries: [last] }])
+  })
+}
+
+function outcomeOf(
+  { failure, stopped }: Pick<TurnEnd, 'failure' | 'stopped'>,
+  finish: string | undefined,
+): { status: TurnStatus; reason: string | null; error_code: string | null } {
+  if (stopped === 'cancelled') return { status: 'cancelled', reason: null, error_code: null }
+  if (stopped !== undefined) return { status: 'incomplete', reason: 'interrupted', error_code: null }
+  if (failure !== undefined) return { status: 'failed', reason: null, error_code: failure.code }
+  if (finish === 'length') return { status: 'incomplete', reason: 'max_output_tokens', error_code: null }
+  if (finish === 'content_filter') return { status: 'incomplete', reason: 'content_filter', error_code: null }
+  return { status: 'completed', reason: null, error_code: null }
+}

@@ -80,8 +80,6 @@ const AdminKey = z
 export const AdminKeyList = list(AdminKey).meta({ id: 'AdminKeyList' })
 export type AdminKeyList = z.output<typeof AdminKeyList>
 
-export const KeyRevoked = z.strictObject({ id: keyId, revoked: z.literal(true) }).meta({ id: 'KeyRevoked' })
-
 const tokens = count
   .nullish()
   .meta({ description: 'Number of tokens; 0 allows none. Null or absent means unlimited.' })

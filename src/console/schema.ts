@@ -1,6 +1,6 @@
 /** Defines the JSON schemas of the console's operations. */
 import { z } from 'zod'
-import { KeyRotation } from '../identity/key-schema.ts'
+import { KeyName, KeyRotation } from '../identity/key-schema.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
 import { reference } from '../lib/schema-bounds.ts'
@@ -62,16 +62,7 @@ export const KeyChoice = z
   .strictObject({ parent_key_id: reference().meta({ description: 'Id of one of the keys of the user.' }) })
   .meta({ id: 'KeyChoice' })
 
-export const KeyCreation = z
-  .strictObject({
-    name: z
-      .string()
-      .trim()
-      .min(1, 'must not be empty')
-      .max(200, 'must be at most 200 characters')
-      .refine((name) => !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name), 'must be a single line'),
-  })
-  .meta({ id: 'KeyCreation' })
+export const KeyCreation = z.strictObject({ name: KeyName }).meta({ id: 'KeyCreation' })
 
 export const KeyCreated = z
   .strictObject({

@@ -376,16 +376,15 @@ describe('the own limits of a parent key', () => {
     )
 
   test('replace the limits of the settings for this key only', async () => {
-    const { app, clock } = await start()
+    const { app } = await start()
     const { id, key } = await create(app, { requests_per_minute: 2 })
     expect([await limitOf(app, key), await limitOf(app)]).toEqual(['2', '600'])
     expect(await statusOf(app, key)).toBe(200)
     const limited = await app.call('GET', '/v1/models', { key })
-    expect([limited.status, limited.headers.get('retry-after')]).toEqual([429, '60'])
+    expect([limited.status, limited.headers.has('retry-after')]).toEqual([429, true])
     expect((await callProcedure(app, 'keys.validate', {}, { key })).status).toBe(429)
     expect((await change(app, id, { requests_per_minute: null })).status).toBe(200)
     expect(await limitOf(app, key)).toBe('600')
-    clock.advance(60)
     expect(await statusOf(app, key)).toBe(200)
   })
 

@@ -121,6 +121,7 @@ function addAgentsCommands(agents: Command): void {
     .description('compare agents with a definition file or a folder of them')
     .option('--yes', 'apply the changes')
     .option('--show-keys', 'print the keys of created agents')
+    .option('--url <url>', 'address of a server, to use its API instead of the database')
     .addHelpText('after', fileMatchingHelp)
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
   add('export <folder>')
@@ -138,7 +139,10 @@ const fileMatchingHelp = `
 File names end in .yaml, .yml or .md. A file updates the agent whose id is in
 its name, as written by \`parley agents export\`, otherwise the only agent with
 the name in the definition. If there is no such agent, it creates one. All files
-are checked before the first change. Agents without a file are never deleted.`
+are checked before the first change. Agents without a file are never deleted.
+
+With --url, the command needs a complete parent key, in --key or in the
+environment variable PARLEY_KEY. The process list can reveal --key to others.`
 
 const fileNamingHelp = `
 Each file is named after the agent's name and id, such as

@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import ipaddr from 'ipaddr.js'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { type JsonOutline, outlineOf } from '../lib/formats/json.ts'
+import { isSurelyWithin, type JsonOutline, outlineOf } from '../lib/formats/json.ts'
 import { type AddressBlock, isWithin, withoutZone } from '../lib/net.ts'
 
 /** The credentials of a request without a key: a cookie, or the headers of a proxy. */
@@ -176,8 +176,9 @@ export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolea
 /** `outline` is that of the bytes, where the caller has it already. */
 export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES, outline?: JsonOutline): unknown {
   assertUtf8(bytes)
-  assertOutline(bytes, mostValues, outline)
   const text = bytes.toString('utf8')
+  if (outline !== undefined || !isSurelyWithin(text, MAX_JSON_DEPTH, mostValues))
+    assertOutline(outline ?? outlineOf(bytes, mostValues), mostValues)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -201,26 +202,11 @@ function assertUtf8(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw new ServiceError('invalid_value', 'The body is not valid UTF-8.')
 }
 
-function assertOutline(bytes: Buffer, mostValues: number, outline: JsonOutline | undefined): void {
-  // A body with few brackets is not deep, and a short body does not contain many values.
-  if (outline === undefined && bytes.length <= mostValues && !hasManyBrackets(bytes)) return
-  const { depth, values } = outline ?? outlineOf(bytes, mostValues)
+function assertOutline({ depth, values }: JsonOutline, mostValues: number): void {
   if (depth > MAX_JSON_DEPTH)
     throw new ServiceError('invalid_value', `The JSON body is nested deeper than ${MAX_JSON_DEPTH} levels.`)
   if (values > mostValues)
     throw new ServiceError('invalid_value', `The JSON body contains more than ${mostValues} values.`)
-}
-
-/** Counts brackets, which is much cheaper than walking the values of a short body. */
-function hasManyBrackets(bytes: Buffer): boolean {
-  let openers = 0
-  for (const opener of ['{', '[']) {
-    for (let at = bytes.indexOf(opener); at !== -1; at = bytes.indexOf(opener, at + 1)) {
-      openers += 1
-      if (openers > MAX_JSON_DEPTH) return true
-    }
-  }
-  return false
 }
 
 function hasOwnProto(value: unknown): boolean {

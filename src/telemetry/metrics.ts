@@ -1,6 +1,7 @@
 /** Defines the metrics that a service updates. Each service has its own registry, so that two can run in one process. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Reason } from '../lib/errors.ts'
+import { type Distribution, LabelledHistogram } from './histogram.ts'
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
@@ -19,13 +20,15 @@ export class Metrics {
   readonly registry = new Registry()
   readonly models: ModelMetrics
   private readonly registers = [this.registry]
-  private readonly requestDuration = new Histogram({
+  private readonly requestDuration = new LabelledHistogram({
     name: 'parley_http_request_duration_seconds',
     help: 'Time from the request headers to the end of the response, in seconds.',
     labelNames: ['operation', 'method', 'status'],
     buckets: requestBuckets,
     registers: this.registers,
   })
+  /** By operation, method and the first digit of the status, which is 0 without a response. */
+  private readonly requestDurations = new Map<string, Map<string, Distribution[]>>()
   private readonly failures = new Counter({
     name: 'parley_request_failures_total',
     help: 'Rejected or failed calls by error code.',
@@ -98,12 +101,16 @@ export class Metrics {
 
   /** `operation` is a name from the table of operations; `status` is undefined when the client disconnected before the response. */
   requestEnded(operation: string, method: string, status: number | undefined, durationMs: number): void {
-    const labels = {
+    const knownMethod = methods.has(method) ? method : OTHER
+    const byMethod = getOrCreate(this.requestDurations, operation, () => new Map())
+    const byStatus = getOrCreate(byMethod, knownMethod, () => [])
+    const statusClass = status === undefined ? 0 : Math.min(Math.floor(status / 100), 5)
+    byStatus[statusClass] ??= this.requestDuration.add({
       operation,
-      method: methods.has(method) ? method : OTHER,
-      status: status === undefined ? 'left' : `${Math.min(Math.floor(status / 100), 5)}xx`,
-    }
-    this.requestDuration.observe(labels, durationMs / 1000)
+      method: knownMethod,
+      status: statusClass === 0 ? 'left' : `${statusClass}xx`,
+    })
+    byStatus[statusClass].observe(durationMs / 1000)
   }
 
   callFailed(reason: Reason): void {
@@ -216,14 +223,23 @@ export class ModelMetrics {
     const { attempts, fallbacks, tokens, firstToken, duration, pending } = this.instruments
     const input = new PendingCount(tokens.labels(provider, model, 'input'), pending.tokens)
     const output = new PendingCount(tokens.labels(provider, model, 'output'), pending.tokens)
+    const durations: Record<EndedCall['operation'], Partial<Record<EndedCall['outcome'], Distribution>>> = {
+      chat: {},
+      embeddings: {},
+    }
+    let firstTokens: Distribution | undefined
     const meter = {
       attempts: new PendingCount(attempts.labels(provider, model), pending.attempts),
       fallbacks: new PendingCount(fallbacks.labels(provider, model), pending.fallbacks),
       ended({ operation, outcome, durationMs, firstByteMs, inputTokens, outputTokens }: EndedCall) {
-        duration[operation].observe({ provider, model, outcome }, durationMs / 1000)
-        if (firstByteMs !== undefined) firstToken.observe({ provider, model }, firstByteMs / 1000)
         input.inc(inputTokens)
         output.inc(outputTokens)
+        const byOutcome = durations[operation]
+        byOutcome[outcome] ??= duration[operation].add({ provider, model, outcome })
+        byOutcome[outcome].observe(durationMs / 1000)
+        if (firstByteMs === undefined) return
+        firstTokens ??= firstToken.add({ provider, model })
+        firstTokens.observe(firstByteMs / 1000)
       },
     }
     return meter
@@ -242,14 +258,14 @@ function createInstruments(registry: Registry) {
   return {
     pending,
     duration: {
-      chat: new Histogram({
+      chat: new LabelledHistogram({
         name: 'parley_chat_duration_seconds',
         help: 'Time from accepting a chat to its end, including all model calls and attempts, in seconds.',
         labelNames: [...labelNames, 'outcome'],
         buckets,
         registers,
       }),
-      embeddings: new Histogram({
+      embeddings: new LabelledHistogram({
         name: 'parley_embeddings_duration_seconds',
         help: 'Time from accepting an embeddings request to its end, in seconds.',
         labelNames: [...labelNames, 'outcome'],
@@ -257,7 +273,7 @@ function createInstruments(registry: Registry) {
         registers,
       }),
     },
-    firstToken: new Histogram({
+    firstToken: new LabelledHistogram({
       name: 'parley_chat_first_token_seconds',
       help: 'Time from accepting a streamed chat to the first bytes of its response, in seconds.',
       labelNames,
@@ -286,4 +302,13 @@ function createInstruments(registry: Registry) {
       collect: flushing('fallbacks'),
     }),
   }
+}
+
+function getOrCreate<V>(map: Map<string, V>, key: string, create: () => V): V {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = create()
+    map.set(key, value)
+  }
+  return value
 }

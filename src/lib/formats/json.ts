@@ -65,6 +65,22 @@ export function outlineOf(bytes: Uint8Array, mostValues = Number.POSITIVE_INFINI
   return { depth: deepest, values }
 }
 
+/**
+ * Whether JSON can exceed neither limit, judged by its length and its brackets. This is much cheaper than an outline;
+ * false says nothing.
+ */
+export function isSurelyWithin(text: string, mostLevels: number, mostValues: number): boolean {
+  if (text.length > mostValues) return false
+  let openers = 0
+  for (const opener of ['{', '[']) {
+    for (let at = text.indexOf(opener); at !== -1; at = text.indexOf(opener, at + 1)) {
+      openers += 1
+      if (openers > mostLevels) return false
+    }
+  }
+  return true
+}
+
 export function listObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }

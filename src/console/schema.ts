@@ -31,6 +31,8 @@ const ConsoleKey = z
     }),
     is_active: z.boolean().meta({ description: 'True for the key that the user currently works with.' }),
     created_at: seconds,
+    disabled_at: seconds.nullable(),
+    expires_at: seconds.nullable(),
     last_used_at: seconds.nullable(),
   })
   .meta({ id: 'ConsoleKey' })
@@ -105,7 +107,7 @@ export function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {
 }
 
 export function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<typeof ConsoleKey> {
-  const { id, hint, name, is_automatic, created_at, last_used_at } = row
+  const { id, hint, name, is_automatic, created_at, disabled_at, expires_at, last_used_at } = row
   return {
     id,
     key_hint: hint,
@@ -113,6 +115,8 @@ export function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<type
     is_automatic: is_automatic === 1,
     is_active: id === activeKeyId,
     created_at,
+    disabled_at,
+    expires_at,
     last_used_at,
   }
 }

@@ -5,7 +5,7 @@ import { updateManagedKey } from '../../../src/identity/managed-keys.ts'
 import { parseKey } from '../../../src/lib/api-key.ts'
 import { createTenant, refusalOf } from '../../support/agents.ts'
 import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
-import { as, claim, proxied } from '../../support/console.ts'
+import { as, claim, proxied, readMe } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 import { postUpload } from '../../support/uploads.ts'
@@ -429,6 +429,8 @@ describe('a console user', () => {
     expect((await call('list', {})).body.result.data.json.data).toHaveLength(2)
     expect((await call('disable', { key_id: id })).status).toBe(200)
     expect(await statusOf(app, key)).toBe(401)
+    const { keys } = await readMe(app, MINE)
+    expect(keys.find((one: { id: string }) => one.id === id)).toMatchObject({ disabled_at: NOW })
     for (const name of ['get', 'update', 'enable', 'revoke', 'rotateManaged'])
       expect((await call(name, { key_id: id }, OTHER)).status).toBe(404)
     expect((await call('enable', { key_id: id })).status).toBe(200)

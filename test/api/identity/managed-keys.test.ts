@@ -1,6 +1,8 @@
 /** Tests `/v1/keys`: which keys a key may manage, and how expired, disabled and limited keys behave. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
+import { claimFirstKey } from '../../../src/identity/key-claims.ts'
+import { revokeParentKey } from '../../../src/identity/keys.ts'
 import { updateManagedKey } from '../../../src/identity/managed-keys.ts'
 import { parseKey } from '../../../src/lib/api-key.ts'
 import { createTenant, refusalOf } from '../../support/agents.ts'
@@ -281,15 +283,18 @@ describe('changing a managed key', () => {
     const { deps } = app.service
     const other = await createTenant(app)
     await updateManagedKey(deps, serviceActor, { kind: 'command' }, idOf(other), { can_manage_keys: true })
-    await deps.db
-      .updateTable('parent_keys')
-      .set({ revoked_at: NOW })
-      .where('id', '=', idOf(app.key))
-      .execute()
-    deps.keys.invalidate()
+    await revokeParentKey(deps, serviceActor, idOf(app.key))
     expect(await statusOf(app, key)).toBe(200)
     expect((await act(app, id, 'revoke', { key: other })).status).toBe(404)
   })
+})
+
+test('a key that another key created is not assigned to the local administrator as the first key', async () => {
+  const { app } = await start()
+  await create(app)
+  const { deps } = app.service
+  await revokeParentKey(deps, serviceActor, idOf(app.key))
+  expect(await claimFirstKey(deps, serviceActor, 'user-1')).toBeUndefined()
 })
 
 describe('an inactive parent key', () => {

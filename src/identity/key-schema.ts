@@ -1,4 +1,4 @@
-/** Defines the schemas of key operations. */
+/** Defines the schemas of the key operations. */
 import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
 import { type ParentKeyRow, stateOf } from './key-store.ts'

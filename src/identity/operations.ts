@@ -1,4 +1,4 @@
-/** Defines the operations on the caller's key and on the keys that it manages. */
+/** Defines the operations that check and rotate the caller's key, and manage other keys. */
 import { z } from 'zod'
 import { unixSeconds } from '../lib/clock.ts'
 import { operationsOf } from '../operations/operation.ts'

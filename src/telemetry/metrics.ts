@@ -1,4 +1,7 @@
-/** Defines the metrics that a service updates. Each service has its own registry, so that two can run in one process. */
+/**
+ * Defines the metrics that a service updates. Each service has a separate registry, so that one process can
+ * run several services.
+ */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Reason } from '../lib/errors.ts'
 import { type Distribution, LabelledHistogram } from './histogram.ts'
@@ -48,7 +51,7 @@ export class Metrics {
   })
   private readonly backendErrors = new Counter({
     name: 'parley_backend_errors_total',
-    help: 'Failed provider calls; each attempt counts.',
+    help: 'Failed provider calls, counted per attempt.',
     labelNames: ['provider', 'reason'],
     registers: this.registers,
   })
@@ -99,7 +102,10 @@ export class Metrics {
     this.models = new ModelMetrics(this.registry, isListed)
   }
 
-  /** `operation` is a name from the table of operations; `status` is undefined when the client disconnected before the response. */
+  /**
+   * `operation` is a name from the list of operations; `status` is undefined if the client disconnected
+   * before the response.
+   */
   requestEnded(operation: string, method: string, status: number | undefined, durationMs: number): void {
     const knownMethod = methods.has(method) ? method : OTHER
     const byMethod = getOrCreate(this.requestDurations, operation, () => new Map())
@@ -121,7 +127,7 @@ export class Metrics {
     this.limited.inc({ limit })
   }
 
-  /** `reason` must come from a fixed set: a provider's own message has no bounded number of values. */
+  /** `reason` must come from a fixed set, because each distinct value creates a time series. */
   backendFailed(provider: string, reason: string): void {
     this.backendErrors.inc({ provider, reason })
   }
@@ -130,7 +136,7 @@ export class Metrics {
     this.failedUploads.inc({ reason }, count)
   }
 
-  /** Counts an attempt at a job as running until the returned function is called. */
+  /** Counts a job attempt as running until the returned function is called. */
   jobBegins(kind: 'convert' | 'hook', nowMs: () => number): (result: JobResult) => void {
     const startedMs = nowMs()
     this.runningJobs.inc({ kind })
@@ -159,7 +165,7 @@ export interface EndedCall {
 export type IsListed = (provider: string, model: string) => boolean
 
 const labelNames = ['provider', 'model']
-/** Bucket bounds in seconds, for complete answers and for the first token. */
+/** Bucket bounds in seconds, for complete responses and for the first token. */
 const buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640]
 
 export interface ModelMeter {
@@ -168,14 +174,14 @@ export interface ModelMeter {
   ended(call: EndedCall): void
 }
 
-/** Sums increments in memory until the counter is read, because prom-client's label look-up per increment is slow. */
+/** Sums increments in memory until the counter is read, because prom-client's label look-up is slow. */
 class PendingCount {
   private readonly counter: Counter.Internal
   private pending = 0
 
   constructor(counter: Counter.Internal, pending: PendingCount[]) {
     this.counter = counter
-    // A counter must exist at 0 for `rate()` to see its first increment.
+    // Starts at 0, because `rate()` would otherwise miss the first increment.
     counter.inc(0)
     pending.push(this)
   }
@@ -191,7 +197,10 @@ class PendingCount {
   }
 }
 
-/** Metrics by model. Only models that a provider lists have their own label value, so that the number of values is bounded. */
+/**
+ * Metrics by model. Models that no provider lists share one label value, so that the number of values is
+ * limited.
+ */
 export class ModelMetrics {
   private readonly isListed: IsListed
   private readonly instruments: ReturnType<typeof createInstruments>
@@ -202,7 +211,7 @@ export class ModelMetrics {
     this.instruments = createInstruments(registry)
   }
 
-  /** The metrics of a provider's model; all models that the provider does not list share one. */
+  /** Returns the metrics of a provider's model; all models that the provider does not list share one. */
   of(provider: string, model: string): ModelMeter {
     return this.known.get(provider)?.get(model) ?? this.find(provider, this.nameOf(provider, model))
   }

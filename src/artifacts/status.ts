@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { addressGroup } from '../operations/access.ts'
+import { addressGroup, lowerLimit } from '../operations/access.ts'
 import { type Call, type CallContext, EventStream } from '../operations/operation.ts'
 import type { StreamQuota } from '../replicas/limits.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse } from './access.ts'
@@ -114,7 +114,10 @@ export async function* watchWithinLimit(
 /** A token may be on a public page, so its streams are limited per client address. */
 function streamQuotas({ deps, caller, metadata }: CallContext<ArtifactCaller, Dependencies>): StreamQuota[] {
   const { streams } = deps.config.limits
-  if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
+  if (caller.kind === 'parent') {
+    const limit = lowerLimit(streams.parent, caller.ownLimits?.streams)
+    return [{ key: `watch:${caller.tenantId}`, limit }]
+  }
   const key = `watch:${caller.artifactId}:${addressGroup(metadata.clientAddress)}`
   return [{ key, limit: streams.address }]
 }

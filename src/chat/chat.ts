@@ -1,6 +1,6 @@
 /** Runs a chat turn for every API, and returns the answer whole or as a stream. */
 import { newId } from '../lib/ids.ts'
-import { addressGroup } from '../operations/access.ts'
+import { addressGroup, lowerLimit } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
@@ -201,7 +201,10 @@ function encodeStep(step: TurnStep): Uint8Array {
 /** Returns the quotas for a stream. Agent keys are public, so their clients are also limited by address. */
 function streamQuotas({ deps, caller, metadata }: Context): StreamQuota[] {
   const { streams } = deps.config.limits
-  if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
+  if (caller.kind === 'parent') {
+    const limit = lowerLimit(streams.parent, caller.ownLimits?.streams)
+    return [{ key: `parent:${caller.tenantId}`, limit }]
+  }
   return [
     { key: `agent:${caller.agentId}`, limit: streams.agent },
     { key: `agent:${caller.agentId}:${addressGroup(metadata.clientAddress)}`, limit: streams.address },

@@ -145,11 +145,20 @@ const dependentSettings: readonly [names: RegExp, needed: keyof Settings, value?
   [/^S3_/, 'S3_BUCKET'],
 ]
 
+/** The variable with the key that `agents apply --url` sends; it is not a setting of the server. */
+const CLIENT_KEY = 'PARLEY_KEY'
+
+export function readClientKey(): string | undefined {
+  return dropBlanks(process.env)[CLIENT_KEY]
+}
+
 /** Returns a warning for each variable that has no effect, unless the configuration file refers to it. */
 function listWarnings(given: Variables, referenced: ReadonlySet<string>): string[] {
   const names = Object.keys(given).filter((name) => !referenced.has(name))
   const known = names.filter((name) => settingNames.includes(name))
-  const unknown = names.filter((name) => name.startsWith('PARLEY_') && !settingNames.includes(name))
+  const unknown = names.filter(
+    (name) => name.startsWith('PARLEY_') && !settingNames.includes(name) && name !== CLIENT_KEY,
+  )
   const isUnused = ([, needed, value]: (typeof dependentSettings)[number]) =>
     given[needed] === undefined || (value !== undefined && given[needed] !== value)
   return [

@@ -4,6 +4,7 @@
  */
 import { countAgents } from '../agents/agents.ts'
 import { type Actor, actorOf, listAuditEvents } from '../identity/audit.ts'
+import { KeyRevoked } from '../identity/key-schema.ts'
 import {
   getLiveKey,
   listKeyPage,
@@ -28,7 +29,6 @@ import {
   BudgetReplacement,
   KeyBudget,
   KeyReference,
-  KeyRevoked,
   renderBudget,
   renderEvent,
   renderKey,

@@ -72,6 +72,8 @@ const AdminKey = z
     budget: Budget,
     created_at: seconds,
     rotated_at: seconds.nullable(),
+    disabled_at: seconds.nullable(),
+    expires_at: seconds.nullable(),
     revoked_at: seconds.nullable(),
     last_used_at: seconds.nullable().meta({ description: 'Unix seconds; up to a minute out of date.' }),
   })
@@ -79,8 +81,6 @@ const AdminKey = z
 
 export const AdminKeyList = list(AdminKey).meta({ id: 'AdminKeyList' })
 export type AdminKeyList = z.output<typeof AdminKeyList>
-
-export const KeyRevoked = z.strictObject({ id: keyId, revoked: z.literal(true) }).meta({ id: 'KeyRevoked' })
 
 const tokens = count
   .nullish()
@@ -185,7 +185,8 @@ export function renderKey(
   key: ParentKeyRow,
   { owner, agents, budget }: Pick<z.output<typeof AdminKey>, 'owner' | 'agents' | 'budget'>,
 ): z.output<typeof AdminKey> {
-  const { id, hint, name, is_automatic, created_at, rotated_at, revoked_at, last_used_at } = key
+  const { id, hint, name, is_automatic, created_at, rotated_at, last_used_at } = key
+  const { disabled_at, expires_at, revoked_at } = key
   return {
     id,
     parent_key: renderParentKey(id),
@@ -197,6 +198,8 @@ export function renderKey(
     budget,
     created_at,
     rotated_at,
+    disabled_at,
+    expires_at,
     revoked_at,
     last_used_at,
   }

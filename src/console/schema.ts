@@ -1,6 +1,6 @@
 /** Defines the JSON schemas of the console's operations. */
 import { z } from 'zod'
-import { KeyRotation } from '../identity/key-schema.ts'
+import { KeyName, KeyRotation } from '../identity/key-schema.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
 import { reference } from '../lib/schema-bounds.ts'
@@ -31,6 +31,8 @@ const ConsoleKey = z
     }),
     is_active: z.boolean().meta({ description: 'True for the key that the user currently works with.' }),
     created_at: seconds,
+    disabled_at: seconds.nullable(),
+    expires_at: seconds.nullable(),
     last_used_at: seconds.nullable(),
   })
   .meta({ id: 'ConsoleKey' })
@@ -62,16 +64,7 @@ export const KeyChoice = z
   .strictObject({ parent_key_id: reference().meta({ description: 'Id of one of the keys of the user.' }) })
   .meta({ id: 'KeyChoice' })
 
-export const KeyCreation = z
-  .strictObject({
-    name: z
-      .string()
-      .trim()
-      .min(1, 'must not be empty')
-      .max(200, 'must be at most 200 characters')
-      .refine((name) => !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name), 'must be a single line'),
-  })
-  .meta({ id: 'KeyCreation' })
+export const KeyCreation = z.strictObject({ name: KeyName }).meta({ id: 'KeyCreation' })
 
 export const KeyCreated = z
   .strictObject({
@@ -114,7 +107,7 @@ export function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {
 }
 
 export function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<typeof ConsoleKey> {
-  const { id, hint, name, is_automatic, created_at, last_used_at } = row
+  const { id, hint, name, is_automatic, created_at, disabled_at, expires_at, last_used_at } = row
   return {
     id,
     key_hint: hint,
@@ -122,6 +115,8 @@ export function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<type
     is_automatic: is_automatic === 1,
     is_active: id === activeKeyId,
     created_at,
+    disabled_at,
+    expires_at,
     last_used_at,
   }
 }

@@ -15,6 +15,17 @@ export interface ParentKeyTable {
   user_id: string | null
   /** True for a key that was created automatically for its user; it is revoked when the user claims another key. */
   is_automatic: Generated<number>
+  /** Set while the key, its agent keys and its tokens are rejected; unlike a revocation, this can be undone. */
+  disabled_at: number | null
+  /** The Unix second from which the key, its agent keys and its tokens are rejected. */
+  expires_at: number | null
+  /** Replace the limits in the settings if they are lower. */
+  requests_per_minute: number | null
+  max_streams: number | null
+  /** True for a key that may create other keys and manage those that it created. */
+  can_manage_keys: Generated<number>
+  /** The key that created this one through the API. */
+  managed_by: string | null
 }
 
 export interface UserTable {

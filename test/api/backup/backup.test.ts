@@ -161,6 +161,13 @@ test('a backup of an older database is restored unchanged and migrated at the ne
   connection.exec(`
     drop table replicas; drop table stream_slots; drop table rate_windows;
     alter table installation drop column secret_key_id;
+    drop index parent_keys_by_manager;
+    alter table parent_keys drop column managed_by;
+    alter table parent_keys drop column can_manage_keys;
+    alter table parent_keys drop column max_streams;
+    alter table parent_keys drop column requests_per_minute;
+    alter table parent_keys drop column expires_at;
+    alter table parent_keys drop column disabled_at;
     delete from kysely_migration where name >= '0013'`)
   connection.close()
   expect((await backUp(dataDir, archivePath())).schema).toBe('0012_index_artifacts_by_creation')

@@ -1,5 +1,7 @@
 /** Tests the limits on concurrent streams and that every stream releases its slot. */
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import { updateManagedKey } from '../../../src/identity/managed-keys.ts'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -52,6 +54,15 @@ describe('a key at its stream limit', () => {
     })
     expect(answer.headers.get('retry-after')).toBe('1')
     expect(await stand.listChats()).toHaveLength(1)
+  })
+
+  test('receives 429 at its own limit, which is lower than the one in the settings', async () => {
+    const app = await stand.start()
+    const id = app.key.slice(4, 16)
+    await updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, id, { max_streams: 1 })
+    await openStream(app, 'first')
+    expect(await statusOf(app)).toBe(429)
+    expect(await statusOf(app, 'other', await createTenant(app))).toBe(200)
   })
 
   test('can still get complete responses, and other keys can stream', async () => {

@@ -44,6 +44,8 @@ describe('the first visit of a console user', () => {
           is_automatic: true,
           is_active: true,
           created_at: now,
+          disabled_at: null,
+          expires_at: null,
           last_used_at: null,
         },
       ],

@@ -1,4 +1,6 @@
-/** Normalizes the chunks of all providers, and records the tool calls and usage that the turn needs. */
+/**
+ * Normalizes streamed chunks from all providers, and records the tool calls and usage that the turn needs.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import { isJsonObject, toCount } from '../lib/formats/json.ts'
 import type { AnswerNames, Usage } from '../providers/chat-api.ts'
@@ -19,7 +21,10 @@ interface ChoiceState {
   readonly calls: ToolCallAssembler
 }
 
-/** Sends the role once and first, one choice per chunk, and each finish reason once with an empty delta. Withholds usage. */
+/**
+ * Emits the role once, in the first chunk; one choice per chunk; and each finish reason once, with an empty
+ * delta. Withholds usage.
+ */
 export class ChunkNormalizer {
   usage: Usage | undefined
   names: AnswerNames | undefined
@@ -52,14 +57,17 @@ export class ChunkNormalizer {
     return this.states.get(choice)?.calls.list() ?? []
   }
 
-  /** Returns the chunks to send; contains `value` itself (`===`) when nothing changes. @throws BackendFailure */
+  /**
+   * Returns the chunks to send; contains `value` itself (`===`) if nothing needs to change.
+   * @throws BackendFailure
+   */
   take(value: unknown): readonly Fields[] {
     const sent = asChunk(value)
     const { choices, usage, ...head } = sent
     if (isJsonObject(usage)) this.usage = toUsage(usage)
     else if (usage !== undefined) head.usage = usage
     if (choices.length === 0) return []
-    // Each choice becomes a separate chunk with a copy of the other fields.
+    // Limits the choices, because each becomes a separate chunk with a copy of the other fields.
     assertChoiceCount(choices.length, this.options.choices)
     this.nameChunk(head)
     const normalized = choices
@@ -130,7 +138,7 @@ function asChunk(value: unknown): Chunk {
   return { ...value, choices }
 }
 
-/** Returns true for a choice or delta that has only an index; such pieces are dropped. */
+/** Returns whether a choice or delta has no content besides its index. */
 function isEmpty({ index: _, ...fields }: Fields): boolean {
   return Object.values(fields).every(
     (value) =>
@@ -219,7 +227,7 @@ class ToolCallAssembler {
     return isRenamed ? undefined : last
   }
 
-  /** Lists the calls with the provider's index, which may be missing or not start at 0. */
+  /** Lists the calls that have this provider index, which need not start at 0. */
   private callsAt(index: number): readonly PartialCall[] {
     return this.callsByIndex.get(index) ?? []
   }

@@ -23,7 +23,7 @@ interface ApplyOptions extends AgentOptions {
   readonly showKeys?: boolean
 }
 
-/** A planned change; `agent` is the agent afterwards, if the change was made. */
+/** A planned change and, if it was applied, the resulting agent. */
 interface Outcome {
   readonly change: Change
   readonly written: Agent | undefined
@@ -50,7 +50,7 @@ export function apply(path: string, options: ApplyOptions): Promise<void> {
   })
 }
 
-/** Makes the changes in order. Stops at the first agent that changed since it was read. */
+/** Applies the changes in order. Stops at the first agent that has changed since it was read. */
 async function applyPlan(
   deps: WriteDeps,
   tenantId: string,
@@ -67,7 +67,7 @@ async function applyPlan(
       const done = outcomes.flatMap((one) => renderOutcome({ ...one, agentKey: undefined })).join(', ')
       throw cause instanceof ServiceError
         ? new StartupError(
-            `${toVisible(change.file.path)}: ${cause.message} Changes made before the error: ${done === '' ? 'nothing' : done}.`,
+            `${toVisible(change.file.path)}: ${cause.message} Changes made before the error: ${done === '' ? 'none' : done}.`,
             { cause },
           )
         : cause

@@ -71,7 +71,7 @@ export function remove(id: string, options: AgentOptions & { yes?: boolean }): P
   })
 }
 
-/** Runs with the agents of the given parent key, or of the only parent key. */
+/** Calls `run` with access to the agents of the given parent key, or of the only active one. */
 export function withAgents(
   key: string | undefined,
   run: (access: AgentAccess) => Promise<void>,

@@ -6,8 +6,8 @@ import type { Settings } from './settings.ts'
 export type Config = ReturnType<typeof toConfig>
 
 /**
- * A model provider and the name by which operators and clients refer to it. The name of the provider set in
- * the environment is its kind.
+ * A model provider. `name` identifies it to operators and clients; a provider from the environment is named
+ * after its kind.
  */
 export type ProviderConfig =
   | { readonly kind: 'mock'; readonly name: string }
@@ -25,7 +25,7 @@ export type ProviderConfig =
 export interface LocalModelConfig {
   readonly kind: 'local-model'
   readonly name: string
-  /** The absolute path of its GGUF file. */
+  /** Absolute path of the GGUF file. */
   readonly path: string
   /** Undefined: one thread per available processor. */
   readonly threads: number | undefined
@@ -170,7 +170,7 @@ function toForwardedAuthConfig(settings: Settings) {
     lastName: settings.PARLEY_HEADER_LAST_NAME,
     groups: settings.PARLEY_HEADER_GROUPS,
   } as const
-  /** Undefined: the proxy is trusted by its IP address alone. */
+  /** If undefined, the proxy is trusted because of its IP address alone. */
   return { proxySecret: settings.PARLEY_PROXY_SECRET, headers } as const
 }
 

@@ -1,4 +1,4 @@
-/** Reads model providers and MCP servers from the YAML file that `PARLEY_CONFIG` names. */
+/** Reads model providers and MCP servers from the YAML file in `PARLEY_CONFIG`. */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { closest } from 'fastest-levenshtein'
@@ -179,8 +179,8 @@ const Local = mappingOf({
   const report = (key: string, message: string) => issues.addIssue({ code: 'custom', path: [key], message })
   if (url !== undefined && model !== undefined)
     report('model', 'cannot be combined with url; keep one of them')
-  if (model === undefined && threads !== undefined) report('threads', 'needs model')
-  if (model === undefined && context !== undefined) report('context', 'needs model')
+  if (model === undefined && threads !== undefined) report('threads', 'requires model')
+  if (model === undefined && context !== undefined) report('context', 'requires model')
 })
 
 const Provider = z.preprocess(
@@ -234,7 +234,7 @@ const ConfigFileSchema = mappingOf({
   mcp: z.record(z.string(), McpServer, { error: 'must be a mapping of names to MCP servers' }).default({}),
 })
 
-/** Model paths are relative to `folder`, the directory of the file. */
+/** Resolves model paths relative to `folder`, which contains the configuration file. */
 function toProvider(name: string, provider: z.infer<typeof Provider>, folder: string): ProviderConfig {
   if (provider.kind === 'mock') return { kind: 'mock', name }
   if (provider.kind === 'gateway')

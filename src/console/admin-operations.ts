@@ -1,7 +1,4 @@
-/**
- * Defines the administrators' operations: list users, keys, usage and the audit log; revoke a key and limit
- * its tokens.
- */
+/** Defines the API operations that only administrators may call. */
 import { countAgents } from '../agents/agents.ts'
 import { type Actor, actorOf, listAuditEvents } from '../identity/audit.ts'
 import {
@@ -72,7 +69,10 @@ async function readAudit(deps: Dependencies, query: AuditListQuery): Promise<Aud
   return { object: 'list', data: rows.map(renderEvent), has_more: hasMore }
 }
 
-/** Limits the tokens of a key. @throws ServiceError `not_found` if the key does not exist or was revoked. */
+/**
+ * Sets a parent key's token limits.
+ * @throws ServiceError `not_found` if the key does not exist or was revoked.
+ */
 async function setKeyBudget(
   deps: Dependencies,
   actor: Actor,
@@ -119,7 +119,7 @@ export const adminOperations = {
     http: { method: 'GET', path: '/v1/manager/admin/usage' },
     docs: {
       summary: 'Get the usage of all parent keys by day, agent, model or key',
-      description: 'Each call counts for the day (UTC) on which it began.',
+      description: 'Each call is counted on the day (UTC) on which it began.',
     },
     input: AdminUsageQuery,
     output: AdminUsageList,

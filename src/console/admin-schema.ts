@@ -1,4 +1,4 @@
-/** Defines the JSON schemas of the administrators' operations. */
+/** Defines the request and response schemas of the administrator operations. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import { type AuditRow, auditActions } from '../identity/audit.ts'
@@ -100,7 +100,9 @@ export const AdminUsageQuery = UsageQuery.extend({
   key: keyId
     .regex(/^[0-9A-Za-z]{12}$/, 'must be the 12 public characters of a parent key')
     .optional()
-    .meta({ description: 'Returns only the usage of this parent key. If omitted, returns all keys.' }),
+    .meta({
+      description: 'Returns only the usage of this parent key. If omitted, returns the usage of all keys.',
+    }),
 })
 
 const AdminUsageEntry = UsageEntry.extend({

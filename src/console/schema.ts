@@ -1,4 +1,4 @@
-/** Defines the JSON schemas of the console's operations. */
+/** Defines the request and response schemas of the console operations. */
 import { z } from 'zod'
 import { KeyRotation } from '../identity/key-schema.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
@@ -59,7 +59,7 @@ export const SignedIn = z.strictObject({ signed_in: z.literal(true) }).meta({ id
 export const SignedOut = z.strictObject({ signed_out: z.literal(true) }).meta({ id: 'SignedOut' })
 
 export const KeyChoice = z
-  .strictObject({ parent_key_id: reference().meta({ description: 'Id of one of the keys of the user.' }) })
+  .strictObject({ parent_key_id: reference().meta({ description: "Id of one of the user's keys." }) })
   .meta({ id: 'KeyChoice' })
 
 export const KeyCreation = z

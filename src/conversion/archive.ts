@@ -1,7 +1,4 @@
-/**
- * Checks ZIP archives and JSON projects for content that would harm a user who unpacks them. Inflates every
- * byte but stores none.
- */
+/** Checks ZIP archives and JSON projects for content that would harm a user who unpacks them. */
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat } from 'node:fs/promises'
 import {
@@ -34,7 +31,7 @@ const HARMLESS_BYTES = 64 * MIB
 const MAX_DEPTH = 3
 const MAX_INNER_BYTES = 64 * MIB
 
-/** Totals over the archive and all archives inside it. */
+/** Totals for the archive and all archives inside it. */
 interface Tally {
   readonly archiveBytes: number
   inflatedBytes: number
@@ -57,7 +54,7 @@ async function assertArchive(path: string): Promise<void> {
 async function assertEntries(zip: ZipFile, tally: Tally, depth: number): Promise<void> {
   const names = new Set<string>()
   const places: MemberPlace[] = []
-  // The type is wrong: before the first entry, this is the offset of the directory.
+  // Before the first entry is read, this is the directory's offset. The library declares the wrong type.
   const directoryOffset = Number(zip.readEntryCursor)
   for await (const entry of zip.eachEntry()) {
     tally.entries += 1

@@ -72,7 +72,7 @@ export function toPosterArguments(source: Source, atSeconds: number, path: strin
     ...[...firstVideo, '-an', ...nothingElse],
     ...['-frames:v', '1', '-filter_threads', '1', '-vf', toScale(POSTER_SIDE_PIXELS)],
     ...['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-q:v', '4', ...threads],
-    // Avoids image2, which interprets patterns in the file name.
+    // The image2 format would interpret patterns in the file name.
     ...['-f', 'mjpeg', '-y', `file:${path}`],
   ]
 }

@@ -8,20 +8,22 @@ import { dangerous, isDiskFull, type Outcome, unconvertible } from './job.ts'
 const MAX_SIDE_PIXELS = 4_096
 const MAX_PIXELS = 50e6
 const SECONDS = 10
-/** Encoders write 1 to 20 scans. */
+/** Limits the decoding time. Encoders write 1 to 20 scans. */
 const MAX_SCANS = 100
-/** An image over the size limit counts as a decompression bomb above this ratio. Photos stay below 20. */
+/**
+ * A picture over the pixel limit is treated as a decompression bomb above this ratio. Photos stay below 20.
+ */
 const BOMB_PIXELS_PER_BYTE = 200
 
 sharp.cache(false)
 sharp.concurrency(1)
-// Blocks all other formats of the library.
+// Allows only JPEG, PNG and WebP, because the library can load many other formats.
 sharp.block({ operation: ['VipsForeignLoad'] })
 sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng', 'VipsForeignLoadWebp'] })
 
 /**
- * Writes a JPEG or WebP file. @throws ConversionRejection `dangerous` for a small file with a huge number
- * of pixels.
+ * Writes a JPEG or WebP file.
+ * @throws ConversionRejection `dangerous` for a small file with a huge number of pixels.
  */
 export async function convertPicture(source: string, folder: string): Promise<Outcome> {
   const { format, width, height } = await readHeader(source)

@@ -19,7 +19,7 @@ const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
 /** @throws StartupError if the directory is not writable or contains anything but Parley's data. */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
-  // Decides on a single listing, because another server may create the database between two.
+  // Uses one listing for all checks, because another server may create the database between two listings.
   const entries = await listForeign(dataDir)
   if (entries.includes(databaseName) && (await findDatabaseSize(dataDir)) !== undefined) return
   const [foreign] = entries
@@ -27,16 +27,17 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
 }
 
 /**
- * Checks before opening, because opening an empty database deletes its log. Call it with the lock: a new
- * database is briefly empty. @throws StartupError if the database is empty next to other files.
+ * Call this before opening the database, because opening an empty database deletes its log, and while holding
+ * the lock, because a new database is briefly empty.
+ * @throws StartupError if the database is empty but the directory contains other files.
  */
 export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
   if ((await findDatabaseSize(dataDir)) === 0) await assertNoFilesBesideEmptyDatabase(dataDir)
 }
 
 /**
- * With an empty database, the sweeper would delete the existing files as orphans. See docs/adr/0040.
- * @throws StartupError
+ * Prevents the sweeper from deleting existing files as orphans of an empty database (ADR 0040).
+ * @throws StartupError if there are other files.
  */
 export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
   const foreign = (await listForeign(dataDir)).find((entry) => !databaseFile.test(entry))
@@ -63,8 +64,8 @@ async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
 }
 
 /**
- * With a new PostgreSQL database, the sweeper would delete the files of another database as orphans.
- * @throws StartupError
+ * Prevents the sweeper of a new PostgreSQL database from deleting another database's files as orphans.
+ * @throws StartupError if the directory contains files.
  */
 export async function assertUnused(dataDir: string): Promise<void> {
   const [foreign] = await listForeign(dataDir)
@@ -75,8 +76,8 @@ export async function assertUnused(dataDir: string): Promise<void> {
 }
 
 /**
- * With an empty PostgreSQL database, the sweeper would delete the files of a SQLite database in the
- * directory. @throws StartupError
+ * Prevents the sweeper of an empty PostgreSQL database from deleting the files of a SQLite database.
+ * @throws StartupError if the directory contains a SQLite database.
  */
 export async function assertNothingToCopy(dataDir: string): Promise<void> {
   if (!(await readdir(dataDir)).includes(databaseName)) return
@@ -108,7 +109,8 @@ export async function hasSecret(dataDir: string): Promise<boolean> {
 
 /** @throws StartupError if there is no database or this user may not read it. */
 export async function assertDatabaseExists(dataDir: string): Promise<void> {
-  // An empty file counts as missing: a first start creates one, and a lost database may leave one.
+  // Treats an empty file as missing, because a database that is being created or was lost can be an empty
+  // file.
   if (((await findDatabaseSize(dataDir)) ?? 0) > 0) return
   throw new StartupError(
     `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory it uses.`,
@@ -116,8 +118,8 @@ export async function assertDatabaseExists(dataDir: string): Promise<void> {
 }
 
 /**
- * Several processes may run this at once. Call it after `openDatabase`, which creates the directory.
- * @throws StartupError
+ * Safe for concurrent processes. Call it after `openDatabase`, which creates the directory.
+ * @throws StartupError if the file is not usable or too short.
  */
 export async function loadOrCreateSecret(dataDir: string, random: Random): Promise<string> {
   if (dataDir === ':memory:') return newSecret(random)

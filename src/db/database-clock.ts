@@ -1,11 +1,14 @@
-/** A clock that shows the time of PostgreSQL, so that all replicas agree on when keys, leases and files expire. */
+/**
+ * Implements a clock that follows PostgreSQL's time, so that replicas agree on when keys, leases and files
+ * expire.
+ */
 import { sql } from 'kysely'
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from './database.ts'
 
 const COMPARE_EVERY_MS = 30_000
-/** Smaller differences are ignored, because a slow answer looks like one. */
+/** Smaller differences are ignored, because a slow query can cause them. */
 const TOLERANCE_MS = 1_000
 
 export interface DatabaseClock extends Clock {
@@ -14,7 +17,7 @@ export interface DatabaseClock extends Clock {
   stop(): void
 }
 
-/** Between comparisons the clock runs on the monotonic clock of `local`, so that setting that clock has no effect. */
+/** Between comparisons, uses the local monotonic clock, so that setting the machine's time has no effect. */
 export async function startDatabaseClock(
   db: Database,
   local: Clock,

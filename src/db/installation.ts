@@ -1,4 +1,4 @@
-/** Reads and writes the row of the installation: its id and the id of the secret that its servers share. */
+/** Reads and writes the `installation` row: the installation's id and the id of its shared secret. */
 import { randomUUID } from 'node:crypto'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ export async function findInstallation(
   return db.selectFrom('installation').select(['id', 'secret_key_id']).executeTakeFirst()
 }
 
-/** Serializes actions that happen once per installation. The row must exist. */
+/** Locks the installation until the transaction ends. Its row must exist. */
 export async function lockInstallation(trx: Database): Promise<void> {
   await trx
     .updateTable('installation')

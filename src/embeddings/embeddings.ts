@@ -1,4 +1,4 @@
-/** Turns texts into vectors. Forwards the provider's bytes unchanged where possible. */
+/** Creates embeddings with a model provider, and forwards its response unchanged where possible. */
 
 import type { Dependencies } from '../chat/dependencies.ts'
 import { ServiceError } from '../lib/errors.ts'

@@ -1,9 +1,9 @@
-/** Reads an embedding list without its vectors from the received chunks, without copying or decoding a vector. */
+/** Parses an embedding list without copying or decoding its vectors. */
 
 export type Encoding = 'float' | 'base64'
 
 /**
- * Returns the list with empty vectors, about a hundred times faster than a full parse. Undefined for
+ * Returns the list with empty vectors, about a hundred times faster than a full parse. Returns undefined for
  * another encoding or invalid JSON.
  */
 export function readOutline(pieces: readonly Uint8Array[], encoding: Encoding): unknown {
@@ -82,7 +82,7 @@ class OutlineReader {
     return this.carry(bytes, from, Math.max(from, bytes.length - vectorKey.length + 1))
   }
 
-  /** Carries the bytes from an offset over to the next chunk. Latin1 preserves truncated characters. */
+  /** Carries the bytes from `keptFrom` over to the next chunk. Latin-1 preserves split characters. */
   private carry(bytes: Buffer, from: number, keptFrom: number): number {
     this.outline += bytes.toString('latin1', from, keptFrom)
     this.carried = bytes.subarray(keptFrom)

@@ -17,7 +17,7 @@ type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' |
   readonly agents: AgentDirectory
 }
 
-/** Maximum number of earlier versions per agent. The oldest versions beyond it are deleted. */
+/** Maximum number of earlier versions per agent; older ones are deleted. */
 const MAX_VERSIONS = 100
 
 export interface DefinitionText {
@@ -258,7 +258,7 @@ async function writeVersion(
   })
 }
 
-/** Omits the definition text, because audit entries are never deleted. */
+/** Omits the definition text, which could never be deleted from the audit log. */
 async function recordWrite(
   deps: AuditDeps,
   actor: Actor,

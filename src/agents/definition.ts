@@ -231,14 +231,14 @@ function mostSpecific(issue: Issue): Issue {
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] }
 }
 
-/** A tool as described by the agent and the server; a client that runs the tool may know more about it. */
+/** The name of a tool and what the server knows about it. A client that runs the tool may know more. */
 export interface DescribedTool {
   readonly name: string
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
 }
 
-/** Fills in what the agent's definition omits from the server's tool. */
+/** Uses the server's tool for fields that the agent's definition omits. */
 export function describeTool(tool: AgentTool, known: ServerTool | undefined): DescribedTool {
   const { description, inputSchema } = typeof tool === 'string' ? {} : tool
   return {
@@ -297,7 +297,7 @@ function splitFrontMatter(text: string) {
       [],
       'must start with front matter: a line with ---, the configuration, and another line with ---',
     )
-  // The front matter may be empty.
+  // Starts before the end of the opening line, because the front matter may be empty.
   const search = /\n---(\r?\n|$)/g
   search.lastIndex = opening[0].length - 1
   const closing = search.exec(text)

@@ -38,7 +38,7 @@ export async function removeUpload(
     await deleteJobs(trx, row.blob)
     if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
     const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
-    // Omits file names, because audit entries are never deleted.
+    // Omits file names, which could never be deleted from the audit log.
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
     return lease > unixSeconds(deps.clock)
   })
@@ -89,7 +89,7 @@ interface Served {
 }
 
 /**
- * Serves the converted or original bytes.
+ * Opens the converted file or the original.
  * @throws ServiceError `not_found` until the artifact is ready; `insufficient_permissions`.
  */
 export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
@@ -150,7 +150,7 @@ async function open(
       try {
         return await deps.artifacts.store.blobs.open(blob, range ?? wholeOf(sizeBytes))
       } catch (error) {
-        // Distinguishes an artifact that was just deleted from lost bytes.
+        // Throws `not_found` if the artifact was deleted after its row was read.
         if ((await find()) === undefined) throw artifactNotFound()
         throw error
       }

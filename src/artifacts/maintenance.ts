@@ -28,10 +28,7 @@ export async function recoverUploads(deps: CompletionDeps): Promise<void> {
   if (!artifacts.store.resumable.survivesCrashes) await truncateToStoredSize(deps)
 }
 
-/**
- * Lowers `received_bytes` where bytes were lost, for example without fsync or after an older disk was
- * restored.
- */
+/** Lowers `received_bytes` where bytes were lost, for example after a power failure without fsync. */
 async function truncateToStoredSize({ db, log, artifacts }: CompletionDeps): Promise<void> {
   for (let after = ''; ; ) {
     const rows = await activeUploads(db)

@@ -5,9 +5,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { type ArtifactKind, artifactKinds, parseArtifactId } from './schema.ts'
 import type { UploadRow } from './store.ts'
 
-/**
- * The parsed `Upload-Metadata` keys. A key is undefined if it is absent or its value is meaninglessly empty.
- */
+/** The parsed `Upload-Metadata` keys. Undefined keys were absent or, where that has no meaning, empty. */
 export interface UploadMetadata {
   readonly artifactId: string | undefined
   readonly filename: string

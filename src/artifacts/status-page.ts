@@ -73,7 +73,7 @@ async function readBeginning({ sizeBytes, open }: DownloadContent): Promise<stri
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of bytes) text += decoder.decode(chunk as Buffer, { stream: true })
-  // The decoder holds back a character that the cut splits.
+  // Does not flush the decoder after a cut, because it may hold part of a character.
   return isCut ? `${text}…` : text + decoder.decode()
 }
 

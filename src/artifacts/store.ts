@@ -119,7 +119,7 @@ export async function findUpload(
   return row as UploadRow | undefined
 }
 
-/** Finds an upload of any tenant, even if it has expired. For internal use only. */
+/** Finds an upload regardless of its tenant and expiry. */
 export async function findUploadRow(db: Database, { blob }: Upload): Promise<UploadRow | undefined> {
   const row = await db.selectFrom('artifacts').selectAll().where('blob', '=', blob).executeTakeFirst()
   return row as UploadRow | undefined
@@ -299,7 +299,9 @@ export async function moveArtifacts(db: Database, fromTenantId: string, toTenant
   return Number(result.numUpdatedRows)
 }
 
-/** Returns how much of the tenant's quota its artifacts use, in bytes, without rows that expired by `now`. */
+/**
+ * Returns the number of bytes that a tenant's artifacts use of its quota. Ignores rows that expired by `now`.
+ */
 export async function sumArtifactBytes(db: Database, tenantId: string, now: number): Promise<number> {
   const { bytes } = await db
     .selectFrom('artifacts')

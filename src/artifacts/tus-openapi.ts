@@ -1,6 +1,4 @@
-/**
- * Describes the tus endpoint for the OpenAPI document, in which other endpoints come from their operations.
- */
+/** Describes the tus endpoint for the OpenAPI document; operations describe all other endpoints. */
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
 import { ArtifactError, protocolHeaders, retryAfter } from '../operations/openapi.ts'

@@ -207,7 +207,7 @@ async function answerPost(call: UploadCall): Promise<void> {
   if (isRepeated && sizeBytes !== 0) return answerRepeated(call, row)
   if (!isRepeated) deps.metrics.uploads.created.inc()
   const hasBytes = bodyBytes !== 0 || headers['content-type'] !== undefined
-  // tus defines an empty upload as complete when it is created.
+  // An empty upload is complete as soon as it is created (tus 1.0.0).
   const progress =
     hasBytes || sizeBytes === 0
       ? await appendFirst(call, row, bodyBytes)

@@ -55,7 +55,7 @@ export async function createBackup(
   assertSqlite(config)
   const database = await openSnapshotSource(config.dataDir)
   try {
-    // Checks that the stored files belong to this database; otherwise the archive would lack its files.
+    // Checks that the stored files belong to this database; otherwise the archive would lack files.
     if (database.schema >= FIRST_WITH_INSTALLATION) await checkMarks(config, database.db)
     const lock = await lockFolder(config.dataDir)
     try {

@@ -30,7 +30,7 @@ const noMore = { done: true, value: undefined } as const
 
 class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
-  /** The first run of events for the client; undefined when the answer contains none. */
+  /** The first complete events for the client; undefined if the answer contains none. */
   first: Uint8Array | undefined
   private readonly source: AsyncIterator<Uint8Array, void, void>
   private readonly options: AnswerOptions
@@ -73,7 +73,7 @@ class StreamedAnswer implements ModelAnswer {
   }
 
   /**
-   * Returns the next run of complete events for the client; undefined at the end.
+   * Returns the next complete events for the client; undefined at the end.
    * @throws BackendFailure if the answer is incomplete.
    */
   async next(): Promise<Uint8Array | undefined> {
@@ -143,7 +143,7 @@ class StreamedAnswer implements ModelAnswer {
     return this.normalizer.finishedChoices >= this.options.choices
   }
 
-  /** Accepts a stream that ends without `[DONE]`, but not one in which a choice has no finish reason. */
+  /** Accepts a stream without `[DONE]`, but not one in which a choice lacks a finish reason. */
   private assertFinished(choices: number): undefined {
     if (this.normalizer.finishedChoices >= choices) return undefined
     throw new BackendFailure('protocol', 'the stream ended before the answer was complete')

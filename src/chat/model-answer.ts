@@ -29,7 +29,9 @@ export interface ModelAnswer {
 
 export interface AnswerOptions {
   readonly choices: number
-  /** Withholds tool calls and finish reasons from the client, because the turn decides which to send. */
+  /**
+   * Whether to withhold tool calls and finish reasons, because the turn decides which the client receives.
+   */
   readonly withholdsCalls: boolean
   /** The id, time and model of the answer if an earlier stream of this turn began it; otherwise undefined. */
   readonly continued: AnswerNames | undefined

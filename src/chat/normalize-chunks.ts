@@ -22,8 +22,7 @@ interface ChoiceState {
 }
 
 /**
- * Emits the role once, in the first chunk; one choice per chunk; and each finish reason once, with an empty
- * delta. Withholds usage.
+ * Emits the role only in the first chunk, one choice per chunk, and each finish reason once. Withholds usage.
  */
 export class ChunkNormalizer {
   usage: Usage | undefined
@@ -36,7 +35,10 @@ export class ChunkNormalizer {
     this.options = options
   }
 
-  /** Whether all choices have begun and the answer has names; only then can text be forwarded without parsing. */
+  /**
+   * Whether text can be forwarded without parsing: all choices have begun, and no chunk needs a new id or
+   * model.
+   */
   get hasBegun(): boolean {
     return this.isNamed && this.states.size >= this.options.choices
   }
@@ -57,10 +59,7 @@ export class ChunkNormalizer {
     return this.states.get(choice)?.calls.list() ?? []
   }
 
-  /**
-   * Returns the chunks to send; contains `value` itself (`===`) if nothing needs to change.
-   * @throws BackendFailure
-   */
+  /** Returns the chunks to send, or only `value` itself if nothing needs to change. @throws BackendFailure */
   take(value: unknown): readonly Fields[] {
     const sent = asChunk(value)
     const { choices, usage, ...head } = sent
@@ -172,7 +171,10 @@ class ToolCallAssembler {
     this.newId = newId
   }
 
-  /** Adds missing indexes and ids, and sends id, type and name once. @throws BackendFailure `protocol` */
+  /**
+   * Adds missing indexes and ids, and emits each call's id, type and name only once.
+   * @throws BackendFailure `protocol`
+   */
   take(sent: unknown): (FirstDelta | CallDelta)[] {
     if (!Array.isArray(sent)) throw new BackendFailure('protocol', 'tool_calls is not a list')
     return sent.map((delta) => this.takeOne(delta)).filter((delta) => delta !== undefined)

@@ -29,7 +29,7 @@ const UNSAVED_ID = 'draft'
 
 export interface Turn {
   readonly routes: Routes
-  /** The chat-API body; `model`, `stream` and `stream_options` are set for each provider. */
+  /** The chat API body, before `model`, `stream` and `stream_options` are set for a provider. */
   readonly request: ChatRequest
   readonly isStream: boolean
   readonly isTraced: boolean

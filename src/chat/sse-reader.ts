@@ -11,7 +11,7 @@ const CR = 0x0d
 const NOTHING = Buffer.alloc(0)
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
-/** Collects arbitrarily split bytes, and returns runs of complete events with LF line endings. */
+/** Collects arbitrarily split bytes, and returns complete events with LF line endings. */
 export class EventReader {
   private carried: Buffer = NOTHING
   /** The first bytes while they may be part of a byte order mark; undefined afterwards. */

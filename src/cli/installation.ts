@@ -23,7 +23,7 @@ export async function readConfig(): Promise<Config> {
 }
 
 /**
- * Opens the database, calls `run` and closes it. Creates a missing database only with `create`, because the
+ * Opens the database, calls `run` and closes it. A missing database is an error without `create`, because the
  * configured directory is probably wrong.
  */
 export async function withDatabase(

@@ -8,8 +8,8 @@ import { commandName } from './output.ts'
 const CRASH_DRAIN_MS = 5_000
 
 /**
- * Returns the text with the first parent key and a promise of the text with a sign-in link, which is
- * undefined behind an authenticating proxy. Returns undefined if no key was created.
+ * Returns undefined if no parent key was created. `link` resolves to undefined if a proxy authenticates
+ * users.
  */
 export function createWelcome({ firstParentKey, url, deps }: Service) {
   if (firstParentKey === undefined) return undefined

@@ -27,9 +27,9 @@ export interface LocalModelConfig {
   readonly name: string
   /** Absolute path of the GGUF file. */
   readonly path: string
-  /** Undefined: one thread per available processor. */
+  /** If undefined, uses one thread per available processor. */
   readonly threads: number | undefined
-  /** Context size per response; undefined: the model's own maximum, capped at 8192. */
+  /** Context size per response, in tokens. If undefined, uses the model's maximum, but at most 8192. */
   readonly contextTokens: number | undefined
 }
 
@@ -49,7 +49,7 @@ export type McpServerConfig =
       readonly args: readonly string[]
       /** The program's complete environment. */
       readonly env: Readonly<Record<string, string>>
-      /** Undefined: the service's working directory. */
+      /** If undefined, uses the service's working directory. */
       readonly cwd: string | undefined
     }
 
@@ -204,7 +204,7 @@ function toS3Config(settings: Settings) {
     region: settings.S3_REGION ?? settings.AWS_REGION ?? 'us-east-1',
     // Servers other than AWS rarely support one host name per bucket.
     forcePathStyle: settings.S3_FORCE_PATH_STYLE ?? endpoint !== undefined,
-    /** Undefined: the credentials that AWS provides to the machine or container. */
+    /** If undefined, uses the credentials that AWS provides to the machine or container. */
     credentials:
       accessKeyId === undefined || secretAccessKey === undefined
         ? undefined

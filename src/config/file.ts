@@ -244,7 +244,7 @@ function toProvider(name: string, provider: z.infer<typeof Provider>, folder: st
   return { kind: 'local-model', name, path: resolve(folder, model), threads, contextTokens: context }
 }
 
-/** Sets the service's `PATH` as the search path of the program and of its child processes. */
+/** Passes the service's `PATH` to the program unless `env` sets another one. */
 function toMcpServer(name: string, server: z.infer<typeof McpServer>, searchPath = ''): McpServerConfig {
   if (server.kind === 'http') return { ...server, name }
   return { ...server, name, env: { PATH: searchPath, ...server.env }, cwd: server.cwd }

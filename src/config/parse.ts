@@ -81,7 +81,7 @@ function dropBlanks(variables: Readonly<Variables>): Variables {
   return Object.fromEntries(trimmed.filter(([, text]) => text !== ''))
 }
 
-/** Reads each secret whose `_FILE` variable is set from that file. Returns the problems found. */
+/** Reads secrets from the files in their `_FILE` variables. Returns the problems found. */
 async function readSecretFiles(given: Variables): Promise<string[]> {
   const problems: string[] = []
   for (const name of secretNames) {

@@ -187,7 +187,7 @@ function parseAddressBlock(text: string): AddressBlock | undefined {
   const block = bits === undefined ? `${address}/${address.includes(':') ? 128 : 32}` : text
   if (!ipaddr.isValidCIDR(block)) return undefined
   const [network, length] = ipaddr.parseCIDR(block)
-  // Converts IPv4-mapped IPv6 ranges to IPv4, because they are compared with IPv4 addresses.
+  // Converts IPv4-mapped IPv6 ranges to IPv4, because IPv4 clients are compared as IPv4.
   if (network instanceof ipaddr.IPv6 && network.isIPv4MappedAddress() && length >= 96) {
     return [network.toIPv4Address(), length - 96]
   }

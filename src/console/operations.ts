@@ -85,7 +85,7 @@ export async function claimKey(
 }
 
 /**
- * Runs the claim in a transaction, returns its result and rolls it back.
+ * Runs the claim in a transaction, rolls it back and returns the result.
  * @throws the same errors as `claimKey`.
  */
 async function previewClaim(

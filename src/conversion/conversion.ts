@@ -13,7 +13,7 @@ import { createWorkerTool, runWorker } from './worker-run.ts'
 export interface ConversionRequest {
   readonly kind: ConversionKind
   readonly source: string
-  /** An existing folder for this conversion only. The results stay in it. */
+  /** An existing folder for this conversion only, which receives the results. */
   readonly workFolder: string
   /** Aborting stops all processes, cleans up and rejects with the signal's reason. */
   readonly signal: AbortSignal

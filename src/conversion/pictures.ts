@@ -60,12 +60,12 @@ async function readHeader(source: string): Promise<Metadata> {
 
 const SCAN = 0xda
 const END = 0xd9
-/** Stuffed zeros, TEM, restart markers and the start of the image have no length. */
+/** Returns whether a JPEG marker has no length field. Includes stuffed zeros. */
 const isBare = (marker: number) => marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8)
 
 /**
- * Counts the scans of a JPEG (ITU-T T.81, B.1). Skips segments, which may contain other JPEGs. The decoder
- * reads all scans before it returns a line, and the library's timeout does not interrupt that.
+ * Counts a JPEG's scans (ITU-T T.81, B.1), because the library's timeout does not interrupt the reading of
+ * scans. Skips segments, which may contain other JPEGs.
  */
 async function countScans(source: string): Promise<number> {
   let [scans, skippedBytes, lengthHigh] = [0, 0, 0]

@@ -33,7 +33,7 @@ export interface SandboxedResult {
 
 export type Sandbox = ReturnType<typeof createSandbox>
 
-/** Long, because the result of the check is cached. */
+/** Time limit for checking a tool. It is long, because the result is cached. */
 const CHECK_MS = 60_000
 const CHECK_BYTES = 1024 ** 2
 /** The number of processor cores that one program may keep fully busy. */

@@ -27,8 +27,8 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
 }
 
 /**
- * Call this before opening the database, because opening an empty database deletes its log, and while holding
- * the lock, because a new database is briefly empty.
+ * Call this while holding the lock, because a new database is briefly empty, and before opening the database,
+ * because opening an empty one deletes its log.
  * @throws StartupError if the database is empty but the directory contains other files.
  */
 export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
@@ -118,7 +118,8 @@ export async function assertDatabaseExists(dataDir: string): Promise<void> {
 }
 
 /**
- * Safe for concurrent processes. Call it after `openDatabase`, which creates the directory.
+ * Reads the secret, or creates it if it is missing. Several processes may call this at the same time. Call it
+ * after `openDatabase`, which creates the directory.
  * @throws StartupError if the file is not usable or too short.
  */
 export async function loadOrCreateSecret(dataDir: string, random: Random): Promise<string> {

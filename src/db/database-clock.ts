@@ -12,7 +12,7 @@ const COMPARE_EVERY_MS = 30_000
 const TOLERANCE_MS = 1_000
 
 export interface DatabaseClock extends Clock {
-  /** Reads the time of the database; on failure the clock keeps running. */
+  /** Synchronizes with the database. The clock keeps running if that fails. */
   compare(): Promise<void>
   stop(): void
 }

@@ -101,7 +101,7 @@ function toKyselyPool(pool: Pool): PostgresPool {
   }
 }
 
-/** Replaces U+0000, which PostgreSQL rejects, in queries, so that they find nothing instead of failing. */
+/** Replaces U+0000 in the parameters of queries, because PostgreSQL rejects it and no row contains it. */
 function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
   if (!/^(select|delete)/.test(text)) return [...parameters]
   return parameters.map((value) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value))

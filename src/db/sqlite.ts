@@ -45,8 +45,8 @@ export function assertSqliteVersion(version: string): void {
 }
 
 /**
- * Turns 3.51.3 into 3051003, as SQLite does. Comparing strings would load a collation, which takes longer
- * than opening a database.
+ * Converts 3.51.3 to 3051003, as SQLite does. A locale-aware string comparison takes longer than opening a
+ * database.
  */
 function rankOf(version: string): number {
   return version.split('.').reduce((rank, part) => rank * 1000 + Number(part), 0)

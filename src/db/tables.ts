@@ -31,7 +31,7 @@ export interface UserTable {
   last_seen_at: number
 }
 
-/** The digest of the secret of a sign-in link or a session. */
+/** A sign-in link or session, identified by the digest of its secret. */
 export interface SecretTable {
   digest: string
   expires_at: number
@@ -59,7 +59,7 @@ export interface AgentTable {
   /** The agent key, encrypted with the installation's secret, because lists return it. */
   key_sealed: string
   key_hint: string
-  /** Unique microseconds since the epoch, which order agents by creation. */
+  /** Microseconds since the epoch; orders agents by creation. */
   position: number
   created_at: number
   updated_at: number
@@ -105,7 +105,7 @@ export interface UsageDayTable {
   prompt_tokens: number
   completion_tokens: number
   estimated: number
-  /** JSON: the number of calls per bucket of `src/usage/histogram.ts`. */
+  /** JSON: the number of calls in each bucket that `src/usage/histogram.ts` defines. */
   latency_histogram: string
   first_byte_histogram: string
 }
@@ -160,7 +160,7 @@ export interface ArtifactTable {
   segment: string | null
   state: 'unknown' | 'uploading' | 'processing' | 'ready'
   kind: 'video' | 'project' | 'captions' | 'thumbnail' | null
-  /** The id of the artifact that it belongs to, which may not exist. */
+  /** Id of the artifact that this one belongs to; it may not exist. */
   related_to: string | null
   name: string | null
   filename: string | null
@@ -205,15 +205,15 @@ export interface ArtifactTable {
 
 /** A pending task for a complete upload; deleted when the task is done or the artifact is deleted. */
 export interface JobTable {
-  /** `convert` makes the artifact ready; `hook` calls the host's handler. */
+  /** `convert` makes the artifact ready; `hook` calls `onUploadComplete`. */
   kind: 'convert' | 'hook'
-  /** The upload's `blob`, which is also the event id for the host. */
+  /** The upload's `blob`, which is also the `eventId` that the handler receives. */
   blob: string
   fence: Generated<number>
   /** True while a runner holds the lease, which expires at `next_at`. */
   is_taken: Generated<number>
   refusals: Generated<number>
-  /** Number of failures for other reasons, such as a crash of the process. */
+  /** Number of failures that are not rejections of the content, such as crashes. */
   failures: Generated<number>
   next_at: number
 }

@@ -61,7 +61,7 @@ class OutlineReader {
     this.isInVector = found === -1
     const end = this.isInVector ? bytes.length : found
     const vector = bytes.subarray(from, end)
-    // Detects `null`, and Python's `NaN`.
+    // Rejects vectors that contain `null` or Python's `NaN`, which need a full parse.
     if (this.encoding === 'float' && (vector.includes(LOWER_N) || vector.includes(UPPER_N))) return undefined
     return this.isInVector ? end : end + 1
   }

@@ -66,7 +66,7 @@ function findWrongToken(value: unknown): [item: number, token: number] | undefin
   return undefined
 }
 
-/** Returns the number of vectors that an input requests. An array of numbers is one text in tokens. */
+/** Returns the number of vectors that an input requests. An array of numbers is one tokenized text. */
 export function countInputs(given: EmbeddingsRequest['input']): number {
   return typeof given === 'string' || typeof given[0] === 'number' ? 1 : given.length
 }

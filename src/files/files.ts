@@ -102,7 +102,7 @@ export async function downloadFile(deps: FileDeps, tenantId: string, id: string)
       try {
         return await deps.fileBlobs.open(blob, range ?? wholeOf(size_bytes))
       } catch (error) {
-        // Distinguishes a file that was just deleted (`not_found`) from lost bytes.
+        // Throws `not_found` if the file was deleted after its row was read.
         await getFile(deps, tenantId, id)
         throw error
       }
@@ -121,7 +121,7 @@ export async function deleteFile(
     const row = await getFile({ ...deps, db: trx }, tenantId, id)
     if (!(await deleteFileRow(trx, tenantId, id))) throw fileNotFound()
     const target = { kind: 'file', id } as const
-    // Omits the file name, because audit entries are never deleted.
+    // Omits the file name, which could never be deleted from the audit log.
     const details = { purpose: row.purpose, bytes: row.size_bytes }
     await recordAudit({ ...deps, db: trx }, actor, { action: 'file.delete', target, tenantId, details })
     return row

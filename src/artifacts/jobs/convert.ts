@@ -89,7 +89,8 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
   await using uncommitted = new AsyncDisposableStack()
   const stage = async ({ path }: ConvertedFile) => {
     const { size } = await stat(path)
-    // Prevents a crash if the signal aborts before the store reads. The store reports later errors itself.
+    // Prevents a crash if the signal aborts before the store reads the stream. The store reports later
+    // errors.
     const bytes = createReadStream(path, { signal }).on('error', () => {})
     const staged = await blobs.stage(bytes, size)
     return uncommitted.adopt(staged, () => staged.abort())
@@ -112,7 +113,9 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
   for (const blob of [made, still]) if (blob !== undefined) await blobs.delete(blob.name)
 }
 
-/** Makes the artifact ready with its original. Detects the media type again unless the check passed. */
+/**
+ * Makes the artifact ready with its original. If the check failed, detects the media type from the content.
+ */
 async function serveOriginal(
   deps: ConversionDeps,
   { job, row }: Conversion,

@@ -64,8 +64,8 @@ async function replacePage() {
 }
 
 /**
- * Leaves unchanged pieces in place, so that a video keeps playing and screen readers repeat nothing. @param
- * {string} name @param {HTMLElement} element
+ * Leaves unchanged pieces in place, so that videos keep playing and screen readers do not repeat text.
+ * @param {string} name @param {HTMLElement} element
  */
 function replacePiece(name, element) {
   if (pieces.get(name) === element.innerHTML) return
@@ -124,7 +124,10 @@ function moveBar(share) {
   document.title = document.title.replace(/^\d+ %/, `${percent.textContent} %`)
 }
 
-/** Shows each status until the stream ends. Resolves to whether any status arrived. @returns {Promise<boolean>} */
+/**
+ * Shows each status until the stream ends. Resolves to true if any status arrived.
+ * @returns {Promise<boolean>}
+ */
 async function follow() {
   const ending = new AbortController()
   const giveUp = () => ending.abort()

@@ -20,7 +20,7 @@ export interface ReceivingOptions {
   reserve(bytes: number): Promise<void>
   /** The longest pause allowed between two chunks, in milliseconds. */
   readonly idleMs: number
-  /** Interval between two records of the received bytes, in milliseconds. */
+  /** Interval at which received bytes are recorded, in milliseconds. */
   readonly syncEveryMs: number
   readonly hash: Hash | undefined
   /** Aborts when the client disconnects or the service stops; received bytes are stored. */
@@ -124,8 +124,8 @@ class Receiving {
     const { limit, refuse, source } = this.options
     if (this.halt !== undefined) return
     this.arrivedBytes += chunk.length
-    // Discards unrecorded bytes, because a client that sends more than it declared may have sent wrong bytes
-    // before.
+    // Discards unrecorded bytes, because a client that sends more than it declared may also have sent wrong
+    // bytes.
     if (this.arrivedBytes > limit) {
       this.end(refuse(), 'safe')
       return

@@ -1,6 +1,6 @@
 /**
- * The `agents apply` command compares the agents of a parent key with definition files and prints the
- * changes; `--yes` makes them.
+ * Implements `agents apply`, which compares a parent key's agents with definition files and can apply the
+ * changes.
  */
 import { diffArrays } from 'diff'
 import { createAgent, openAgentKey, replaceAgent } from '../../agents/agents.ts'

@@ -1,4 +1,4 @@
-/** The `agents` commands except `apply` list, print, export and delete the agents of one parent key. */
+/** Implements the `agents` commands except `apply`: `list`, `get`, `export` and `delete`. */
 import { deleteAgent, getAgent } from '../../agents/agents.ts'
 import { type Agent, createAgentDirectory } from '../../agents/cache.ts'
 import { listAllAgents } from '../../agents/list.ts'

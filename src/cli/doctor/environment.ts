@@ -88,8 +88,8 @@ function toDiagnostic(check: string, provider: RemoteConfig, error: unknown): Di
 }
 
 /**
- * Returns where a provider's setting is defined. A provider named after its kind may come from the
- * environment or the file.
+ * Returns where a provider is configured. A provider named after its kind may come from the environment or
+ * the file.
  */
 function toSetting({ kind, name }: RemoteConfig, variable: string, key: string): string {
   const inFile = `providers.${name}.${key} in the PARLEY_CONFIG file`

@@ -13,7 +13,7 @@ import { type FromWorker, MetricsCollector, send, type WorkerReport } from './me
 /** Delay before a dead worker is replaced; doubles for each worker that dies soon after its start. */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
-/** Resets the delay for a worker that ran this long, because it did not fail at startup. */
+/** A worker that ran this long did not fail at startup, so its replacement starts without extra delay. */
 const STABLE_AFTER_MS = 60_000
 
 /** Starts the workers on one port. Resolves when all of them listen; if one fails to start, stops them all. */
@@ -45,9 +45,7 @@ class WorkerPool {
     this.log = log
   }
 
-  /**
-   * Starts a worker. Resolves to undefined if the worker exits, after reporting its error, before it listens.
-   */
+  /** Starts a worker. Resolves to undefined if the worker reports an error and exits before it listens. */
   async start(): Promise<WorkerReport | undefined> {
     if (this.isStopping) return undefined
     const worker = cluster.fork()

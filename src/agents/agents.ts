@@ -130,7 +130,7 @@ export async function replaceAgent(
     if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version))
       throw new ServiceError(
         'precondition_failed',
-        `If-Match: the agent has changed and is now at version ${row.version}. Read it again before you write.`,
+        `If-Match: the agent has changed and is now at version ${row.version}. Get the agent again before you update it.`,
       )
     const definition = { name, source: text.yaml, format: text.format }
     written = await writeVersion(deps, actor, row, definition, restoredVersion)

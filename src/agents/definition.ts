@@ -69,7 +69,7 @@ export const AgentTool = z.union(
 export type AgentTool = z.infer<typeof AgentTool>
 
 const Tools = listOf(AgentTool)
-  .max(mostTools, `must be at most ${mostTools} tools`)
+  .max(mostTools, `must have at most ${mostTools} tools`)
   .superRefine((tools, ctx) => {
     const seen = new Map<string, number>()
     for (const [index, tool] of tools.entries()) {
@@ -118,7 +118,7 @@ const FrameOrigin = Text.regex(
 const AgentEmbed = mappingOf(
   z.object(
     {
-      origins: listOf(FrameOrigin).max(mostOrigins, `must be at most ${mostOrigins} origins`).optional(),
+      origins: listOf(FrameOrigin).max(mostOrigins, `must have at most ${mostOrigins} origins`).optional(),
       greeting: FilledText.optional(),
       title: Label.optional(),
       starters: listOf(FilledText).optional(),
@@ -157,7 +157,7 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
   const frontMatter = format === 'markdown' ? splitFrontMatter(text) : undefined
   const mapping = readYaml(frontMatter?.configuration ?? text)
   if (frontMatter !== undefined && 'instructions' in mapping.value) {
-    const problem = 'must follow the front matter, not be part of it'
+    const problem = 'must come after the front matter, not inside it'
     reject(text, offsetOf(mapping, ['instructions']), ['instructions'], problem)
   }
   const rejectAt = (path: Path, problem: string): never => {
@@ -301,7 +301,8 @@ function splitFrontMatter(text: string) {
   const search = /\n---(\r?\n|$)/g
   search.lastIndex = opening[0].length - 1
   const closing = search.exec(text)
-  if (closing === null) reject(text, text.length, [], 'the front matter must end with a line ---')
+  if (closing === null)
+    reject(text, text.length, [], 'the front matter must end with a line that contains only ---')
   const emptyLine = /^\r?\n/.exec(text.slice(search.lastIndex, search.lastIndex + 2))
   if (emptyLine === null) {
     reject(

@@ -25,14 +25,14 @@ const ignored = z.unknown().optional().meta({ description: 'Read-only; ignored i
 /** The PUT request body. Ignores read-only fields, so that clients can send back what GET returned. */
 export const ModelPolicyBody = z
   .strictObject({
-    default_model: name.nullish().meta({ description: 'Model to use when the caller does not name one.' }),
+    default_model: name.nullish().meta({ description: 'Model to use when the caller does not specify one.' }),
     allowed_models: z
       .array(z.strictObject({ provider, model: model.nullish() }))
       .max(MOST_ALLOWED)
       .default([])
       .meta({
         description:
-          'Models that the agent may use. Empty allows all models; an entry without `model` allows all models of the provider.',
+          "Models that the agent may use. Empty allows all models; an entry without `model` allows all of the provider's models.",
       }),
     fallback_models: z
       .array(name)
@@ -79,7 +79,7 @@ export const AgentModelPolicy = z
       .array(z.strictObject({ provider, model, role: z.enum(['default', 'fallback', 'allowed']) }))
       .meta({
         description:
-          'Models that the agent can use now: the default model, its fallbacks in order, and other models that a caller may name.',
+          'Models that the agent can use now: the default model, its fallbacks in order, and other models that a caller may choose.',
       }),
   })
   .meta({ id: 'AgentModelPolicy' })

@@ -78,7 +78,7 @@ export const AgentVersionsQuery = AgentReference.extend({
     .int()
     .min(1, wrongVersion)
     .optional()
-    .meta({ description: 'Number of a version; returns only versions before it.' }),
+    .meta({ description: 'Version number; returns only earlier versions.' }),
 })
 
 export const AgentCreated = z
@@ -123,7 +123,7 @@ export const AgentDetail = z
       behavior: AgentBehavior.optional(),
     }),
     instructions: z.string(),
-    yaml: z.string().meta({ description: 'The definition text as it was sent.' }),
+    yaml: z.string().meta({ description: 'The definition text, exactly as it was submitted.' }),
     format: z.enum(['yaml', 'markdown']).meta({ description: 'Format of the definition text.' }),
     version: z.int(),
     key_hint: z.string(),

@@ -59,7 +59,7 @@ export async function resealAgentKeys({
     await db.transaction().execute(async (trx) => {
       for (const row of rows) {
         const sealed = reseal(sealer, row)
-        if (sealed === undefined) log.warn({ agentId: row.id }, 'a sealed agent key cannot be decrypted')
+        if (sealed === undefined) log.warn({ agentId: row.id }, 'failed to decrypt an agent key')
         else {
           // Skips a key that was rotated after it was read.
           await trx

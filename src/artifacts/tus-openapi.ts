@@ -114,7 +114,7 @@ export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObjec
   '/upload/{segment}': {
     head: describe(
       'uploads-read',
-      'Get the offset of an upload',
+      "Get an upload's offset",
       { requestParams: bySegment },
       [200, { ...always, ...offset, ...described, ...artifactId, ...expiry }],
       [...common, 404],

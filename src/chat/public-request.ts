@@ -95,7 +95,7 @@ const ToolChoice = z.union(
       allowed_tools: z.object({ mode: name, tools: z.array(NamedTool).max(MAX_PARTS) }),
     }),
   ],
-  { error: 'must be none, auto, required, or an object that names functions' },
+  { error: 'must be none, auto, required, or an object that selects functions' },
 )
 
 const { shape } = ChatRequest
@@ -147,8 +147,8 @@ const PublicRequest = z.object({
   reasoning_effort: name,
   safety_identifier: name,
   verbosity: name,
-  functions: z.null({ error: 'use tools with an agent' }).optional(),
-  function_call: z.null({ error: 'use tools with an agent' }).optional(),
+  functions: z.null({ error: 'is not supported with an agent key; use tools' }).optional(),
+  function_call: z.null({ error: 'is not supported with an agent key; use tools' }).optional(),
   web_search_options: z
     .null({ error: 'requires a parent key, because the provider charges for it' })
     .optional(),

@@ -131,7 +131,7 @@ function addDataCommands(program: Command): void {
     .description('migrate the database to this version and exit (`serve` also does this)')
     .action(async ({ json }) => (await import('./commands/migrate.ts')).migrate(json))
   withJson(program.command('backup <archive>'))
-    .description('write all rows and files to one archive (.tar, .tar.gz, .tar.zst; - for standard output)')
+    .description('write all rows and files to one archive (.tar, .tar.gz or .tar.zst; - for standard output)')
     .action(async (archive, { json }) => (await import('./commands/backup.ts')).backup(archive, json))
   withJson(program.command('restore <archive>'))
     .description('restore an archive to an empty data directory (- for standard input)')

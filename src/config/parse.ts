@@ -94,7 +94,7 @@ async function readSecretFiles(given: Variables): Promise<string[]> {
     }
     try {
       const text = (await readFile(path, 'utf8')).trim()
-      if (text === '') problems.push(`${twin} is the path of an empty file; write the secret to it.`)
+      if (text === '') problems.push(`${twin} refers to an empty file; write the secret to it.`)
       else given[name] = text
     } catch (error) {
       problems.push(`${twin}: cannot read the file (${codeOf(error)}).`)

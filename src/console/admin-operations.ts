@@ -101,7 +101,7 @@ const { query, mutation } = operationsOf<Dependencies>()('Administration', admin
 export const adminOperations = {
   users: query({
     http: { method: 'GET', path: '/v1/manager/admin/users' },
-    docs: { summary: 'List the users of the console' },
+    docs: { summary: "List the console's users" },
     input: AdminListQuery,
     output: AdminUserList,
     run: ({ context: { deps }, input }) => listUsersWithKeys(deps, input),
@@ -151,7 +151,7 @@ export const adminOperations = {
   setBudget: mutation({
     http: { method: 'PUT', path: '/v1/manager/admin/keys/{key_id}/budget' },
     request: { bodySchema: BudgetBody },
-    docs: { summary: 'Set or remove the token limits of a parent key', failures: notFound },
+    docs: { summary: "Set or remove a parent key's token limits", failures: notFound },
     input: BudgetReplacement,
     output: KeyBudget,
     run: async ({ context, input: { key_id: id, ...body } }) => {

@@ -32,7 +32,10 @@ export const KeyReference = z.strictObject({ key_id: keyId })
 const bound = z
   .strictObject({ limit: count, used: count })
   .nullable()
-  .meta({ id: 'BudgetBound', description: 'Tokens in the current period (UTC); null without a limit.' })
+  .meta({
+    id: 'BudgetBound',
+    description: 'Token limit and usage in the current period (UTC); null if unlimited.',
+  })
 
 const Budget = z.strictObject({ day: bound, month: bound }).meta({ id: 'BudgetState' })
 
@@ -67,7 +70,7 @@ const AdminKey = z
       .meta({ description: 'Email address of the user who owns the key; null if it has no user.' }),
     is_automatic: z
       .boolean()
-      .meta({ description: 'True if the key was created automatically at the first visit of its user.' }),
+      .meta({ description: "True if the key was created automatically on its user's first visit." }),
     agents: count,
     budget: Budget,
     created_at: seconds,

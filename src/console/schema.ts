@@ -41,7 +41,7 @@ export const Me = z
     is_administrator: z.boolean(),
     signed_in_by: z.enum(['key', 'proxy', 'link']).meta({
       description:
-        'How the user signed in. Only a session that was started with a link can be ended through the API.',
+        'How the user signed in. Only a session that began with a link can be ended through the API.',
     }),
     keys: z.array(ConsoleKey).meta({ description: "The user's keys that are not revoked, newest first." }),
     parent_key: publicKey,

@@ -64,7 +64,7 @@ export function assertNothingHidden(places: readonly MemberPlace[], directoryOff
     const isUsual = last.hasDescriptor ? descriptorBytes.includes(gapBytes) : gapBytes === 0
     if (gapBytes >= LOCAL_HEADER_BYTES)
       throw dangerous('The archive contains bytes that its directory does not list.')
-    if (!isUsual) throw unconvertible('The archive and its directory disagree.')
+    if (!isUsual) throw unconvertible('The archive does not match its directory.')
     last = next
   }
 }

@@ -144,7 +144,7 @@ function assertName(name: string): void {
   if (isAbsolute || name.split(/[/\\]/).includes('..'))
     throw dangerous('The archive contains a file name that points outside its folder.')
   const isWellFormed = segments.every(isSegment) && segments.length <= MAX_SEGMENTS
-  if (!isWellFormed) throw unconvertible('The archive contains a file name that is not well-formed Unicode.')
+  if (!isWellFormed) throw unconvertible('The archive contains an invalid file name.')
 }
 
 function isSegment(segment: string): boolean {
@@ -187,5 +187,5 @@ function assertJson(bytes: Buffer): void {
     throw unconvertible('The project is neither a ZIP archive nor JSON.', error)
   }
   if (typeof value !== 'object' || value === null)
-    throw unconvertible('The JSON of the project must be an object or a list.')
+    throw unconvertible("The project's JSON must be an object or an array.")
 }

@@ -151,10 +151,10 @@ function toRejection({ code, killedBy, stderr }: SandboxedResult, reason: string
   const cause = new Error(`ffmpeg ended with ${killedBy ?? code}: ${stderr.trim()}`)
   if (isDiskFull(stderr)) return diskFull(cause)
   if (/Cannot allocate memory|malloc of size|failed to map segment/.test(stderr))
-    return unconvertible('Converting the video needs more memory than the limit.', cause)
+    return unconvertible('Converting the video exceeds the memory limit.', cause)
   if (killedBy !== null || limitCodes.includes(code))
-    return unconvertible('Converting the video needs more CPU time or disk space than the limit.', cause)
+    return unconvertible('Converting the video exceeds the CPU time or disk space limit.', cause)
   if (stderr.includes('Unknown encoder'))
-    return unconvertible('The ffmpeg of this server cannot encode H.264 with AAC.', cause)
+    return unconvertible("This server's ffmpeg cannot encode H.264 with AAC.", cause)
   return unconvertible(reason, cause)
 }

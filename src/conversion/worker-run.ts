@@ -61,5 +61,5 @@ function parseAnswer(end: SandboxedResult): z.infer<typeof Answer> {
   }
   const cause = new Error(`the process ended with ${end.killedBy ?? end.code}: ${end.stderr.trim()}`)
   if (isDiskFull(end.stderr)) throw diskFull(cause)
-  throw unconvertible('Converting the file needs more memory or time than the limit.', cause)
+  throw unconvertible('Converting the file exceeds the memory or time limit.', cause)
 }

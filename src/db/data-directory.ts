@@ -113,7 +113,7 @@ export async function assertDatabaseExists(dataDir: string): Promise<void> {
   // file.
   if (((await findDatabaseSize(dataDir)) ?? 0) > 0) return
   throw new StartupError(
-    `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory it uses.`,
+    `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory that it uses.`,
   )
 }
 

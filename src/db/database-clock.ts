@@ -40,13 +40,13 @@ export async function startDatabaseClock(
   }
 
   const timer = setInterval(() => {
-    compare().catch((error) => log.warn({ err: error }, 'failed to read the time of the database'))
+    compare().catch((error) => log.warn({ err: error }, 'failed to read the database clock'))
   }, COMPARE_EVERY_MS).unref()
   const differenceMs = Math.round(local.now() - now())
   if (Math.abs(differenceMs) > TOLERANCE_MS)
     log.warn(
       { differenceMs },
-      'the clock of this machine differs from that of the database; using the time of the database',
+      "this machine's clock differs from the database clock; using the database clock",
     )
   return {
     now,

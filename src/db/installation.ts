@@ -33,7 +33,7 @@ export async function assertSharedSecret({ db }: { db: Database }, sealer: Seale
   const known = (await findInstallation(db))?.secret_key_id ?? null
   if (known === null || [sealer.keyId, ...sealer.formerKeyIds].includes(known)) return
   throw new StartupError(
-    'Other servers of this database use a different secret. Set PARLEY_SECRET to the same value on all servers or, to change it, add the old value to PARLEY_SECRET_PREVIOUS.',
+    'Other servers that use this database have a different secret. Set PARLEY_SECRET to the same value on all servers or, to change it, add the old value to PARLEY_SECRET_PREVIOUS.',
   )
 }
 

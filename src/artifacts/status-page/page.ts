@@ -91,7 +91,7 @@ function listFacts({ status, preview }: StatusPageView): string[] {
   const { state, kind, conversion, acknowledged } = status
   if (state === 'unknown')
     return ['Nothing has been uploaded yet, or the upload was deleted. This page updates automatically.']
-  if (state === 'uploading') return ['If the connection breaks, the upload can be resumed.']
+  if (state === 'uploading') return ['If the connection is lost, the upload can be resumed.']
   const facts = []
   if (state === 'processing') facts.push('The upload is complete. The preview is being prepared.')
   if (conversion?.result === 'original' && kind !== 'project' && preview !== undefined)

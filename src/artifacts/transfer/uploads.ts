@@ -138,7 +138,7 @@ function assertAsReserved(
   if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
     throw invalidMetadata('kind', `must be '${reserved.kind}', the kind for which the id was reserved`)
   if (relatedTo !== undefined && reserved.related_to !== null && relatedTo !== reserved.related_to)
-    throw invalidMetadata('relatedTo', 'must equal the relatedTo of the reservation')
+    throw invalidMetadata('relatedTo', "must match the reservation's relatedTo")
 }
 
 export async function getUpload(
@@ -149,7 +149,7 @@ export async function getUpload(
   assertTokenUse(caller, 'upload')
   const row = await findUpload(db, caller.tenantId, segment, unixSeconds(clock))
   if (row === undefined)
-    throw new ServiceError('not_found', 'Upload not found; it may have been deleted or may have expired.')
+    throw new ServiceError('not_found', 'Upload not found; it may have expired or been deleted.')
   if (!grantsAccess(caller, row)) throw wrongArtifact()
   return row
 }

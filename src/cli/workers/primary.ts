@@ -13,7 +13,7 @@ import { type FromWorker, MetricsCollector, send, type WorkerReport } from './me
 /** Delay before a dead worker is replaced; doubles for each worker that dies soon after its start. */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
-/** A worker that ran this long did not fail at startup, so its replacement starts without extra delay. */
+/** A worker that ran this long did not fail at startup, so the delay is reset. */
 const STABLE_AFTER_MS = 60_000
 
 /** Starts the workers on one port. Resolves when all of them listen; if one fails to start, stops them all. */

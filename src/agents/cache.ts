@@ -79,7 +79,9 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   }
 }
 
-/** Used for missing agents and for other tenants' agents, which clients must not be able to distinguish. */
+/**
+ * The error for missing agents and for other tenants' agents. Clients must not be able to distinguish them.
+ */
 export function agentNotFound(): ServiceError {
   return new ServiceError('not_found', 'Agent not found.')
 }

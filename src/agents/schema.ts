@@ -317,7 +317,9 @@ function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   return { name, description, inputSchema }
 }
 
-/** Returns the definition's model, otherwise the model that the agent would use now, or an empty string. */
+/**
+ * Returns the definition's model, the model that the agent would use now, or an empty string, in that order.
+ */
 function modelOf({ models }: Pick<Dependencies, 'models'>, { definition, policy }: Agent): string {
   const { model } = definition
   if (model !== undefined) return model

@@ -82,7 +82,9 @@ function reseal(sealer: Sealer, { id, key_sealed: sealed }: SealedKey): string |
   }
 }
 
-/** Lists all tenants' encrypted agent keys that start with none of the prefixes, ordered by agent id. */
+/**
+ * Lists all tenants' encrypted agent keys, except those with one of the prefixes, in the order of agent ids.
+ */
 async function listSealedKeys(
   db: Database,
   prefixes: readonly string[],

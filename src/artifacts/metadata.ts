@@ -11,7 +11,7 @@ export interface UploadMetadata {
   readonly filename: string
   /** The media type that the client claims, which may be wrong. */
   readonly filetype: string | undefined
-  /** If undefined, the reservation's kind applies, or `video` without a reservation. */
+  /** If undefined, uses the reservation's kind, or `video` without a reservation. */
   readonly kind: ArtifactKind | undefined
   readonly relatedTo: string | undefined
   readonly name: string | undefined

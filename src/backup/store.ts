@@ -1,4 +1,4 @@
-/** Lists the blobs that database rows refer to, which every backup must contain. */
+/** Lists the blobs that database rows refer to. Every backup must contain them. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'

@@ -165,7 +165,9 @@ export function toPublicRequest(request: ChatRequest): ChatRequest {
   return rebuilt
 }
 
-/** Applies the schema limits of agent definitions, because providers resolve references and run patterns. */
+/**
+ * Applies the schema limits of agent definitions, because providers resolve references and evaluate patterns.
+ */
 function assertSafeSchemas({ tools, response_format: format }: z.output<typeof PublicRequest>): void {
   const toolSchemas = (tools ?? []).map((tool) => tool.function.parameters ?? {})
   assertSize('tools', toolSchemas)

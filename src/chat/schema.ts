@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { DefinitionBody } from '../agents/schema.ts'
 import { ChatChunk, ChatRequest } from '../providers/chat-api.ts'
 
-/** The playground's options, which agent keys cannot use because they are public. */
+/** The playground's options. Agent keys, which are public, cannot use them. */
 const PlaygroundOptions = z.strictObject({
   draft: DefinitionBody.optional().meta({ description: 'Definition to use instead of the saved one.' }),
   is_traced: z

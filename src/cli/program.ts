@@ -8,7 +8,7 @@ import { printNotice, printResult } from './output.ts'
 const MOST_WORKERS = 64
 
 export async function runCommand(args: readonly string[]): Promise<void> {
-  // A closed output pipe, as with `| head`, sets exit code 1 but must not stop a running server.
+  // When the output pipe closes, as with `| head`, sets the exit code but does not stop a running server.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', () => {
       process.exitCode = 1

@@ -13,7 +13,10 @@ import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, value, vis
 interface ConfigFile {
   readonly providers: readonly ProviderConfig[]
   readonly mcp: readonly McpServerConfig[]
-  /** One sentence per problem, with the file, the path inside it and the line. Never contains a value. */
+  /**
+   * One sentence per problem, with the file, the path within it and the line. Never contains a setting's
+   * value.
+   */
   readonly problems: readonly string[]
   /** The environment variables that the file refers to. */
   readonly variables: ReadonlySet<string>

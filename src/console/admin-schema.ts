@@ -29,13 +29,10 @@ export type AdminListQuery = z.output<typeof AdminListQuery>
 
 export const KeyReference = z.strictObject({ key_id: keyId })
 
-const bound = z
-  .strictObject({ limit: count, used: count })
-  .nullable()
-  .meta({
-    id: 'BudgetBound',
-    description: 'Token limit and usage in the current period (UTC); null if unlimited.',
-  })
+const bound = z.strictObject({ limit: count, used: count }).nullable().meta({
+  id: 'BudgetBound',
+  description: 'Token limit and usage in the current period (UTC); null if unlimited.',
+})
 
 const Budget = z.strictObject({ day: bound, month: bound }).meta({ id: 'BudgetState' })
 

@@ -79,7 +79,7 @@ export async function* readMember(zip: ZipFile, entry: Entry): AsyncIterable<Buf
   let decoded: Readable = raw
   if (entry.compressionMethod === DEFLATED) {
     const inflating = createInflateRaw()
-    // The loop below receives the errors.
+    // Ignores errors here, because the loop below also receives them.
     decoded = pipeline(raw, inflating, () => {})
     consumedBytes = () => inflating.bytesWritten
   }

@@ -127,11 +127,11 @@ function count(tally: Tally, bytes: number): void {
     throw dangerous('The archive is a ZIP bomb: its content is far larger than the archive.')
 }
 
-/** The limit of common file systems. */
+/** The maximum length of a file name in common file systems. */
 const MAX_SEGMENT_BYTES = 255
 const MAX_SEGMENTS = 64
 
-/** Returns the member's name with and without the Unicode extra field; keeps backslashes. */
+/** Returns the member's name with and without the Unicode extra field. Preserves backslashes. */
 function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: Buffer): [string, string] {
   const decode = (fields: Entry['extraFields']) =>
     getFileNameLowLevel(generalPurposeBitFlag, raw, fields, true)

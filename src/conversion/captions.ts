@@ -196,7 +196,7 @@ function isNote([first]: readonly Line[]): boolean {
   return first?.text.startsWith('NOTE') ?? false
 }
 
-/** Rejects blocks that refer to other resources or end the style sheet early. */
+/** Returns false for blocks that refer to other resources or end the style sheet early. */
 function isHarmless(block: readonly Line[]): boolean {
   return !block.some(({ text }) => /url\s*\(|@import|\\|-->|</i.test(text))
 }
@@ -232,7 +232,7 @@ function parseCue(block: readonly Line[]): { cue: Cue; isValid: boolean } {
 const spans = /^<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:\.[^\s.<>&]+)*(?:[ \t][^<>&]*)?>$/
 const moment = new RegExp(`^<${strictTime}>$`)
 
-/** Escapes everything but WebVTT markup. Keeps a lone `>`, which is valid and common. */
+/** Escapes everything except WebVTT markup and single `>` characters, which are valid. */
 function neutralise(line: string): string {
   return toCueText(line, (tag) => (spans.test(tag) || moment.test(tag) ? tag : undefined))
 }
@@ -271,7 +271,7 @@ function toCue(lines: readonly string[], start: number, next: number): Cue {
   return { startMs, endMs, lines: text.map(toText).filter((line) => line !== '') }
 }
 
-/** Keeps bold, italic and underlined text. Drops colors, fonts and positions that other players use. */
+/** Preserves bold, italic and underlined text. Drops colors, fonts and positions. */
 function toText(line: string): string {
   const bare = line
     .replaceAll(/\{\\[^{}]*\}|<\/?font\b[^<>]*>/gi, '')

@@ -1,4 +1,6 @@
-/** Re-encodes a picture upright and without metadata. Runs only in the worker process. */
+/**
+ * Re-encodes a picture with the correct orientation and without metadata. Runs only in the worker process.
+ */
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'

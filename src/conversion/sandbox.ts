@@ -36,7 +36,7 @@ export type Sandbox = ReturnType<typeof createSandbox>
 /** Time limit for checking a tool. It is long, because the result is cached. */
 const CHECK_MS = 60_000
 const CHECK_BYTES = 1024 ** 2
-/** The number of processor cores that one program may keep fully busy. */
+/** Number of processor cores that one program may fully use. */
 const BUSY_THREADS = 4
 
 export function createSandbox(
@@ -63,8 +63,8 @@ export function createSandbox(
   }
 
   /**
-   * Returns whether the tool can run in its own namespaces, which requires bubblewrap and a system that
-   * permits them.
+   * Returns whether the tool can run in its own namespaces. This requires bubblewrap and a system that
+   * permits namespaces.
    */
   function isIsolated(tool: Tool): Promise<boolean> {
     let checked = checks.get(tool.program)

@@ -11,7 +11,7 @@ export const SECRET_NAME = 'secret'
 const SECRET_BYTES = 48
 const SHORTEST_SECRET_BYTES = 32
 
-/** Files that may exist before the database: Parley's first files, and those of a freshly formatted disk. */
+/** Files that may exist before the database: Parley's lock and secret, and `lost+found`. */
 const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)$/
 
 const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
@@ -109,8 +109,7 @@ export async function hasSecret(dataDir: string): Promise<boolean> {
 
 /** @throws StartupError if there is no database or this user may not read it. */
 export async function assertDatabaseExists(dataDir: string): Promise<void> {
-  // Treats an empty file as missing, because a database that is being created or was lost can be an empty
-  // file.
+  // Treats an empty file as missing, because creating or losing a database can leave one.
   if (((await findDatabaseSize(dataDir)) ?? 0) > 0) return
   throw new StartupError(
     `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory that it uses.`,

@@ -39,7 +39,7 @@ export interface NotificationClient {
 }
 
 export interface PostgresAccess {
-  /** A new connection outside the pool. The caller handles its errors and closes it. */
+  /** Creates a connection outside the pool. The caller must handle its errors and close it. */
   createClient(): NotificationClient
   readPool(): PoolUse
 }

@@ -21,7 +21,7 @@ import {
 } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
-/** In the format of `server_version_num`. */
+/** PostgreSQL 14, in the format of `server_version_num`. */
 const OLDEST_POSTGRES = 140_000
 
 /** @throws StartupError if the database is not usable. The message does not contain the password. */

@@ -75,7 +75,7 @@ export function disableBlockingWaits(connection: SqliteDatabase): void {
   connection.pragma('busy_timeout = 0')
 }
 
-/** Caches prepared statements, which halves the cost of a lookup. */
+/** Caches prepared statements to halve the cost of a lookup. */
 export function toKysely(connection: SqliteDatabase, patienceMs = LOCK_PATIENCE_MS): Kysely<Tables> {
   const statements = new LRUCache<string, Statement<unknown[]>>({ max: STATEMENTS_KEPT })
   const prepare = (text: string) => {

@@ -56,7 +56,7 @@ export interface AgentTable {
   source: string
   format: 'yaml' | 'markdown'
   key_id: string
-  /** The agent key, encrypted with the installation's secret, because lists return it. */
+  /** The encrypted agent key, which lists return in plain text. */
   key_sealed: string
   key_hint: string
   /** Microseconds since the epoch; orders agents by creation. */
@@ -164,9 +164,9 @@ export interface ArtifactTable {
   related_to: string | null
   name: string | null
   filename: string | null
-  /** The media type that the client sent, which cannot be trusted. */
+  /** The media type that the client sent; it may be wrong. */
   filetype: string | null
-  /** SHA-256 of the whole upload in hexadecimal, as announced by the client. */
+  /** SHA-256 of the whole upload in hexadecimal, as sent by the client. */
   checksum: string | null
   metadata: string | null
   size_bytes: number | null

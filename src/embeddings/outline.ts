@@ -82,7 +82,10 @@ class OutlineReader {
     return this.carry(bytes, from, Math.max(from, bytes.length - vectorKey.length + 1))
   }
 
-  /** Carries the bytes from `keptFrom` over to the next chunk. Latin-1 preserves split characters. */
+  /**
+   * Carries the bytes from `keptFrom` over to the next chunk. Decodes as Latin-1 to preserve split
+   * characters.
+   */
   private carry(bytes: Buffer, from: number, keptFrom: number): number {
     this.outline += bytes.toString('latin1', from, keptFrom)
     this.carried = bytes.subarray(keptFrom)

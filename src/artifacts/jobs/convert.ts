@@ -21,7 +21,7 @@ const GAVE_UP = 'The server could not convert this file, so it serves the file a
 export interface ConversionDeps
   extends FinishingDeps,
     Pick<Dependencies, 'config' | 'clock' | 'random' | 'converter'> {
-  /** The folder for temporary conversion files, which is emptied at startup. */
+  /** Folder for temporary conversion files; emptied at startup. */
   readonly workFolder: StoreFolder
 }
 
@@ -160,7 +160,7 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
 }
 
-/** Equals the progress interval of status streams. */
+/** Status streams do not report progress more often than this. */
 const WRITE_EVERY_MS = 250
 
 /** Stores the conversion progress (0 to 1) and skips updates that follow too closely. */

@@ -167,8 +167,8 @@ const FIRST_SECONDS = 1
 const LONGEST_SECONDS = 600
 
 /**
- * Returns the retry delay in whole seconds. The delay doubles with each failure, up to 10 minutes, and is
- * reduced by a random share of up to half, to spread retries.
+ * Returns the retry delay in whole seconds. It doubles with each failure, up to 10 minutes, minus random
+ * jitter.
  */
 export function backOffSeconds(failures: number, random: Random): number {
   const whole = Math.min(FIRST_SECONDS * 2 ** (failures - 1), LONGEST_SECONDS)

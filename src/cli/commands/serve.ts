@@ -19,7 +19,7 @@ export async function serve(workers: number): Promise<void> {
   stopOnSignal(starting)
   const service = await starting
   const welcome = createWelcome(service)
-  // Prints both in one write, so that a program that reads the first line also receives the key.
+  // Prints the URL and the key in one write, so that programs that read the first line also receive the key.
   print([`listening on ${service.url}`, welcome?.key].filter((text) => text !== undefined).join('\n'))
   await welcome?.link.then((text) => text && print(text))
   stopOnCrash(service, service.deps.log)

@@ -126,7 +126,7 @@ async function readPage(url: string, [host]: readonly string[]): Promise<string 
     signal: AbortSignal.timeout(HEALTH_MS),
     ...(host !== undefined && { headers: { host } }),
   })
-  // An error after the response headers would otherwise be uncaught.
+  // Handles errors after the response headers, which would otherwise be uncaught.
   asked.on('error', () => {})
   try {
     const [response] = (await once(asked, 'response')) as [IncomingMessage]

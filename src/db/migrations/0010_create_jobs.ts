@@ -1,7 +1,7 @@
 /** Creates the table for upload jobs, and adds the jobs of existing uploads. */
 import type { Kysely } from 'kysely'
 
-/** The columns that this migration uses, as they are at this point. */
+/** The columns that this migration uses, independent of later migrations. */
 interface Then {
   readonly artifacts: { readonly blob: string; readonly state: string; readonly acknowledged: number }
   readonly jobs: { readonly kind: string; readonly blob: string; readonly next_at: number }

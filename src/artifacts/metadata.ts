@@ -5,7 +5,10 @@ import { ServiceError } from '../lib/errors.ts'
 import { type ArtifactKind, artifactKinds, parseArtifactId } from './schema.ts'
 import type { UploadRow } from './store.ts'
 
-/** The parsed `Upload-Metadata` keys. Undefined keys were absent or, where that has no meaning, empty. */
+/**
+ * The parsed `Upload-Metadata` keys. A key is undefined if the client omitted it or sent a meaningless empty
+ * value.
+ */
 export interface UploadMetadata {
   readonly artifactId: string | undefined
   readonly filename: string

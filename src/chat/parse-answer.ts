@@ -30,7 +30,7 @@ export function assertCallCount(count: number): void {
   assertAtMost(count, MAX_TOOL_CALLS, 'a choice', 'tool calls')
 }
 
-/** @throws BackendFailure `protocol` for many more choices than the request asks for. */
+/** @throws BackendFailure `protocol` if the answer has far more choices than the request asked for. */
 export function assertChoiceCount(count: number, requested: number): void {
   assertAtMost(count, Math.max(requested, MAX_UNREQUESTED_CHOICES), 'the answer', 'choices')
 }

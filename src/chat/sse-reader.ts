@@ -76,9 +76,7 @@ export function plainEnd(text: string, start: number): number {
   return PLAIN_EVENTS.test(text) ? PLAIN_EVENTS.lastIndex : start
 }
 
-/**
- * Returns the end of the event at `start`, including its empty line. Treats an extra empty line as an event.
- */
+/** Returns the end of the event at `start`, including its empty line, or the end of an extra empty line. */
 export function eventEnd(run: Buffer, start: number): number {
   return run[start] === LF ? start + 1 : run.indexOf(BOUNDARY, start) + BOUNDARY.length
 }

@@ -4,11 +4,11 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { ServiceError, StartupError } from '../lib/errors.ts'
 import { printNotice, printResult } from './output.ts'
 
-/** Each worker opens 20 database connections. */
+/** Limited because each worker opens 20 database connections. */
 const MOST_WORKERS = 64
 
 export async function runCommand(args: readonly string[]): Promise<void> {
-  // A closed output pipe, such as `| head`, makes a command fail but must not stop a server.
+  // When the output pipe closes, as with `| head`, sets the exit code but does not stop a running server.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', () => {
       process.exitCode = 1
@@ -21,7 +21,7 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Loads the code of a command only when it runs, because most commands need only a small part of the service. */
+/** Loads each command's code on demand, because most commands need only a small part of the service. */
 function createProgram(): Command {
   const program = new Command('parley')
     .description('Self-hosted conversational agents with a chat API.')
@@ -137,9 +137,10 @@ function addAgentsCommands(agents: Command): void {
 
 const fileMatchingHelp = `
 File names end in .yaml, .yml or .md. A file updates the agent whose id is in
-its name, as written by \`parley agents export\`, otherwise the only agent with
-the name in the definition. If there is no such agent, it creates one. All files
-are checked before the first change. Agents without a file are never deleted.
+the file name, as in files written by \`parley agents export\`. If the file name
+contains no id, the file updates the only agent with the same name. If there is
+no such agent, the file creates one. All files are checked before the first
+change. Agents without a file are never deleted.
 
 With --url, the command needs a complete parent key, in --key or in the
 environment variable PARLEY_KEY. The process list can reveal --key to others.`
@@ -154,7 +155,7 @@ function addDataCommands(program: Command): void {
     .description('migrate the database to this version and exit (`serve` also does this)')
     .action(async ({ json }) => (await import('./commands/migrate.ts')).migrate(json))
   withJson(program.command('backup <archive>'))
-    .description('write all rows and files to one archive (.tar, .tar.gz, .tar.zst; - for standard output)')
+    .description('write all rows and files to one archive (.tar, .tar.gz or .tar.zst; - for standard output)')
     .action(async (archive, { json }) => (await import('./commands/backup.ts')).backup(archive, json))
   withJson(program.command('restore <archive>'))
     .description('restore an archive to an empty data directory (- for standard input)')

@@ -1,4 +1,4 @@
-/** Defines the JSON schemas of the administrators' operations. */
+/** Defines the request and response schemas of the administrator operations. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import { type AuditRow, auditActions } from '../identity/audit.ts'
@@ -29,10 +29,10 @@ export type AdminListQuery = z.output<typeof AdminListQuery>
 
 export const KeyReference = z.strictObject({ key_id: keyId })
 
-const bound = z
-  .strictObject({ limit: count, used: count })
-  .nullable()
-  .meta({ id: 'BudgetBound', description: 'Tokens in the current period (UTC); null without a limit.' })
+const bound = z.strictObject({ limit: count, used: count }).nullable().meta({
+  id: 'BudgetBound',
+  description: 'Token limit and usage in the current period (UTC); null if unlimited.',
+})
 
 const Budget = z.strictObject({ day: bound, month: bound }).meta({ id: 'BudgetState' })
 
@@ -67,7 +67,7 @@ const AdminKey = z
       .meta({ description: 'Email address of the user who owns the key; null if it has no user.' }),
     is_automatic: z
       .boolean()
-      .meta({ description: 'True if the key was created automatically at the first visit of its user.' }),
+      .meta({ description: "True if the key was created automatically on its user's first visit." }),
     agents: count,
     budget: Budget,
     created_at: seconds,
@@ -100,7 +100,9 @@ export const AdminUsageQuery = UsageQuery.extend({
   key: keyId
     .regex(/^[0-9A-Za-z]{12}$/, 'must be the 12 public characters of a parent key')
     .optional()
-    .meta({ description: 'Returns only the usage of this parent key. If omitted, returns all keys.' }),
+    .meta({
+      description: 'Returns only the usage of this parent key. If omitted, returns the usage of all keys.',
+    }),
 })
 
 const AdminUsageEntry = UsageEntry.extend({

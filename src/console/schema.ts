@@ -1,4 +1,4 @@
-/** Defines the JSON schemas of the console's operations. */
+/** Defines the request and response schemas of the console operations. */
 import { z } from 'zod'
 import { KeyName, KeyRotation } from '../identity/key-schema.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
@@ -43,7 +43,7 @@ export const Me = z
     is_administrator: z.boolean(),
     signed_in_by: z.enum(['key', 'proxy', 'link']).meta({
       description:
-        'How the user signed in. Only a session that was started with a link can be ended through the API.',
+        'How the user signed in. Only a session that began with a link can be ended through the API.',
     }),
     keys: z.array(ConsoleKey).meta({ description: "The user's keys that are not revoked, newest first." }),
     parent_key: publicKey,
@@ -61,7 +61,7 @@ export const SignedIn = z.strictObject({ signed_in: z.literal(true) }).meta({ id
 export const SignedOut = z.strictObject({ signed_out: z.literal(true) }).meta({ id: 'SignedOut' })
 
 export const KeyChoice = z
-  .strictObject({ parent_key_id: reference().meta({ description: 'Id of one of the keys of the user.' }) })
+  .strictObject({ parent_key_id: reference().meta({ description: "Id of one of the user's keys." }) })
   .meta({ id: 'KeyChoice' })
 
 export const KeyCreation = z.strictObject({ name: KeyName }).meta({ id: 'KeyCreation' })

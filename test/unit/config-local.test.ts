@@ -100,7 +100,7 @@ describe('the configuration file', () => {
     ],
     ['{ kind: local, model: "" }', 'model: must not be empty (line 2, column 24)'],
     ['{ kind: local, model: 5 }', 'model: must be a string; put it in quotes (line 2, column 24)'],
-    ['{ kind: local, threads: 2 }', 'threads: needs model (line 2, column 24)'],
+    ['{ kind: local, threads: 2 }', 'threads: requires model (line 2, column 24)'],
     [
       '{ kind: local, model: x, threads: 0 }',
       'threads: must be a whole number from 1 to 512 (line 2, column 34)',

@@ -67,7 +67,7 @@ describe('an S3 bucket', () => {
   test('is unused when PARLEY_DATA_DIR is :memory:', async () => {
     const { config, warnings } = await parseConfig({ S3_BUCKET: 'parley', PARLEY_DATA_DIR: ':memory:' })
     expect(config.s3).toBeUndefined()
-    expect(warnings).toEqual(['S3_BUCKET is ignored: PARLEY_DATA_DIR=:memory: does not keep any files.'])
+    expect(warnings).toEqual(['S3_BUCKET is ignored: PARLEY_DATA_DIR=:memory: does not store any files.'])
   })
 })
 

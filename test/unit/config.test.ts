@@ -347,7 +347,7 @@ describe('a secret', () => {
     const path = join(folder, 'empty')
     await writeFile(path, '\n')
     expect(await problemsOf({ PARLEY_SECRET_FILE: path })).toEqual([
-      'PARLEY_SECRET_FILE names an empty file; write the secret to it.',
+      'PARLEY_SECRET_FILE refers to an empty file; write the secret to it.',
     ])
   })
 

@@ -12,7 +12,10 @@ const brokenMarkdown: [text: string, message: string][] = [
     ' ---\nname: A\n---\n\na',
     'Must start with front matter: a line with ---, the configuration, and another line with --- (line 1, column 1)',
   ],
-  ['---\nname: A\n--- \n\na', 'The front matter must end with a line --- (line 5, column 2)'],
+  [
+    '---\nname: A\n--- \n\na',
+    'The front matter must end with a line that contains only --- (line 5, column 2)',
+  ],
   [
     '---\nname: A\n---\na',
     'The line --- at the end of the front matter must be followed by an empty line (line 4, column 1)',
@@ -25,11 +28,11 @@ const brokenMarkdown: [text: string, message: string][] = [
   ['---\nname: A\n---\n\n \n', 'instructions: must not be blank (line 5, column 1)'],
   [
     '---\nname: A\ninstructions: b\n---\n\na',
-    'instructions: must follow the front matter, not be part of it (line 3, column 15)',
+    'instructions: must come after the front matter, not inside it (line 3, column 15)',
   ],
   [
     '---\nname: A\ninstructions:\n---\n\na',
-    'instructions: must follow the front matter, not be part of it (line 3, column 14)',
+    'instructions: must come after the front matter, not inside it (line 3, column 14)',
   ],
   [
     '---\r\nname: A\r\ntemperature: 3\r\n---\r\n\r\na',

@@ -126,7 +126,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['"a key": { b.c: .inf }', '["a key"]["b.c"]: must be a finite number (line 3, column 17)'],
   // Tools.
   ['tools: open_door', 'tools: must be a list (line 3, column 8)'],
-  [`tools: [${names(129)}]`, 'tools: must be at most 128 tools (line 3, column 8)'],
+  [`tools: [${names(129)}]`, 'tools: must have at most 128 tools (line 3, column 8)'],
   ['tools: [a, 5]', 'tools[1]: must be a tool name, or a mapping with a name (line 3, column 12)'],
   ['tools: [[a]]', 'tools[0]: must be a tool name, or a mapping with a name (line 3, column 9)'],
   ['tools:\n- description: Opens', 'tools[0].name: is required (line 4, column 3)'],
@@ -173,7 +173,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['embed: { starters: [5] }', 'embed.starters[0]: must be a string (line 3, column 21)'],
   [
     `embed: { origins: [${names(101).replaceAll('t', 'http://t')}] }`,
-    'embed.origins: must be at most 100 origins (line 3, column 19)',
+    'embed.origins: must have at most 100 origins (line 3, column 19)',
   ],
   ...[
     'https://a.com/',

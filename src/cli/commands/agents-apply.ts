@@ -1,6 +1,6 @@
 /**
- * The `agents apply` command compares the agents of a parent key with definition files and prints the
- * changes; `--yes` makes them. With `--url`, it uses the REST API of a server.
+ * Implements `agents apply`, which compares a parent key's agents with definition files and can apply the
+ * changes. With `--url`, it uses the REST API of a server.
  */
 import { ServiceError, StartupError } from '../../lib/errors.ts'
 import { print, toVisible } from '../output.ts'
@@ -48,7 +48,7 @@ async function applyTo(target: AgentTarget, path: string, options: ApplyOptions)
   print(outcomes.flatMap(renderOutcome).join('\n'))
 }
 
-/** Makes the changes in order. Stops at the first agent that changed since it was read. */
+/** Applies the changes in order. Stops at the first agent that has changed since it was read. */
 async function applyPlan(
   target: AgentTarget,
   { changes }: Plan,
@@ -63,7 +63,7 @@ async function applyPlan(
       const done = outcomes.flatMap((one) => renderOutcome({ ...one, agentKey: undefined })).join(', ')
       throw cause instanceof ServiceError || cause instanceof StartupError
         ? new StartupError(
-            `${toVisible(change.file.path)}: ${cause.message} Changes made before the error: ${done === '' ? 'nothing' : done}.`,
+            `${toVisible(change.file.path)}: ${cause.message} Changes made before the error: ${done === '' ? 'none' : done}.`,
             { cause },
           )
         : cause

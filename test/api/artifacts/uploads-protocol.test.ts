@@ -1,4 +1,4 @@
-/** Tests each method of the upload protocol (tus 1.0.0). */
+/** Tests the responses to each method of the upload protocol (tus 1.0.0). */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { listAuditRows, publicIdOf } from '../../support/audit.ts'
@@ -122,7 +122,7 @@ describe('PATCH of an upload', () => {
     expect(await readOffset(app, begun)).toBe(0)
   })
 
-  test('can be sent as a POST with X-HTTP-Method-Override', async () => {
+  test('can be sent as POST with X-HTTP-Method-Override', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 5 })
     const headers = { 'X-HTTP-Method-Override': 'PATCH', 'Upload-Offset': '0', 'Content-Type': BODY_TYPE }
@@ -134,7 +134,7 @@ describe('PATCH of an upload', () => {
 })
 
 describe('DELETE of an upload', () => {
-  test('returns 204 and removes it, whether it was finished or not', async () => {
+  test('returns 204 and deletes it, whether or not it is finished', async () => {
     const app = await startApp()
     for (const begun of [await beginUpload(app, { body: hello }), await uploadWhole(app, hello)]) {
       expectProtocol(await callUpload(app, 'DELETE', begun.location))
@@ -144,7 +144,7 @@ describe('DELETE of an upload', () => {
     }
   })
 
-  test('records the caller in the audit log', async () => {
+  test('writes the caller to the audit log', async () => {
     const app = await startApp()
     const { location, id } = await uploadWhole(app, hello)
     await callUpload(app, 'DELETE', location, { 'X-Request-Id': 'my-request' })
@@ -162,7 +162,7 @@ describe('DELETE of an upload', () => {
 
 describe('an upload request', () => {
   const versions = [undefined, '2.3.0', '0.2.2', '1.0', '']
-  test.each(versions)('with protocol version %s returns 412 with the supported version', async (version) => {
+  test.each(versions)('with protocol version %j returns 412 with the supported version', async (version) => {
     const app = await startApp()
     const begun = await beginUpload(app)
     for (const [method, path] of [
@@ -207,7 +207,7 @@ describe('an upload request', () => {
     }
   })
 
-  test('may come from a page of any origin', async () => {
+  test('is allowed from a page of any origin', async () => {
     const app = await startApp()
     const origin = { Origin: 'https://shop.example' }
     const requestedHeaders = [

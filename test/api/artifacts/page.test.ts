@@ -206,7 +206,7 @@ describe('the status page without access', () => {
   })
 })
 
-test('a console user can open the status pages of their own artifacts without a token', async () => {
+test('a console user can open the status pages of only their artifacts, without a token', async () => {
   const app = await startApp(proxied)
   const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
   await claim(app, 'ada@example.org', app.key)

@@ -21,7 +21,7 @@ const error = { ok: false, error: expect.any(String) }
 const hello = Buffer.from('hello')
 
 describe('POST /upload', () => {
-  test('returns 201 with a relative Location, whatever the forwarded host headers contain', async () => {
+  test('returns 201 with a relative Location despite forwarded host headers', async () => {
     const app = await startApp()
     const headers = { 'X-Forwarded-Host': 'evil.example', 'X-Forwarded-Proto': 'https, http' }
     const answer = await postUpload(app, { headers })

@@ -1,8 +1,8 @@
-/** Tests which YAML features a definition must not use, and that hostile YAML is rejected early. */
+/** Tests which YAML features a definition must not use, and that hostile YAML is rejected quickly. */
 import { describe, expect, test } from 'vitest'
 import { expectRefusal, least, refusalOf } from '../support/definition.ts'
 
-/** Lines added to the minimal definition, and the resulting error. */
+/** Lines to add to the minimal definition, each with the error that it causes. */
 const invalidAdditions: [addition: string, message: string][] = [
   [
     'other: &a x',
@@ -36,7 +36,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['...\n\uFEFF# again', 'Must not have a byte order mark inside (line 4, column 1)'],
 ]
 
-/** Complete definitions, and the resulting error. */
+/** Complete definitions, each with the error that it causes. */
 const invalidTexts: [text: string, message: string][] = [
   ['', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
   ['\n\n# only this', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
@@ -49,7 +49,7 @@ const invalidTexts: [text: string, message: string][] = [
 
 describe('an invalid YAML definition', () => {
   test.each([...invalidAdditions.map(([addition, message]) => [least + addition, message]), ...invalidTexts])(
-    'is rejected: %j',
+    'is rejected with its position: %j',
     (text = '', message = '') => {
       expectRefusal(refusalOf(text), message)
     },
@@ -95,7 +95,7 @@ describe('256 KiB of hostile YAML', () => {
     expect(refusalOf(text).message.slice(0, message.length)).toBe(message)
   })
 
-  test('does not change the stack trace limit of other code', () => {
+  test('does not change Error.stackTraceLimit for other code', () => {
     const before = Error.stackTraceLimit
     Error.stackTraceLimit = before + 1
     refusalOf('a: b: c')

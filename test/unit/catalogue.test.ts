@@ -55,7 +55,6 @@ async function createCatalogue(
   return catalogue
 }
 
-/** Waits until the condition holds or the test times out. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -240,7 +239,7 @@ describe('a model id on a server with several providers', () => {
   })
 })
 
-test('the default model is the configured one or, if there is none, the first suitable model', async () => {
+test('the default model is the configured model or, without one, the first suitable model', async () => {
   const list: List = async () => [model('embedder', false), model('talker')]
   const own = await createCatalogue([createLister('a', list)])
   await own.ready()

@@ -304,7 +304,7 @@ describe('a valid setting', () => {
     ])
   })
 
-  test('is converted to lower case, with ports, if it is a list of allowed hosts', async () => {
+  test('is converted to lower case if it is a list of allowed hosts', async () => {
     const { server } = await configOf({ PARLEY_ALLOWED_HOSTS: 'Chat.Example.org, localhost:3000,[::1]:3000' })
     expect(server.allowedHosts).toEqual(['chat.example.org', 'localhost:3000', '[::1]:3000'])
   })

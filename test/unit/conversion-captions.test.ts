@@ -169,7 +169,7 @@ describe('the encoding of captions', () => {
     ['UTF-16 without a byte order mark', Buffer.from(umlauts, 'utf16le')],
     ['big-endian UTF-16 without a byte order mark', swap(umlauts)],
     ['Windows-1252', western],
-  ])('can be %s, which is detected', (_what, bytes) => {
+  ])('is detected if it is %s', (_what, bytes) => {
     expect(convert(bytes)).toBe(shown)
   })
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { expectRefusal, least, refusalOf } from '../support/definition.ts'
 
-/** Lines to add to the minimal definition, each with the error that it causes. */
+/** Lines that make the minimal definition invalid, each with its error. */
 const invalidAdditions: [addition: string, message: string][] = [
   [
     'other: &a x',
@@ -36,7 +36,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['...\n\uFEFF# again', 'Must not have a byte order mark inside (line 4, column 1)'],
 ]
 
-/** Complete definitions, each with the error that it causes. */
+/** Complete invalid definitions, each with its error. */
 const invalidTexts: [text: string, message: string][] = [
   ['', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
   ['\n\n# only this', 'Must be one YAML mapping of keys to values (line 1, column 1)'],

@@ -104,7 +104,7 @@ describe('reading a definition', () => {
   })
 })
 
-/** Lines to add to the minimal definition, each with the error that it causes. */
+/** Lines that make the minimal definition invalid, each with its error. */
 const invalidAdditions: [addition: string, message: string][] = [
   ['temperature: 3', 'temperature: must be between 0 and 2 (line 3, column 14)'],
   ['temperature: -0.1', 'temperature: must be between 0 and 2 (line 3, column 14)'],
@@ -187,7 +187,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ]),
 ]
 
-/** Complete definitions, each with the error that it causes. */
+/** Complete invalid definitions, each with its error. */
 const invalidTexts: [text: string, message: string][] = [
   ['# a\nname: A', 'instructions: is required (line 2, column 1)'],
   ['instructions: a\nname:', 'name: is required (line 2, column 6)'],

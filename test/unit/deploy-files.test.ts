@@ -27,7 +27,7 @@ async function configOf(variables: Readonly<Record<string, string>>) {
   return config
 }
 
-/** Replaces the start of each path, such as a folder in the container. */
+/** Replaces the folder `from` in each value with the folder `to`. */
 function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
   const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
   return Object.fromEntries(moved) as Record<string, string>

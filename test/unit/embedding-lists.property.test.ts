@@ -34,7 +34,7 @@ const anyVector = fc.array(
 )
 const anyVectors = fc.array(anyVector, { minLength: 1, maxLength: 4 })
 
-/** An embedding list from a backend, which may be invalid. */
+/** A valid or invalid embedding list. */
 const anyList = fc
   .record({
     vectors: anyVectors,

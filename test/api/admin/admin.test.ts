@@ -211,7 +211,7 @@ describe('revoking a key as an administrator', () => {
 })
 
 describe('a budget set by an administrator', () => {
-  test('stops chats once it is spent, and its response includes the amount used', async () => {
+  test('rejects chats once it is spent and is returned with the number of tokens used', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(app.key)
     const path = `/keys/${id}/budget`

@@ -21,7 +21,7 @@ const parentOf = (app: TestApp) => ({
   tenantId: publicIdOf(app.key),
 })
 
-/** The audit row expected for a change made with the parent key, through either API. */
+/** Returns the audit row that a change with the parent key must write. */
 const expectedRow = (app: TestApp, action: string, kind: string, id: string, details: object) => ({
   id: expect.stringMatching(/^audit-[0-9a-z]{12}[0-9a-f]{12}$/),
   created_at: NOW,
@@ -65,7 +65,7 @@ describe('the audit log has one row for', () => {
     expect(rows).toEqual([expectedRow(app, 'agent_key.rotate', 'agent', agent_id, details)])
   })
 
-  test('each creation, replacement and restoration of an agent, and each version has an author', async () => {
+  test('each creation, replacement and restoration of an agent', async () => {
     const app = await start()
     let id = ''
     const rows = await auditOf(app, async () => {
@@ -102,7 +102,7 @@ describe('the audit log has one row for', () => {
     expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
-  test('each new model policy, and a second row if the budget changes', async () => {
+  test('each change of a model policy, and another row if the budget changes', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`

@@ -10,7 +10,6 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { ask } from '../../support/usage.ts'
 
-/** Noon UTC on 1 February 2027. */
 const NOON = Date.UTC(2027, 1, 1, 12) / 1000
 const DAY = 86_400
 const ada = 'ada@example.org'
@@ -189,7 +188,7 @@ describe('the administrator’s audit log', () => {
     ['?to=2027-02-30', 'to'],
     ['?from=2027-02-02&to=2027-02-01', 'from'],
     ['?order=asc', null],
-  ])('rejects %s', async (query, param) => {
+  ])('rejects the query %s', async (query, param) => {
     const app = await startAdminApp()
     expect(errorOf(await audit(app, query))).toEqual([400, 'invalid_value', param])
     if (param !== 'limit' && !query.startsWith('?after')) return
@@ -257,7 +256,7 @@ describe('usage across all keys', () => {
     ['?key=svc_', 'key'],
     ['?from=2027-02-02&to=2027-02-01', 'from'],
     ['?limit=5', null],
-  ])('rejects %s', async (query, param) => {
+  ])('rejects the query %s', async (query, param) => {
     const app = await startAdminApp()
     expect(errorOf(await asAdmin(app, 'GET', `/usage${query}`))).toEqual([400, 'invalid_value', param])
     const own = await app.call('GET', '/v1/usage?group_by=key')

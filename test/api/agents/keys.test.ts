@@ -64,7 +64,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, old, fresh)).toEqual([401, 200])
   })
 
-  test('again without an overlap disables every earlier key', async () => {
+  test('without an overlap disables every earlier key, even during an earlier overlap', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const { agent_id, agent_key: first } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/rotate-key`
@@ -74,7 +74,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 401, 200])
   })
 
-  test('again does not extend the first overlap', async () => {
+  test('does not extend an earlier overlap', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { agent_id, agent_key: first } = await app.createAgent()

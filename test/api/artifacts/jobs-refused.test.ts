@@ -59,7 +59,7 @@ describe('an upload that cannot be converted', () => {
       }
       await until(isBack, `it was refused ${refusals} times`)
       expect(await readStatus(app, id)).toMatchObject({ state: 'processing', progress: 0 })
-      // Without a step of the clock, the retry delay has not passed and the job must not run.
+      // The retry delay has not passed yet, so the job must not run.
       advance(0)
       expect(await isBack()).toBe(true)
       advance(10)

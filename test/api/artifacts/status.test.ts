@@ -89,16 +89,16 @@ describe("an artifact's status", () => {
   })
 
   test.each([
-    ['returns 400 for an id that is not a UUID, even without a key', 'nonsense', null, 400],
-    ['returns 401 without a key', ID, null, 401],
-    ['returns 401 with a wrong key', ID, 'svc_wrong', 401],
+    ['cannot be read with an id that is not a UUID, even without a key', 'nonsense', null, 400],
+    ['cannot be read without a key', ID, null, 401],
+    ['cannot be read with a wrong key', ID, 'svc_wrong', 401],
   ])('%s', async (_what, id, key, status) => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(id), { key })
     expect(answer).toMatchObject({ status, body: { ok: false, error: expect.any(String) } })
   })
 
-  test('returns 403 to an agent key and `unknown` to another tenant', async () => {
+  test('cannot be read with an agent key and is `unknown` to another tenant', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     const { agent_key } = await app.createAgent()

@@ -65,7 +65,7 @@ describe('HEAD of an upload', () => {
     expect(headers.has('upload-expires')).toBe(false)
   })
 
-  test('returns 404 for an unknown upload or another tenant’s', async () => {
+  test('returns 404 for an unknown upload and for another tenant’s upload', async () => {
     const app = await startApp()
     const begun = await beginUpload(app)
     for (const [target, location] of [
@@ -103,17 +103,20 @@ describe('PATCH of an upload', () => {
     ['a different length', 400, { 'Upload-Length': '11' }],
     ['a checksum of the part', 400, { 'Upload-Checksum': 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }],
   ]
-  test.each(rejected)('rejects %s with %i and changes nothing', async (_why, status, headers, offset = 5) => {
-    const app = await startApp()
-    const begun = await beginUpload(app, { size: 10, body: hello })
-    const answer = await patchUpload(app, begun, offset, hello, headers)
-    expect(answer).toMatchObject({ status, body: error })
-    expectProtocol(answer)
-    expect(await readOffset(app, begun)).toBe(5)
-    expect((await patchUpload(app, begun, 5, hello)).status).toBe(204)
-  })
+  test.each(rejected)(
+    'rejects %s with %i and does not change the upload',
+    async (_why, status, headers, offset = 5) => {
+      const app = await startApp()
+      const begun = await beginUpload(app, { size: 10, body: hello })
+      const answer = await patchUpload(app, begun, offset, hello, headers)
+      expect(answer).toMatchObject({ status, body: error })
+      expectProtocol(answer)
+      expect(await readOffset(app, begun)).toBe(5)
+      expect((await patchUpload(app, begun, 5, hello)).status).toBe(204)
+    },
+  )
 
-  test('returns 404 for an unknown upload or another tenant’s', async () => {
+  test('returns 404 for an unknown upload and for another tenant’s upload', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 5 })
     expect((await patchUpload(app, { location: '/upload/none' }, 0, hello)).status).toBe(404)

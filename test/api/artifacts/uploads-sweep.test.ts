@@ -82,7 +82,7 @@ describe('an unfinished upload', () => {
   test('can be resumed after the system clock has been a year ahead for hours', async () => {
     const { app, clock, dataDir, sweep } = await startWithClock()
     const begun = await beginUpload(app, { size: 10, body: hello })
-    // The wall clock jumps, but the monotonic clock does not.
+    // Changes only the wall clock; the monotonic clock does not jump.
     const { now } = clock
     clock.now = () => now() + 365 * DAY * 1000
     const { growing } = await listArtifactBytes(dataDir)
@@ -173,7 +173,7 @@ test('the sweeper deletes nothing when it finds more than 100 orphans', async ()
   await sweep()
   const { kept, growing } = await listArtifactBytes(dataDir)
   expect([kept.length, growing.length]).toEqual([51, 51])
-  // The limit is 100 orphans because crashes can leave that many.
+  // With 100 orphans left, the sweeper must delete them.
   await rm(paths[0] as string)
   clock.advance(HOUR)
   await sweep()

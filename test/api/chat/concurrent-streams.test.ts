@@ -33,7 +33,6 @@ async function openStream(app: TestApp, name: string, key = app.key, headers = {
   }
 }
 
-/** Requests a stream, reads it to the end and returns its HTTP status. */
 async function statusOf(app: TestApp, text = 'hello', key = app.key): Promise<number> {
   return (await app.stream(say(text), key)).status
 }

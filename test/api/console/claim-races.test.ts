@@ -42,7 +42,7 @@ test("20 concurrent claims of a key by the same user move the user's data only o
   expect(await readMe(app, ada)).toMatchObject({ agents: 1, keys: [{ is_automatic: false }] })
 })
 
-test('a user who claims several keys concurrently owns all of them and has their agents in one', async () => {
+test('a user who claims several keys concurrently owns all of them, and one of them receives the agents', async () => {
   const app = await start([ada])
   const { deps } = app.service
   const keys = await Promise.all(

@@ -12,7 +12,6 @@ const scripted = { 'X-Requested-With': 'fetch' }
 
 type Headers = Record<string, string>
 
-/** Returns a user's request with only these headers. */
 const from = (headers: Headers, body?: unknown) => ({
   key: null,
   headers: { 'X-Email': ada, ...headers },

@@ -18,7 +18,6 @@ function cookieOf({ headers }: Answer): string {
   return headers.getSetCookie()[0]?.split(';')[0] ?? ''
 }
 
-/** Returns a same-origin request with this session cookie. */
 const withSession = (Cookie: string, body?: unknown) => ({
   key: null,
   headers: { ...ownPage, Cookie },

@@ -15,7 +15,6 @@ async function listBackendRequests(): Promise<unknown[]> {
   return (await stand.upstream.listRequests()).filter((seen) => seen.path === path).map(({ body }) => body)
 }
 
-/** Makes the backend return this body for embeddings requests. */
 function answerWith(body: unknown): Promise<void> {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   return stand.upstream.script(path, `{{up:body ${text}}}`)

@@ -105,7 +105,7 @@ describe('the official client', () => {
 })
 
 describe('a file list', () => {
-  test('has null first_id and last_id when empty', async () => {
+  test('has null as first_id and last_id if it is empty', async () => {
     const app = await startApp()
     expect((await app.call('GET', '/v1/files')).body).toEqual({
       object: 'list',
@@ -116,7 +116,7 @@ describe('a file list', () => {
     })
   })
 
-  test('returns its first and last ids and whether more files follow', async () => {
+  test('contains its first and last ids and whether more files follow', async () => {
     const app = await startApp()
     const [first, second, third] = await uploadMany(app, 3)
     const page = (await app.call('GET', '/v1/files?limit=2')).body

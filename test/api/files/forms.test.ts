@@ -96,7 +96,7 @@ describe('a form', () => {
     expect((await upload(app, [filePart(), purpose], { 'Content-Type': type })).status).toBe(200)
   })
 
-  test('may send a file without a name, and fields with a file name', async () => {
+  test('may contain a file without a name and fields with a file name', async () => {
     const app = await startApp()
     const { status, body } = await upload(app, [
       { disposition: 'name="file"', body: 'hello' },

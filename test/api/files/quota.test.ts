@@ -98,7 +98,7 @@ describe('a storage quota', () => {
   })
 })
 
-describe('used quota', () => {
+describe('used storage quota', () => {
   test('is freed when a file is deleted', async () => {
     const { app } = await startWithQuota(1_000)
     const { body } = await upload(app, [partOf(1_000), purpose])

@@ -74,7 +74,7 @@ describe('an expired file', () => {
     const setup = await startSweeper()
     const { app, clock, sweep } = setup
     await upload(app, [filePart(), purpose, ...expiry(100 * HOUR)])
-    // A clock jump changes the wall clock but not the monotonic clock.
+    // Changes only the wall clock; the monotonic clock does not jump.
     const { now } = clock
     const jump = (hours: number) => {
       clock.now = () => now() + hours * HOUR * 1000

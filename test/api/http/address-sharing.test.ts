@@ -16,7 +16,6 @@ async function start(env: Readonly<Record<string, string>> = {}) {
   return { app, clock, countWarnings, readCheck }
 }
 
-/** Sends one request with each of `count` agent keys. */
 async function callWithKeys(app: TestApp, count: number): Promise<void> {
   for (let made = 0; made < count; made++) {
     const { agent_key: key } = await app.createAgent()

@@ -40,7 +40,7 @@ describe.each(everywhere)('the response to %s %s (with key: %s)', (method, path,
     expect(headers.has('etag')).toBe(false)
   })
 
-  test('has the valid request id of the request or a new one', async () => {
+  test('has the request id from the request if it is valid, and otherwise a new one', async () => {
     const app = await startApp()
     const ask = async (id?: string) => {
       const headers: Record<string, string> = id === undefined ? {} : { 'X-Request-Id': id }

@@ -34,7 +34,7 @@ describe.each(paths)('the route %s', (path) => {
     const known = methodsOf(path)
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']) {
       const isKnown = known.includes(method === 'HEAD' ? 'GET' : method)
-      // A known method might rotate the key, so this test calls the others without a key.
+      // Sends unsupported methods without a key, because a supported one may have rotated the key before.
       const answer = await app.call(method, filled(path), isKnown ? {} : { key: null })
       if (isKnown) {
         expect(answer.status).not.toBe(405)
@@ -171,7 +171,7 @@ describe('an unusual request target', () => {
     },
   )
 
-  test('such as OPTIONS * causes a 404', async () => {
+  test('such as * causes a 404 for OPTIONS', async () => {
     const app = await startApp()
     expect((await ask(app, 'OPTIONS *')).status).toBe(404)
   })

@@ -114,7 +114,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, body.key)).toEqual([401, 200])
   })
 
-  test('again with an overlap does not extend the validity of the oldest secret', async () => {
+  test('with an overlap does not extend an earlier overlap', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
@@ -134,7 +134,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, second, third)).toEqual([401, 401, 200])
   })
 
-  test('eight times concurrently leaves exactly one valid secret', async () => {
+  test('leaves exactly one valid secret after eight concurrent requests', async () => {
     const app = await startApp()
     const answers = await Promise.all(Array.from({ length: 8 }, () => rotate(app)))
     const keys = answers.filter(({ status }) => status === 200).map(({ body }) => body.key as string)

@@ -197,7 +197,7 @@ describe("a gateway's models", () => {
 })
 
 describe('a gateway without a readable model list', () => {
-  /** Starts a server with a gateway that answers chats, and model-list requests with `answerList`. */
+  /** Starts a server whose gateway answers chats and passes model-list requests to `answerList`. */
   async function startListlessGateway(answerList: RequestListener): Promise<TestApp> {
     const server = createServer((request, response) => {
       if (request.url === '/v1/models') return answerList(request, response)

@@ -213,7 +213,7 @@ describe('an invalid policy', () => {
     expect((await app.call('PUT', path, { body })).body.code).toBe('default_model_not_allowed')
   })
 
-  test("with an unknown model is accepted while the provider's model list is unavailable", async () => {
+  test("with an unknown model is rejected only if the provider's model list is available", async () => {
     await stand.upstream.script('/v1/models', '{{up:status 500}}')
     const { app, path } = await startAgent()
     const default_model = { provider: 'gateway', model: 'later' }
@@ -221,14 +221,14 @@ describe('an invalid policy', () => {
   })
 })
 
-test('an agent key may not read or write a policy', async () => {
+test('an agent key cannot be used to read or write a policy', async () => {
   const { app, path, id } = await startAgent()
   const { body } = await app.call('POST', `/v1/agents/${id}/rotate-key`, { body: {} })
   expect((await app.call('GET', path, { key: body.agent_key })).status).toBe(401)
   expect((await app.call('PUT', path, { key: body.agent_key, body: {} })).status).toBe(401)
 })
 
-test('an agent key lists only the models its agent may use', async () => {
+test('an agent key can list only the models that its agent may use', async () => {
   const app = await stand.start()
   const { agent_id, agent_key: key } = await app.createAgent()
   const list = async () =>

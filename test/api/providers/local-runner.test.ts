@@ -232,7 +232,6 @@ describe("a runner's error response", () => {
 })
 
 describe('a runner that is not running', () => {
-  /** Returns a local URL with an unused port. */
   async function freeAddress(): Promise<string> {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')

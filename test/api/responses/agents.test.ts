@@ -111,20 +111,17 @@ describe('a tool call that the agent may not make', () => {
 })
 
 describe('an agent key', () => {
-  test.each(['top_k', 'provider', 'seed', 'messages'])(
-    'must not be used with the field %s',
-    async (param) => {
-      const { app, key } = await startAgent()
-      const { status, body } = await respond(app, { input: 'hello', [param]: 1 }, key)
-      expect({ status, error: body.error }).toMatchObject({
-        status: 400,
-        error: { param, code: 'unknown_parameter' },
-      })
-      expect(await stand.listChats()).toEqual([])
-    },
-  )
+  test.each(['top_k', 'provider', 'seed', 'messages'])('cannot be used with the field %s', async (param) => {
+    const { app, key } = await startAgent()
+    const { status, body } = await respond(app, { input: 'hello', [param]: 1 }, key)
+    expect({ status, error: body.error }).toMatchObject({
+      status: 400,
+      error: { param, code: 'unknown_parameter' },
+    })
+    expect(await stand.listChats()).toEqual([])
+  })
 
-  test('may be used with every field of the API', async () => {
+  test('can be used with every field of the API', async () => {
     const { app, key } = await startAgent()
     const everything = {
       metadata: { a: 'b' },
@@ -146,7 +143,7 @@ describe('an agent key', () => {
     expect(await respond(app, { input: 'hello', ...everything }, key)).toMatchObject({ status: 200 })
   })
 
-  test('must not be used to choose another agent or a tool that its agent does not have', async () => {
+  test('cannot be used to choose another agent or a tool that its agent does not have', async () => {
     const { app, key } = await startAgent()
     const other = await app.createAgent()
     const choice = { input: 'hello', tool_choice: { type: 'function', name: 'drop' } }

@@ -248,7 +248,7 @@ describe('the fields of a Responses API request', () => {
     expect(body).toEqual(expected)
   })
 
-  test('request a stream with usage', async () => {
+  test('cause a chat stream with usage if stream is true', async () => {
     await streamResponse(await stand.start(), { input: 'hello' })
     const [chat] = await stand.listChats()
     expect(chat?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } })

@@ -123,7 +123,7 @@ describe('killing the process', () => {
       expect((await row.finish()).equals(bytes)).toBe(true)
       expect(listResumable(server).uploads).toBe(0)
     }
-    // One attempt for each S3 request of a completion: list, read the trailing part, upload it, complete.
+    // A completion sends four S3 requests: list, read the trailing part, upload it, complete.
     expect(ends).toEqual(['failed', 'failed', 'failed', 'failed', 'kept'])
   })
 

@@ -18,7 +18,6 @@ import {
 
 const MARK = 'files/installation'
 
-/** Returns the message of the startup error. */
 async function startupError(server: S3Server, options?: StoreOptions): Promise<string> {
   const error = await openStore(server, options).catch((thrown) => thrown)
   expect(error).toBeInstanceOf(StartupError)

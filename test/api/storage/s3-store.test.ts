@@ -89,7 +89,7 @@ describe('a large blob', () => {
       }
     }
     await expect(blobs.stage(counted())).rejects.toMatchObject({ reason: 'service_unavailable' })
-    // The store has read one more chunk, which exceeds the second part.
+    // Two parts of 8 MiB, plus the chunk that no longer fits into them.
     expect(taken).toBe(17 * MIB)
   })
 

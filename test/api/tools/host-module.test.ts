@@ -9,7 +9,6 @@ import { say } from '../../support/chat-stand.ts'
 import { makeFolder } from '../../support/process.ts'
 import { agentWith, chat, tool } from '../../support/tools.ts'
 
-/** Writes a module to a temporary folder and returns its path. */
 async function writeHooks(text: string, name = 'hooks.mjs'): Promise<string> {
   const path = join(await makeFolder(), name)
   await writeFile(path, text)

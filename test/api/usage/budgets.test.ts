@@ -8,7 +8,7 @@ import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { ask, totalUsage } from '../../support/usage.ts'
 
-/** 15 January 2027, 16:00 UTC: 8 hours before the end of the day. */
+/** Eight hours before the end of the day (UTC). */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
 
 function ownerOf(app: TestApp): Caller {

@@ -10,7 +10,6 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { startUpstream } from '../../support/start-upstream.ts'
 import { ask, countBy, listUsage, totalUsage } from '../../support/usage.ts'
 
-/** Friday, 15 January 2027, 16:00 UTC. */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
 
 function calls(app: TestApp) {

@@ -1,4 +1,4 @@
-/** Tests the limits on a provider's response, without which a response could block or exhaust the process. */
+/** Tests the limits on a provider's response. A larger response could block the process or exhaust its memory. */
 import { describe, expect, test } from 'vitest'
 import { askForCompletion } from '../../src/chat/model-answer.ts'
 import { BackendFailure, type ChatBackend } from '../../src/providers/provider.ts'

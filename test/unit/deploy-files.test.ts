@@ -1,4 +1,4 @@
-/** Tests without running them that the example deployment files are consistent with the server's settings. */
+/** Tests that the example deployment files match the server's settings, without starting containers. */
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'

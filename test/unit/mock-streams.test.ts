@@ -1,4 +1,4 @@
-/** Tests that the mock backend's streams equal its complete responses, can be aborted and work with the official client. */
+/** Tests that the mock backend's streams equal its complete responses and can be aborted. */
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'

@@ -1,4 +1,4 @@
-/** Tests the MCP server with which the widget offers the tools of its page to the agent. */
+/** Tests the widget's MCP server, which offers the page's tools to the agent. */
 import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { hostPageTools, type PublishCall } from '../../widget/host/tools/page-tools.ts'

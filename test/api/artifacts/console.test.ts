@@ -1,4 +1,4 @@
-/** Tests how console users manage artifacts, and that other sites cannot do so through their browsers. */
+/** Tests how console users manage artifacts, and that other sites cannot forge their requests. */
 import { describe, expect, test } from 'vitest'
 import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
 import { as, claim, ownPage, proxied } from '../../support/console.ts'
@@ -18,7 +18,7 @@ async function startWithArtifact() {
 
 type Page = Readonly<Record<string, string>>
 
-/** Sends a request from Ada's browser with the headers that this page would cause. */
+/** Sends a request from Ada's browser with this page's headers. */
 function send(app: TestApp, method: string, path: string, page: Page, more: Page = {}, body?: string) {
   const headers = { 'X-Email': ada, ...tus, ...page, ...more }
   return app.fetch(app.url + path, { method, headers, ...(body === undefined ? {} : { body }) })

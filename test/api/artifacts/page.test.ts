@@ -1,4 +1,4 @@
-/** Tests an artifact's status page: its HTML and headers in every state. */
+/** Tests the HTML and headers of an artifact's status page in every state. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'

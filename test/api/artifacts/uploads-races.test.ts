@@ -1,4 +1,4 @@
-/** Tests that concurrent requests for one upload neither corrupt it nor return wrong offsets. */
+/** Tests that concurrent requests for an upload do not corrupt its bytes or its offset. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'

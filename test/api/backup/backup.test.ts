@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 const archivePath = (name = 'backup.tar') => join(folder, name)
 const FILE = Buffer.from('one file')
-// Small enough that these incompressible bytes do not hide the compression of the database.
+// Small, so that these incompressible bytes do not hide how well the database compresses.
 const HALF = randomBytes(20_000)
 
 /** Creates an agent, a file, a finished artifact and a half-finished upload. */

@@ -1,4 +1,4 @@
-/** Tests that chat requests and responses pass between client and backend with as few changes as possible. */
+/** Tests that chat requests and responses pass through the service with as few changes as possible. */
 import { describe, expect, test } from 'vitest'
 import { ChatCompletion } from '../../../src/providers/chat-api.ts'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'

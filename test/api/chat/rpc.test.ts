@@ -1,4 +1,4 @@
-/** Tests that chat streams over tRPC have the same chunks and errors as over REST. */
+/** Tests that chat streams have the same chunks and errors over tRPC as over REST. */
 import { describe, expect, test } from 'vitest'
 import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
 import { startApp, type TestApp } from '../../support/app.ts'

@@ -1,4 +1,4 @@
-/** Tests that owners, and only owners, can upload, list, read, download and delete files. */
+/** Tests that tenants can upload, list, read, download and delete their files but not other tenants' files. */
 
 import { createReadStream } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** Tests that the server answers a form that it rejects mid-transfer, and then continues to work. */
+/** Tests that the server can reject a form mid-transfer and remains available. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'

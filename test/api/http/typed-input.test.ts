@@ -28,7 +28,7 @@ describe('an RPC input with costly superjson metadata', () => {
     return { json: { link: 'x', s: members }, meta: { values: { s: ['set'] }, referentialEqualities, v: 1 } }
   }
 
-  /** Measures the CPU time of a call in milliseconds; this works because the server runs in this process. */
+  /** Returns a call's status and CPU time in milliseconds; the server runs in this process. */
   async function measure(call: () => Promise<Answer>) {
     const before = process.cpuUsage()
     const { status } = await call()

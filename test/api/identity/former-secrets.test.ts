@@ -13,7 +13,7 @@ const [FIRST, SECOND, THIRD] = ['first', 'second', 'third'].map((name) =>
   `the ${name} secret, `.repeat(3).trim(),
 )
 
-/** Returns a function that makes the settings for a data directory from secrets, newest first. */
+/** Returns a function that maps secrets, newest first, to settings for one data directory. */
 async function makeInstallation() {
   const dataDir = join(await makeFolder(), 'data')
   return (...[secret, ...former]: (string | undefined)[]) => ({

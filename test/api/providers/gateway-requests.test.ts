@@ -1,4 +1,4 @@
-/** Tests which requests the gateway backend sends for completions and model lists, and how it reads the responses. */
+/** Tests the gateway backend's requests for completions and model lists, and how it reads the responses. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createGatewayBackend } from '../../../src/providers/gateway.ts'
 import { failureOf, never } from '../../support/backend.ts'

@@ -1,4 +1,4 @@
-/** Tests how the local store keeps blobs on disk and reacts to a full disk. */
+/** Tests how the local store writes blobs to disk and handles a full disk. */
 import { randomBytes } from 'node:crypto'
 import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -6,7 +6,7 @@ import { listResumable, ResumableRow } from '../../support/growing.ts'
 import { type Fault, S3Server } from '../../support/s3-server.ts'
 import { MIB, openResumable, type StoreOptions, shortTimings } from '../../support/s3-store.ts'
 
-// The S3 server in this process receives many megabytes, which may take longer than the default timeout.
+// Sending many megabytes to the in-process S3 server may take longer than the default timeout.
 vi.setConfig({ testTimeout: 60_000 })
 
 const slowDown = { status: 503, code: 'SlowDown' }

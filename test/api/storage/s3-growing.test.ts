@@ -5,7 +5,7 @@ import { listResumable, ResumableRow } from '../../support/growing.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { listNames, MIB, openResumable } from '../../support/s3-store.ts'
 
-// The S3 server in this process receives many megabytes, which may take longer than the default timeout.
+// Sending many megabytes to the in-process S3 server may take longer than the default timeout.
 vi.setConfig({ testTimeout: 60_000 })
 
 const GIB = 1024 ** 3

@@ -38,7 +38,7 @@ const brokenMarkdown: [text: string, message: string][] = [
 ]
 
 describe('an invalid Markdown definition', () => {
-  test.each(brokenMarkdown)('is rejected with its position: %j', (text, message) => {
+  test.each(brokenMarkdown)('is rejected with the position of the fault: %j', (text, message) => {
     expectRefusal(refusalOf(text, 'markdown'), message)
   })
 })

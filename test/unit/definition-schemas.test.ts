@@ -86,7 +86,7 @@ const validSchemas = [
 describe('an invalid input schema', () => {
   test.each(
     invalidSchemas.map(([schema, message]) => [withSchema(schema), `tools[0].inputSchema.${message}`]),
-  )('is rejected with its position: %j', (text = '', message = '') => {
+  )('is rejected with the position of the fault: %j', (text = '', message = '') => {
     expectRefusal(refusalOf(text), message)
   })
 

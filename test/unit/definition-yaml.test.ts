@@ -49,7 +49,7 @@ const invalidTexts: [text: string, message: string][] = [
 
 describe('an invalid YAML definition', () => {
   test.each([...invalidAdditions.map(([addition, message]) => [least + addition, message]), ...invalidTexts])(
-    'is rejected with its position: %j',
+    'is rejected with the position of the fault: %j',
     (text = '', message = '') => {
       expectRefusal(refusalOf(text), message)
     },

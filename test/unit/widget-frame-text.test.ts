@@ -73,7 +73,7 @@ describe('Markdown blocks', () => {
     )
   })
 
-  test('render separately as they do in the whole text', () => {
+  test('render identically on their own and in the whole text', () => {
     const property = fc.property(fc.array(line, { maxLength: 14 }), (lines) => {
       const text = lines.join('\n')
       expect(splitBlocks(text).flatMap(treeOf)).toEqual(treeOf(text))

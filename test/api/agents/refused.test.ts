@@ -1,4 +1,4 @@
-/** Tests that an invalid definition is rejected with an error that names the position of the fault. */
+/** Tests that an invalid definition is rejected with an error that contains the position of the fault. */
 import { describe, expect, test } from 'vitest'
 import { listIds, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { type Answer, GREETER, startApp } from '../../support/app.ts'
@@ -60,7 +60,7 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
 
 describe('an invalid definition', () => {
   test.each(invalid)(
-    'with %s causes a 400 that names the position, and creates nothing',
+    'with %s causes a 400 with the position of the fault and is not stored',
     async (_what, text, names) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()

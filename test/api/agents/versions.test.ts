@@ -88,7 +88,7 @@ describe('restoring a version of an agent', () => {
     ])
   })
 
-  test('keeps the format of a Markdown definition', async () => {
+  test('preserves the format of a Markdown definition', async () => {
     const app = await startApp()
     const markdown = '---\nname: Marked\n---\n\nBe *bold*.'
     const { body: created } = await sendDefinition(app, 'POST', '/v1/agents', 'text/markdown', markdown)

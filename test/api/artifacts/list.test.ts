@@ -56,7 +56,7 @@ test("the artifact list omits reservations, expired uploads and other tenants' a
   expect((await app.call('GET', '/v1/artifacts')).body.data).toEqual([])
 })
 
-test('reading a reserved, expired, unknown or another tenant’s artifact returns 404 over REST and tRPC', async () => {
+test('reading an artifact that is reserved, expired, unknown or owned by another tenant returns 404', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const reserved = (await app.call('POST', '/v1/artifacts', { body: {} })).body.artifact_id

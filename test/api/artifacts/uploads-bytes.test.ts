@@ -105,7 +105,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('returns 408 and stores the received bytes when the client stalls', async () => {
+  test('stores the received bytes when the client stalls and receives 408', async () => {
     const { app } = await startWithDataDir({ PARLEY_UPLOAD_IDLE_SECONDS: '0.3' })
     const begun = await beginUpload(app, { size: 10 })
     const connection = await openPatch(app, begun, 0, 'Content-Length: 10')
@@ -114,7 +114,7 @@ describe('an upload', () => {
     expect(await readOffset(app, begun)).toBe(5)
   })
 
-  test('returns 413 before reading the body when Content-Length exceeds the remaining bytes', async () => {
+  test('rejects a request with 413 before reading its body if Content-Length exceeds the remaining bytes', async () => {
     const { app, dataDir } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10, body: Buffer.from('01234') })
     const connection = await openPatch(app, begun, 5, 'Content-Length: 6')
@@ -123,7 +123,7 @@ describe('an upload', () => {
     await untilWritten(dataDir, 5)
   })
 
-  test('returns 413 and discards a chunked body that exceeds the remaining bytes', async () => {
+  test('rejects a chunked body with 413 if it exceeds the remaining bytes', async () => {
     const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10, body: Buffer.from('01234') })
     const answer = await patchUpload(app, begun, 5, toPieces(Buffer.from('567890'), 2))
@@ -158,7 +158,7 @@ describe('an upload', () => {
     expect((await patchUpload(app, begun, 5, Buffer.from('!'))).status).toBe(413)
   })
 
-  test('returns 413 for a chunked body after the last byte unless the body is empty', async () => {
+  test('rejects a chunked body after the last byte with 413 unless the body is empty', async () => {
     const { app } = await startWithDataDir()
     const begun = await uploadWhole(app, Buffer.from('hello'))
     expect((await patchUpload(app, begun, 5, toPieces(Buffer.from('!')))).status).toBe(413)
@@ -166,7 +166,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('returns 409 when its last chunk is sent again', async () => {
+  test('rejects its last chunk with 409 if it is sent again', async () => {
     const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 5, body: Buffer.from('hel') })
     expect((await patchUpload(app, begun, 3, Buffer.from('lo'))).status).toBe(204)

@@ -1,4 +1,4 @@
-/** Tests which upload metadata is accepted and that errors name the invalid key. */
+/** Tests which upload metadata is accepted, and that errors contain the invalid key. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseMetadata } from '../../../src/artifacts/metadata.ts'
@@ -89,7 +89,7 @@ describe('upload metadata', () => {
     ['Upload-Metadata', `schlüssel ${base64('a')}`],
     ['Upload-Metadata', `filename ${base64('a'.repeat(8_000))}`],
   ]
-  test.each(rejected)('is rejected with an error that names %s: %.60s', (key, header) => {
+  test.each(rejected)('is rejected with an error about %s: %.60s', (key, header) => {
     const { message, param } = errorOf(header)
     expect(param).toBe(key)
     expect(message).toMatch(new RegExp(`^${key}: \\w`))
@@ -117,7 +117,7 @@ describe('upload metadata', () => {
 })
 
 describe('an upload with metadata', () => {
-  test('is not created if a key is invalid, and the error names that key', async () => {
+  test('is not created if a key is invalid, and the error contains that key', async () => {
     const app = await startApp()
     const answer = await postUpload(app, { metadata: { kind: 'audio', artifactId: id } })
     expect(answer.status).toBe(400)

@@ -143,7 +143,7 @@ describe('an upload to a failing bucket', () => {
     [503, 'while storing a part', 'UploadPart', { status: 500, code: 'InternalError' }],
     [507, 'for lack of space', 'UploadPart', { status: 507, code: 'XMinioStorageFull' }],
     [503, 'while reading the trailing part', 'GetObject', { status: 403, code: 'AccessDenied' }],
-  ] as const)('returns %i (%s) and can be resumed later', async (status, _why, operation, fault) => {
+  ] as const)('causes status %i (%s) and can be resumed later', async (status, _why, operation, fault) => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
@@ -157,7 +157,7 @@ describe('an upload to a failing bucket', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('returns 503 when its completion fails, and the sweeper completes it later', async () => {
+  test('causes a 503 if its completion fails, and the sweeper completes it later', async () => {
     const { app, server, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const begun = await beginUpload(app, { size: bytes.length })

@@ -10,7 +10,7 @@ const stand = await startChatStand()
 const path = '/v1/chat/completions'
 const { startAgent, askedModels } = createFallbackStand(stand)
 
-describe('the model of an agent call that does not name one', () => {
+describe('the model of an agent call without a model field', () => {
   test.each([
     ['is the default of the policy', { default_model: SMALL }, undefined, 'up-small'],
     [
@@ -40,7 +40,7 @@ describe('the model of an agent call that does not name one', () => {
   })
 
   test('must be available, or the call returns 503', async () => {
-    // The model list cannot be read, and the policy does not name a model.
+    // The model list cannot be read, and the policy does not contain a model.
     const app = await stand.start({ PARLEY_GATEWAY_URL: 'http://127.0.0.1:1/v1' })
     const { agent_id, agent_key: key } = await app.createAgent()
     const policy = { allowed_models: [{ provider: 'gateway' }] }
@@ -167,7 +167,7 @@ describe.each([
     expect(told(await ask(`hello ${only('{{up:hang}}')}`, { stream }))).toEqual(['gateway', '2', 'true'])
   })
 
-  test('comes from the fallback even if the caller names the first model', async () => {
+  test('comes from the fallback even if the caller chooses the first model', async () => {
     const { ask } = await startAgent({ fallback_models: [SMALL, CHAT] }, ONCE)
     const script = only('{{up:status 500}}', 'up-small')
     const answer = await ask(`hello ${script}`, { stream, model: 'up-small' })

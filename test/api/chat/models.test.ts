@@ -36,7 +36,7 @@ describe('the model that answers', () => {
     expect(body.model).toBe(model)
   })
 
-  test("is the operator's default if the request does not name one", async () => {
+  test("is the operator's default if the request does not contain one", async () => {
     const app = await stand.start({ PARLEY_DEFAULT_MODEL: 'up-small' })
     await app.call('POST', path, { body: { ...say('hello'), model: null } })
     expect(await askedModels()).toEqual(['up-small'])
@@ -106,7 +106,7 @@ describe('an agent named as the model', () => {
     expect(events[0].model).toBe('up-small')
   })
 
-  test("returns 403 for another agent's key", async () => {
+  test('is rejected with 403 if the key belongs to another agent', async () => {
     const app = await stand.start()
     const [one, other] = [await app.createAgent(), await app.createAgent()]
     const body = say('hello', { model: `agent/${other.agent_id}` })
@@ -116,7 +116,7 @@ describe('an agent named as the model', () => {
     })
   })
 
-  test.each(["another tenant's", 'deleted', 'unknown'])('returns 404 if it is %s', async (which) => {
+  test.each(["another tenant's", 'deleted', 'unknown'])('is rejected with 404 if it is %s', async (which) => {
     const app = await stand.start()
     const { agent_id } = await app.createAgent()
     if (which === 'deleted') await app.call('DELETE', `/v1/agents/${agent_id}`)

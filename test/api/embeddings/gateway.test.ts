@@ -54,7 +54,7 @@ describe('the embeddings backend', () => {
     expect(headers.get('x-parley-attempts')).toBe('1')
   })
 
-  test('receives its first embedding model if the request does not name one', async () => {
+  test('receives its first embedding model if the request does not contain one', async () => {
     expect((await embed(await stand.start(), 'a', { model: undefined })).status).toBe(200)
     expect(await listBackendRequests()).toEqual([{ input: 'a', model }])
   })

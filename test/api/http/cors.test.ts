@@ -86,7 +86,7 @@ describe('a preflight response under /v1', () => {
     expect(listed(headers, 'access-control-allow-headers')).toEqual(['authorization', 'x-stainless-os'])
   })
 
-  test('allows the default headers if the preflight request does not name any', async () => {
+  test('allows the default headers if the preflight request does not list any', async () => {
     const app = await startApp()
     const { headers } = await preflight(app, '/v1/models', 'GET')
     expect(listed(headers, 'access-control-allow-headers')).toEqual(['authorization', 'content-type'])

@@ -66,7 +66,7 @@ const junk: Readonly<Record<string, readonly [path: string, param: string, body:
 }
 
 test.each(Object.entries(junk))(
-  'the error for too many %s names the field',
+  'the error for too many %s contains the field',
   async (_, [path, param, body]) => {
     const app = await startApp()
     expect(await callCheaply(app, path, body)).toMatchObject({ status: 400, body: { error: { param } } })

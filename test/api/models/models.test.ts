@@ -112,7 +112,7 @@ describe('a model id', () => {
     '__proto__',
     'constructor',
   ]
-  test.each(unknown)('returns 404 model_not_found if it is unknown: %s', async (id) => {
+  test.each(unknown)('is rejected with 404 model_not_found if it is unknown: %s', async (id) => {
     const app = await startApp()
     const error = { code: 'model_not_found', type: 'invalid_request_error', param: 'model' }
     expect(await app.call('GET', `/v1/models/${id}`)).toMatchObject({ status: 404, body: { error } })

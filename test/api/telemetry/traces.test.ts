@@ -149,7 +149,7 @@ describe('a trace', () => {
     expect(chat?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
   })
 
-  test("continues the caller's trace and is continued by the backend", async () => {
+  test("has the caller's trace id, which is also sent to the backend", async () => {
     const { spans, sent } = await readTraffic()
     const own = spans.filter(({ traceId }) => traceId === TRACE)
     const [request] = findSpans(own, '{method} {route}')

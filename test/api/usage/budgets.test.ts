@@ -49,7 +49,7 @@ describe('a token budget', () => {
     expect((await totalUsage(app)).requests).toBe(0)
   })
 
-  test('for a month rejects calls after the day has ended, without Retry-After', async () => {
+  test('for a month also rejects calls on the next day, without Retry-After', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 50 })

@@ -36,7 +36,7 @@ const byId = { path: ArtifactReference } as const
 /** The types of converted bytes, then any other type, because an original is served with its own. */
 const artifactTypes = ['video/mp4', 'image/jpeg', 'image/webp', 'text/vtt', '*/*']
 const artifactTypesText =
-  'Returns the converted bytes: MP4 for videos, JPEG or WebP for pictures, WebVTT for captions. An original that was not converted is returned with the media type that its bytes have.'
+  'Returns the converted file: MP4 for videos, JPEG or WebP for images, WebVTT for captions. If there is no converted file, returns the original file.'
 
 const bytesFailures = {
   404: 'The artifact has no content, or is not ready yet.',
@@ -53,7 +53,7 @@ export const artifactsOperations = {
     http: { method: 'POST', path: '/v1/artifacts' },
     auth: { callers: ['parent'] },
     response: { status: 201 },
-    docs: { summary: 'Reserve an artifact id and create tokens to upload and open it' },
+    docs: { summary: 'Reserve an artifact id, and create tokens to upload and view the artifact' },
     input: ArtifactReservation,
     output: ArtifactReserved,
     run: ({ context: { deps, caller }, input }) => reserveArtifact(deps, caller.tenantId, input),
@@ -86,8 +86,8 @@ export const artifactsOperations = {
     request: { ...byId, headers: { prefer: 'prefer' } },
     response: { events: ArtifactStatus },
     docs: {
-      summary: 'Get the status of an artifact',
-      description: 'With `Accept: text/event-stream`, streams each change as an event.',
+      summary: "Get an artifact's status",
+      description: 'With `Accept: text/event-stream`, the server sends each change as an event.',
     },
     input: ArtifactStatusQuery,
     output: ArtifactStatus,
@@ -106,9 +106,9 @@ export const artifactsOperations = {
     request: byId,
     response: { page: renderStatusPageFailure },
     docs: {
-      summary: 'Open the status page of an artifact',
+      summary: "Open an artifact's status page",
       description:
-        'An HTML page that shows the live status and then a preview. Also works without JavaScript.',
+        'Returns an HTML page that shows the current status and then a preview. The page also works without JavaScript.',
     },
     input: ArtifactReference,
     output: z.never(),

@@ -137,12 +137,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   private readonly startedAtMs: number
   private controller: AbortController | undefined
 
-  constructor(
-    deps: D,
-    request: IncomingMessage,
-    response: ServerResponse,
-    metadata: RequestMetadata,
-  ) {
+  constructor(deps: D, request: IncomingMessage, response: ServerResponse, metadata: RequestMetadata) {
     this.deps = deps
     this.request = request
     this.response = response

@@ -74,7 +74,7 @@ function KeyName({ name, is_active: isActive, is_automatic: isAutomatic }: Key) 
         <Badge
           variant="default"
           tt="none"
-          title="Created when you first signed in, and revoked when you claim another key"
+          title="Created when you first signed in. Revoked when you claim another key."
         >
           Automatic
         </Badge>

@@ -45,7 +45,7 @@ test('the widget reports a key that the configured endpoint rejects', async () =
   const options = { endpoint: `${other.url}/v1/chat/completions`, providerApiKey: 'sk-wrong' }
   const opened = await stand.open({ key: null, options })
   await opened.say('hello')
-  await opened.frame.getByText('its key was rejected').first().waitFor()
+  await opened.frame.getByText('its key is invalid').first().waitFor()
   await expect
     .poll(opened.said)
     .toContainEqual(expect.objectContaining({ type: 'error', code: 'invalid_api_key' }))

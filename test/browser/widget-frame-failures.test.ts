@@ -13,7 +13,7 @@ afterAll(() => stand?.close())
 describe('the chat reports why it cannot be used', () => {
   test.each([
     ['without a key', { key: null }, 'does not provide an agent key', 'missing_api_key'],
-    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key was rejected', 'invalid_api_key'],
+    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key is invalid', 'invalid_api_key'],
     [
       'with the key of another agent',
       { options: { agentId: 'agent-other' } },

@@ -37,7 +37,7 @@ export const en = {
   shared: 'Shared',
   retry: 'Try again',
   regenerate: 'Answer again',
-  picture: 'Picture',
+  picture: 'Image',
   code: 'Code',
   table: 'Table',
 

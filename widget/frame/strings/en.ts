@@ -1,4 +1,4 @@
-/** Defines the frame's texts in English, and their type for all other languages. */
+/** Defines the widget's English strings, and the type of their translations. */
 
 export const en = {
   /** Strings with a count, keyed by plural category. */
@@ -93,5 +93,5 @@ type Words<T> = {
       : Words<T[Name]>
 }
 
-/** All texts that the frame shows. */
+/** All strings that the frame shows. */
 export type Strings = Words<typeof en>

@@ -37,7 +37,7 @@ test("a conversation uses the configured endpoint with the page's headers and ke
     'x-request-id': 'from-the-page',
   })
   await opened.say('[[break:4]] one two three four five six')
-  await shown(opened.frame, 'was lost in the middle').waitFor()
+  await shown(opened.frame, 'was lost before').waitFor()
   expect(opened.requests.filter((url) => url.includes('/trpc/'))).toEqual([])
 })
 

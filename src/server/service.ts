@@ -132,7 +132,7 @@ async function startService(
     server.close().closeAllConnections()
     throw error
   })
-  const stopMaintenance = startMaintenance(deps)
+  const stopMaintenance = startMaintenance({ ...deps, db: opened.backgroundDb })
 
   async function stop(): Promise<void> {
     app.beginDraining()

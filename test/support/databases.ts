@@ -17,7 +17,7 @@ const api = [
   'responses/agents',
   'telemetry/health',
   'tools/agents',
-  'usage/{budgets,embeddings,usage}',
+  'usage/{budgets,calls,embeddings,usage}',
 ]
 
 /** The tests of the project `api-postgres`: API tests, and tests of rows in other projects. */

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
 import { deleteArtifact, openArtifact, openPoster, reserveArtifact } from './artifacts.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -78,7 +79,10 @@ export const artifactsOperations = {
     input: ArtifactReference,
     output: ListedArtifact,
     run: async ({ context: { deps, caller }, input }) =>
-      renderListed(await getListedArtifact(deps, caller.tenantId, input.artifact_id)),
+      renderListed(
+        await getListedArtifact(deps, caller.tenantId, input.artifact_id),
+        unixSeconds(deps.clock),
+      ),
   }),
 
   status: query({

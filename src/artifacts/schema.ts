@@ -36,7 +36,10 @@ export const ArtifactStatus = z
     kind: ArtifactKind.optional(),
     relatedTo: z.string().optional(),
     name: z.string().optional(),
-    bytesReceived: z.int().optional().meta({ description: 'Number of bytes durably received.' }),
+    bytesReceived: z.int().optional().meta({
+      description:
+        'Number of bytes received, at most a second ago. The last ones may not be durable yet; resume from `Upload-Offset`.',
+    }),
     size: z.int().optional().meta({ description: 'Declared size in bytes, once known.' }),
     acknowledged: z.boolean().optional(),
     outcome: z.json().optional(),
@@ -102,7 +105,13 @@ export const Capabilities = z
   })
   .meta({ id: 'Capabilities' })
 
-export function renderStatus(id: string, row: ArtifactViewRow | undefined): ArtifactStatus {
+/** Ignores the bytes that arrived at a writer that has stopped, because they may be lost. */
+function countReceived({ lease_until, received_bytes, arrived_bytes }: ArtifactViewRow, now: number): number {
+  return (lease_until ?? 0) > now ? Math.max(received_bytes, arrived_bytes) : received_bytes
+}
+
+/** `now` is in Unix seconds. */
+export function renderStatus(id: string, row: ArtifactViewRow | undefined, now: number): ArtifactStatus {
   if (row === undefined) return { artifactId: id, state: 'unknown' }
   const { conversion_result: result, conversion_reason: reason } = row
   return {
@@ -111,7 +120,7 @@ export function renderStatus(id: string, row: ArtifactViewRow | undefined): Arti
     ...(row.kind === null ? {} : { kind: row.kind }),
     ...(row.related_to === null ? {} : { relatedTo: row.related_to }),
     ...(row.name === null ? {} : { name: row.name }),
-    bytesReceived: row.received_bytes,
+    bytesReceived: countReceived(row, now),
     ...(row.size_bytes === null ? {} : { size: row.size_bytes }),
     acknowledged: row.acknowledged === 1,
     ...(row.outcome === null ? {} : { outcome: JSON.parse(row.outcome) }),

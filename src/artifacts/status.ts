@@ -25,8 +25,9 @@ export async function readStatus(
   assertTokenUse(caller, 'view')
   const row = await findViewRow(db, caller.tenantId, id)
   assertAccess(caller, id, row)
-  const isGone = row?.state === 'unknown' || (row?.expires_at ?? Infinity) <= unixSeconds(clock)
-  return renderStatus(id, isGone ? undefined : row)
+  const now = unixSeconds(clock)
+  const isGone = row?.state === 'unknown' || (row?.expires_at ?? Infinity) <= now
+  return renderStatus(id, isGone ? undefined : row, now)
 }
 
 async function awaitStatus(

@@ -63,6 +63,8 @@ const viewColumns = [
   'name',
   'size_bytes',
   'received_bytes',
+  'arrived_bytes',
+  'lease_until',
   'progress_permille',
   'conversion_result',
   'conversion_reason',
@@ -188,7 +190,7 @@ export async function stealLease(db: Database, lease: Lease, until: number): Pro
 function leasing(db: Database, { blob }: Upload, until: number) {
   return db
     .updateTable('artifacts')
-    .set((current) => ({ fence: current('fence', '+', 1), lease_until: until }))
+    .set((current) => ({ fence: current('fence', '+', 1), lease_until: until, arrived_bytes: 0 }))
     .where('blob', '=', blob)
     .where('state', 'in', listStatesBefore('complete'))
     .returningAll()

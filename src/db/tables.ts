@@ -170,6 +170,8 @@ export interface ArtifactTable {
   size_bytes: number | null
   /** Number of durable bytes, from which a client may resume. */
   received_bytes: Generated<number>
+  /** Number of bytes that the lease holder has received, durable or not; meaningless without a lease. */
+  arrived_bytes: Generated<number>
   /** Number of bytes that count against the tenant's quota. */
   kept_bytes: Generated<number>
   /** The UUID of the uploaded bytes, first in the resumable blobs and then in the store; null for a reserved id. */

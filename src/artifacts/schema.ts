@@ -41,6 +41,9 @@ export const ArtifactStatus = z
         'Number of bytes received, at most a second ago. The last ones may not be durable yet; resume from `Upload-Offset`.',
     }),
     size: z.int().optional().meta({ description: 'Declared size in bytes, once known.' }),
+    sha256: z.string().optional().meta({
+      description: 'SHA-256 of the uploaded bytes in hexadecimal, once the server knows it.',
+    }),
     acknowledged: z.boolean().optional(),
     outcome: z.json().optional(),
     progress: z
@@ -51,9 +54,15 @@ export const ArtifactStatus = z
       .strictObject({ result: z.enum(['converted', 'original']), reason: z.string().optional() })
       .optional()
       .meta({ description: 'Describes the served file, once `ready`.' }),
+    reason: z.enum(['expired', 'checksum_mismatch', 'dangerous', 'deleted']).optional().meta({
+      description:
+        'Why the artifact became `unknown`: the upload expired, its checksum did not match, its content is dangerous, or it was deleted. Kept for 30 days.',
+    }),
   })
   .meta({ id: 'ArtifactStatus' })
 export type ArtifactStatus = z.output<typeof ArtifactStatus>
+
+export const MAX_TOKEN_SECONDS = 30 * 86_400
 
 export const ArtifactReservation = z
   .strictObject({
@@ -64,7 +73,7 @@ export const ArtifactReservation = z
     expires_in: z
       .int()
       .min(1)
-      .max(2_592_000)
+      .max(MAX_TOKEN_SECONDS)
       .default(86_400)
       .meta({ description: 'Seconds for which the id stays reserved and the tokens are valid.' }),
   })
@@ -110,9 +119,12 @@ function countReceived({ lease_until, received_bytes, arrived_bytes }: ArtifactV
   return (lease_until ?? 0) > now ? Math.max(received_bytes, arrived_bytes) : received_bytes
 }
 
+export function renderUnknown(id: string, reason: ArtifactStatus['reason']): ArtifactStatus {
+  return { artifactId: id, state: 'unknown', ...(reason === undefined ? {} : { reason }) }
+}
+
 /** `now` is in Unix seconds. */
-export function renderStatus(id: string, row: ArtifactViewRow | undefined, now: number): ArtifactStatus {
-  if (row === undefined) return { artifactId: id, state: 'unknown' }
+export function renderStatus(id: string, row: ArtifactViewRow, now: number): ArtifactStatus {
   const { conversion_result: result, conversion_reason: reason } = row
   return {
     artifactId: id,
@@ -122,6 +134,7 @@ export function renderStatus(id: string, row: ArtifactViewRow | undefined, now: 
     ...(row.name === null ? {} : { name: row.name }),
     bytesReceived: countReceived(row, now),
     ...(row.size_bytes === null ? {} : { size: row.size_bytes }),
+    ...(row.sha256 === null ? {} : { sha256: row.sha256 }),
     acknowledged: row.acknowledged === 1,
     ...(row.outcome === null ? {} : { outcome: JSON.parse(row.outcome) }),
     ...(row.state === 'processing' ? { progress: row.progress_permille / 1000 } : {}),

@@ -68,6 +68,7 @@ const viewColumns = [
   'progress_permille',
   'conversion_result',
   'conversion_reason',
+  'sha256',
   'acknowledged',
   'outcome',
   'expires_at',
@@ -249,7 +250,7 @@ export async function raiseProgress(db: Database, upload: Upload, permille: numb
 export async function updateUpload(
   db: Database,
   upload: Upload,
-  values: Pick<Updateable<ArtifactTable>, 'acknowledged' | 'outcome'>,
+  values: Pick<Updateable<ArtifactTable>, 'acknowledged' | 'outcome' | 'sha256'>,
 ): Promise<boolean> {
   return isUpdated(updating(db, upload, values))
 }
@@ -292,6 +293,11 @@ export async function moveArtifacts(db: Database, fromTenantId: string, toTenant
     .set({ parent_key_id: toTenantId })
     .where('parent_key_id', '=', fromTenantId)
     .executeTakeFirst()
+  await db
+    .updateTable('artifact_endings')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .execute()
   return Number(result.numUpdatedRows)
 }
 

@@ -166,6 +166,8 @@ export interface ArtifactTable {
   filetype: string | null
   /** SHA-256 of the whole upload in hexadecimal, as announced by the client. */
   checksum: string | null
+  /** SHA-256 of the whole upload in hexadecimal, once the server has verified or computed it. */
+  sha256: string | null
   metadata: string | null
   size_bytes: number | null
   /** Number of durable bytes, from which a client may resume. */
@@ -196,6 +198,16 @@ export interface ArtifactTable {
   finished_at: number | null
   /** Unix seconds at which an unfinished upload or a reserved id expires; null for a complete upload. */
   expires_at: number | null
+}
+
+/** The reason for which an artifact became `unknown`; deleted once no token for the artifact can be valid. */
+export interface ArtifactEndingTable {
+  /** The artifact's id, which a new upload may use again. */
+  id: string
+  parent_key_id: string
+  related_to: string | null
+  reason: 'expired' | 'checksum_mismatch' | 'dangerous' | 'deleted'
+  ended_at: number
 }
 
 /** Remaining work of a complete upload. Deleted when it is done, and with the artifact. */
@@ -271,6 +283,7 @@ export interface Tables {
   budget_reservations: BudgetReservationTable
   files: FileTable
   artifacts: ArtifactTable
+  artifact_endings: ArtifactEndingTable
   jobs: JobTable
   users: UserTable
   sign_in_links: SecretTable
@@ -299,6 +312,7 @@ export const tableOwners = {
   budget_reservations: 'usage',
   files: 'files',
   artifacts: 'artifacts',
+  artifact_endings: 'artifacts',
   jobs: 'artifacts',
   installation: 'db',
   rate_windows: 'replicas',

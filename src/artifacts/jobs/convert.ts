@@ -1,4 +1,5 @@
 /** Makes an artifact ready: converts its bytes, or decides to serve the original. */
+import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,10 +7,11 @@ import { pipeline } from 'node:stream/promises'
 import type { Converted, ConvertedFile } from '../../conversion/conversion.ts'
 import { ConversionRejection } from '../../conversion/job.ts'
 import { unixSeconds } from '../../lib/clock.ts'
+import { countingExternalBytes } from '../../lib/external-memory.ts'
 import { type Blobs, HEAD_BYTES, sniff, wholeOf } from '../../storage/blobs.ts'
 import { assertSpace, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { convertArtifact, findUploadRow, raiseProgress, type UploadRow } from '../store.ts'
+import { convertArtifact, findUploadRow, raiseProgress, type UploadRow, updateUpload } from '../store.ts'
 import { type FinishingDeps, finish, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
 import { type JobRow, returnJob } from './store.ts'
@@ -66,12 +68,19 @@ async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Co
   const { row, folder: workFolder, signal } = conversion
   const progress = createProgressWriter(deps, row)
   const source = await findSource(deps, conversion)
+  if (row.sha256 === null) await updateUpload(deps.db, row, { sha256: await digestOf(source, signal) })
   try {
     const onProgress = progress.report
     return await deps.converter.convert({ kind: row.kind, source, workFolder, signal, onProgress })
   } finally {
     await progress.settle()
   }
+}
+
+async function digestOf(path: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of countingExternalBytes(createReadStream(path, { signal }))) hash.update(chunk)
+  return hash.digest('hex')
 }
 
 async function findSource(deps: ConversionDeps, { row, folder, signal }: Conversion): Promise<string> {

@@ -1,7 +1,9 @@
 /** Records the result of a job in one transaction, and deletes the original once no job needs it. */
+import { unixSeconds } from '../../lib/clock.ts'
 import type { ResumableStore } from '../../storage/blobs.ts'
 import type { ArtifactChanges } from '../coordination.ts'
 import type { Dependencies } from '../dependencies.ts'
+import { recordEndings } from '../endings.ts'
 import { releaseOriginal, removeArtifact, type Upload, type UploadRow } from '../store.ts'
 import { deleteJob, deleteJobs, type TakenJob } from './store.ts'
 
@@ -37,11 +39,17 @@ async function deleteOriginal({ store, log }: FinishingDeps, { blob }: Upload): 
 }
 
 /** Deletes an artifact with dangerous content, and all its jobs. */
-export async function reject(deps: FinishingDeps, job: TakenJob, row: UploadRow): Promise<void> {
+export async function reject(
+  deps: FinishingDeps & Pick<Dependencies, 'clock'>,
+  job: TakenJob,
+  row: UploadRow,
+): Promise<void> {
   const isGone = await deps.db.transaction().execute(async (trx) => {
     if (!(await deleteJob(trx, job))) return false
     await deleteJobs(trx, row.blob)
-    return removeArtifact(trx, row, 'reject')
+    if (!(await removeArtifact(trx, row, 'reject'))) return false
+    await recordEndings(trx, [row], 'dangerous', unixSeconds(deps.clock))
+    return true
   })
   if (!isGone) return
   deps.metrics.uploadFailed('dangerous')

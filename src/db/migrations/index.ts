@@ -16,6 +16,7 @@ import * as addInstallationSecret from './0013_add_installation_secret.ts'
 import * as createSharedCounts from './0014_create_shared_counts.ts'
 import * as indexUsageCalls from './0016_index_usage_calls.ts'
 import * as addArrivedBytes from './0017_add_arrived_bytes.ts'
+import * as addArtifactEndings from './0018_add_artifact_endings.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -34,4 +35,5 @@ export const migrations: Record<string, Migration> = {
   '0014_create_shared_counts': createSharedCounts,
   '0016_index_usage_calls': indexUsageCalls,
   '0017_add_arrived_bytes': addArrivedBytes,
+  '0018_add_artifact_endings': addArtifactEndings,
 }

@@ -159,6 +159,8 @@ test('a backup of an older database is restored unchanged and migrated at the ne
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const connection = raw(dataDir)
   connection.exec(`
+    drop table artifact_endings; drop index usage_calls_by_owner;
+    alter table artifacts drop column sha256; alter table artifacts drop column arrived_bytes;
     drop table replicas; drop table stream_slots; drop table rate_windows;
     alter table installation drop column secret_key_id;
     delete from kysely_migration where name >= '0013'`)

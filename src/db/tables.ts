@@ -210,12 +210,14 @@ export interface ArtifactEndingTable {
   ended_at: number
 }
 
-/** Remaining work of a complete upload. Deleted when it is done, and with the artifact. */
+/** Remaining work of a complete upload. Deleted when it is done, or when a client deletes the artifact. */
 export interface JobTable {
-  /** `convert` makes the artifact ready; `hook` calls the host's handler. */
-  kind: 'convert' | 'hook'
-  /** The upload's `blob`, which is also the event id for the host. */
+  /** `convert` makes the artifact ready; `hook` and `converted` call the host's handlers. */
+  kind: 'convert' | 'hook' | 'converted'
+  /** The upload's `blob`, which is also the event id of `hook`. */
   blob: string
+  /** JSON: the event of `converted`, whose artifact may have been rejected. */
+  event: string | null
   fence: Generated<number>
   /** True while a runner holds the lease, which expires at `next_at`. */
   is_taken: Generated<number>

@@ -6,7 +6,7 @@ import { createAgentDirectory } from '../agents/cache.ts'
 import { loadSealer, resealAgentKeys } from '../agents/sealed-keys.ts'
 import { sumArtifactBytes } from '../artifacts/artifacts.ts'
 import { namedBlobs } from '../artifacts/maintenance.ts'
-import type { OnUploadComplete } from '../artifacts/metadata.ts'
+import type { OnConversionEnd, OnUploadComplete } from '../artifacts/metadata.ts'
 import { createArtifactService } from '../artifacts/processing.ts'
 import type { Config } from '../config/config.ts'
 import { createConverter } from '../conversion/conversion.ts'
@@ -38,8 +38,8 @@ import { createUsageTracker } from '../usage/tracker.ts'
 import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
 
-export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
-  const given = readHooks({ tools, onUploadComplete }, 'createService')
+export async function gatherHooks({ config, ...options }: ServiceOptions): Promise<ReadHooks> {
+  const given = readHooks(options, 'createService')
   if (config.hooks === undefined) return given
   return joinHooks(given, await loadHostModule(config.hooks))
 }
@@ -106,6 +106,7 @@ export async function createDeps(
     artifacts: createArtifactService({
       ...{ ...jobDeps, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
+      onConversionEnd: hooks.onConversionEnd,
     }),
   }
   return isOnlyServer ? deps : { ...deps, inArea: createAreaDeps(deps, dbFor) }
@@ -183,6 +184,8 @@ export interface ServiceOptions {
   readonly tools?: HostTools
   /** Called for each complete upload, instead of the callback in `PARLEY_HOOKS`. */
   readonly onUploadComplete?: OnUploadComplete
+  /** Called for each conversion that has ended or failed, instead of the callback in `PARLEY_HOOKS`. */
+  readonly onConversionEnd?: OnConversionEnd
   /** Stores the bytes of artifacts; closed with the service. */
   readonly artifactStore?: ResumableStore
   /** Collects the metrics of all workers, of which `/metrics` reports the sums. */

@@ -26,7 +26,13 @@ import { createDeps, gatherHooks, type ServiceOptions } from './build.ts'
 import type { Deps } from './dependencies.ts'
 import { createCounting } from './metrics.ts'
 
-export type { CompletedUpload, OnUploadComplete, UploadHooks } from '../artifacts/metadata.ts'
+export type {
+  CompletedUpload,
+  EndedConversion,
+  OnConversionEnd,
+  OnUploadComplete,
+  UploadHooks,
+} from '../artifacts/metadata.ts'
 export type { HostTool, HostTools } from '../tools/host-tools.ts'
 export type { HostHooks } from './hooks.ts'
 

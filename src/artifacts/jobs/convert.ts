@@ -12,24 +12,22 @@ import { type Blobs, HEAD_BYTES, sniff, wholeOf } from '../../storage/blobs.ts'
 import { assertSpace, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { convertArtifact, findUploadRow, raiseProgress, type UploadRow, updateUpload } from '../store.ts'
-import { type FinishingDeps, finish, reject } from './finish.ts'
+import { type EventDeps, finish, queueEvent, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
-import { type JobRow, returnJob } from './store.ts'
+import { deleteJob, type JobRow, returnJob } from './store.ts'
 
 /** The server retries its own failures this many times, over about three hours, before it serves the original. */
 const MAX_FAILURES = 30
 const GAVE_UP = 'The server could not convert this file, so it serves the file as uploaded.'
 
-export interface ConversionDeps
-  extends FinishingDeps,
-    Pick<Dependencies, 'config' | 'clock' | 'random' | 'converter'> {
+export interface ConversionDeps extends EventDeps, Pick<Dependencies, 'config' | 'random' | 'converter'> {
   /** Folder for conversions; emptied at startup. */
   readonly workFolder: StoreFolder
 }
 
 interface Conversion {
   readonly job: JobRow
-  readonly row: UploadRow
+  row: UploadRow
   readonly folder: string
   readonly signal: AbortSignal
 }
@@ -37,7 +35,7 @@ interface Conversion {
 export function createConversionWork(deps: ConversionDeps): Work {
   return async (job, signal) => {
     const row = await findUploadRow(deps.db, job)
-    if (row === undefined) return
+    if (row === undefined) return void (await deleteJob(deps.db, job))
     const folder = await makeWorkFolder(deps.workFolder, job)
     const conversion = { job, row, folder, signal }
     try {
@@ -68,7 +66,11 @@ async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Co
   const { row, folder: workFolder, signal } = conversion
   const progress = createProgressWriter(deps, row)
   const source = await findSource(deps, conversion)
-  if (row.sha256 === null) await updateUpload(deps.db, row, { sha256: await digestOf(source, signal) })
+  if (row.sha256 === null) {
+    const sha256 = await digestOf(source, signal)
+    await updateUpload(deps.db, row, { sha256 })
+    conversion.row = { ...row, sha256 }
+  }
   try {
     const onProgress = progress.report
     return await deps.converter.convert({ kind: row.kind, source, workFolder, signal, onProgress })
@@ -96,7 +98,7 @@ async function findSource(deps: ConversionDeps, { row, folder, signal }: Convers
 async function commitResult(deps: ConversionDeps, conversion: Conversion, result: Converted): Promise<void> {
   const { file, poster } = result
   if (result.result === 'original') return serveOriginal(deps, conversion, result)
-  const { job, row, signal } = conversion
+  const { row, signal } = conversion
   const { blobs } = deps.store
   await using uncommitted = new AsyncDisposableStack()
   const stage = async ({ path }: ConvertedFile) => {
@@ -121,7 +123,7 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
     kept_bytes: row.received_bytes + made.sizeBytes + (still?.sizeBytes ?? 0),
     conversion_result: 'converted',
   } as const
-  if (await finish(deps, job, row, (trx) => convertArtifact(trx, row, values))) return
+  if (await recordResult(deps, conversion, values)) return
   for (const blob of [made, still]) if (blob !== undefined) await blobs.delete(blob.name)
 }
 
@@ -131,9 +133,10 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
  */
 async function serveOriginal(
   deps: ConversionDeps,
-  { job, row }: Conversion,
+  conversion: Conversion,
   { file, reason }: { readonly file?: ConvertedFile; readonly reason?: string },
 ): Promise<void> {
+  const { row } = conversion
   const isGood = file !== undefined && reason === undefined
   const mediaType = isGood ? file.mediaType : await sniff(await readHead(deps.store.blobs, row))
   const values = {
@@ -144,7 +147,26 @@ async function serveOriginal(
     conversion_result: 'original',
     conversion_reason: reason ?? null,
   } as const
-  await finish(deps, job, row, (trx) => convertArtifact(trx, row, values))
+  await recordResult(deps, conversion, values)
+}
+
+type Result = Pick<UploadRow, 'served_blob' | 'served_bytes' | 'media_type' | 'sniffed_type'> & {
+  readonly conversion_result: 'converted' | 'original'
+  readonly conversion_reason?: string | null
+}
+
+/** Returns false if the job was lost or the artifact is gone. */
+async function recordResult(deps: ConversionDeps, conversion: Conversion, values: Result): Promise<boolean> {
+  const { job, row } = conversion
+  const { conversion_result: result, conversion_reason: reason = null } = values
+  const { media_type: mediaType, served_bytes: servedBytes } = values
+  const isDone = await finish(deps, job, row, async (trx) => {
+    if (!(await convertArtifact(trx, row, values))) return false
+    await queueEvent(deps, trx, row, { result, reason, mediaType, servedBytes })
+    return true
+  })
+  deps.wakeEvents()
+  return isDone
 }
 
 async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: UploadRow): Promise<Uint8Array> {
@@ -167,7 +189,7 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
   }
   const { verdict, message: reason } = error
   log.info({ artifactId: row.id, verdict, reason: error.message }, 'upload cannot be converted')
-  if (verdict === 'dangerous') return reject(deps, job, row)
+  if (verdict === 'dangerous') return reject(deps, job, row, reason)
   const refusals = job.refusals + 1
   if (refusals >= config.conversion.tries) return serveOriginal(deps, conversion, { reason })
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })

@@ -17,6 +17,7 @@ import * as createSharedCounts from './0014_create_shared_counts.ts'
 import * as indexUsageCalls from './0016_index_usage_calls.ts'
 import * as addArrivedBytes from './0017_add_arrived_bytes.ts'
 import * as addArtifactEndings from './0018_add_artifact_endings.ts'
+import * as addConversionEvents from './0019_add_conversion_events.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -36,4 +37,5 @@ export const migrations: Record<string, Migration> = {
   '0016_index_usage_calls': indexUsageCalls,
   '0017_add_arrived_bytes': addArrivedBytes,
   '0018_add_artifact_endings': addArtifactEndings,
+  '0019_add_conversion_events': addConversionEvents,
 }

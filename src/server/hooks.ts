@@ -1,4 +1,4 @@
-/** Reads the hooks (tools and the upload callback) of a program that embeds the service, or of `PARLEY_HOOKS`. */
+/** Reads an embedding program's hooks (tools and callbacks) or those in `PARLEY_HOOKS`. */
 import { stat } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import type { OnConversionEnd, OnUploadComplete } from '../artifacts/metadata.ts'
@@ -18,7 +18,7 @@ export interface ReadHooks {
   readonly onConversionEnd: OnConversionEnd | undefined
 }
 
-/** Validates hooks; `source` names their origin in errors. */
+/** Validates hooks; error messages start with `source`. */
 export function readHooks(hooks: HostHooks, source: string): ReadHooks {
   const { tools, onUploadComplete, onConversionEnd } = hooks
   for (const [name, handler] of Object.entries({ onUploadComplete, onConversionEnd })) {
@@ -34,7 +34,7 @@ export function readHooks(hooks: HostHooks, source: string): ReadHooks {
   return { tools: [...read.values()], onUploadComplete, onConversionEnd }
 }
 
-/** Merges hooks; of two tools with the same name, or two callbacks, the first wins. */
+/** Merges hooks; for duplicate tool names and callbacks, uses `first`. */
 export function joinHooks(first: ReadHooks, second: ReadHooks): ReadHooks {
   const names = new Set(first.tools.map(({ name }) => name))
   return {

@@ -73,7 +73,7 @@ function createProcessing(deps: ProcessingDeps): Processing {
     },
     async close() {
       await Promise.all(runners.map((runner) => runner.close()))
-      // Other replicas can continue the returned jobs.
+      // Lets other replicas continue the jobs that this one returned.
       bus.publish('jobs')
     },
   }

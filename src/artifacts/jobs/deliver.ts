@@ -1,4 +1,4 @@
-/** Calls the host's handlers for one complete upload or conversion. Their caller handles retries. */
+/** Calls the host's handlers for one complete upload or conversion; the job queue retries failures. */
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../lib/errors.ts'
 import { depthOf } from '../../lib/formats/json.ts'
@@ -17,7 +17,7 @@ import { type FinishingDeps, finish } from './finish.ts'
 import type { Work } from './queue.ts'
 import { deleteJob } from './store.ts'
 
-/** A handler that needs more time must use its own queue. */
+/** A handler that needs more than ten minutes must use its own queue. */
 const HANDLER_MS = 600_000
 
 interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {}
@@ -99,7 +99,7 @@ function assertRunning(ends: AbortSignal): void {
   if (ends.aborted) throw new ServiceError('conflict', 'This delivery of the upload has already ended.')
 }
 
-/** Writes outcomes one after another, so that the last one wins. */
+/** Writes outcomes in call order, so that the last one wins. */
 function createOutcomes({ db, changes }: DeliveryDeps, row: Pick<UploadRow, 'blob' | 'id'>) {
   let writing = Promise.resolve()
   return {
@@ -108,7 +108,7 @@ function createOutcomes({ db, changes }: DeliveryDeps, row: Pick<UploadRow, 'blo
       writing = writing.then(async () => {
         if (await updateUpload(db, row, { outcome })) changes.publish(row.id)
       })
-      // The handler may ignore the promise; `settle` reports the error.
+      // Prevents an unhandled rejection if the handler ignores the promise; `settle` reports the error.
       writing.catch(() => {})
       return writing
     },

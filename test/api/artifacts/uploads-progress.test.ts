@@ -27,7 +27,7 @@ async function startSlowUpload(app: TestApp) {
   return { begun, connection, readReceived }
 }
 
-test('the status of a slow upload reports new bytes after one second', async () => {
+test("a slow upload's status includes new bytes after one second", async () => {
   const app = await startApp()
   const { connection, readReceived } = await startSlowUpload(app)
   const { db, artifacts } = app.service.deps

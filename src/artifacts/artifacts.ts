@@ -9,6 +9,7 @@ import { Download } from '../operations/operation.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { type ArtifactCaller, artifactNotFound, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
+import { recordEndings } from './endings.ts'
 import { deleteJobs } from './jobs/store.ts'
 import type { ArtifactReservation, ArtifactReserved } from './schema.ts'
 import {
@@ -37,6 +38,7 @@ export async function removeUpload(
     const lease = (await findUploadRow(trx, row))?.lease_until ?? 0
     await deleteJobs(trx, row.blob)
     if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
+    await recordEndings(trx, [row], 'deleted', unixSeconds(deps.clock))
     const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
     // Omits file names, which could never be deleted from the audit log.
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })

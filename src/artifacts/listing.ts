@@ -63,7 +63,7 @@ export async function listArtifacts(
         .execute()
     },
   })
-  return { object: 'list', data: rows.map(renderListed), has_more: hasMore }
+  return { object: 'list', data: rows.map((row) => renderListed(row, now)), has_more: hasMore }
 }
 
 /** @throws ServiceError `not_found`, also for a reserved id or another tenant's artifact. */
@@ -77,9 +77,9 @@ export async function getListedArtifact(
   return row
 }
 
-export function renderListed(row: ArtifactRow): z.output<typeof ListedArtifact> {
+export function renderListed(row: ArtifactRow, now: number): z.output<typeof ListedArtifact> {
   return {
-    ...renderStatus(row.id, row),
+    ...renderStatus(row.id, row, now),
     filename: row.filename ?? '',
     mediaType: row.media_type,
     hasPoster: row.poster_blob !== null,

@@ -10,6 +10,7 @@ import type { NamedBlobs } from '../storage/mark.ts'
 import { type BlobPlace, createSweeper, type Sweeper } from '../storage/sweeper.ts'
 import { acquireUploadLease } from './coordination.ts'
 import type { Dependencies } from './dependencies.ts'
+import { deleteOldEndings, recordEndings } from './endings.ts'
 import { clearTakenJobs, countWaitingJobs } from './jobs/store.ts'
 import { type ArtifactRow, listStatesBefore, stateAfter, type UploadRow } from './store.ts'
 import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
@@ -111,7 +112,9 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
     places: listArtifactPlaces(db, store),
     blobs: store.blobs,
     async deleteExpired(limit, nowMs) {
-      const rows = await deleteExpiredArtifacts(db, Math.floor(nowMs / 1000), limit)
+      const now = Math.floor(nowMs / 1000)
+      const rows = await deleteExpiredArtifacts(db, now, limit)
+      await deleteOldEndings(db, now, limit)
       for (const { id, blob } of rows) {
         if (blob !== null) await store.resumable.delete(blob)
         changes.publish(id)
@@ -155,13 +158,18 @@ async function deleteExpiredArtifacts(
     .execute()
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
-  // Checks the expiry again, because a client may have resumed an upload since the first query.
-  return db
-    .deleteFrom('artifacts')
-    .where('id', 'in', ids)
-    .where(isExpired(now))
-    .returning(['id', 'blob'])
-    .execute()
+  return db.transaction().execute(async (trx) => {
+    // Checks the expiry again, because a client may have resumed an upload since the first query.
+    const deleted = await trx
+      .deleteFrom('artifacts')
+      .where('id', 'in', ids)
+      .where(isExpired(now))
+      .returning(['id', 'blob', 'parent_key_id', 'related_to'])
+      .execute()
+    const uploads = deleted.filter(({ blob }) => blob !== null)
+    await recordEndings(trx, uploads, 'expired', now)
+    return deleted
+  })
 }
 
 function isExpired(now: number) {

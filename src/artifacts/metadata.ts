@@ -145,7 +145,11 @@ export interface UploadHooks {
    * than 64 levels of nesting.
    */
   recordOutcome(value: unknown): Promise<void>
-  /** Opens the uploaded file, which exists at least until the handler returns. */
+  /**
+   * In `onUploadComplete`, reads the uploaded bytes, which are kept until the handler returns. In
+   * `onConversionEnd`, reads the bytes that the server serves. @throws ServiceError `not_found` if the
+   * artifact was deleted.
+   */
   open(): Promise<Readable>
   /** Aborts when the handler times out, the artifact is deleted or the service stops. */
   readonly signal: AbortSignal
@@ -168,5 +172,41 @@ export function toCompletedUpload(row: UploadRow): CompletedUpload {
   })
 }
 
+/** The end of a conversion, with the fields of `CompletedUpload`. */
+export interface EndedConversion extends CompletedUpload {
+  /** The same in every delivery of this event, and different from the id of the upload's event. */
+  readonly eventId: string
+  /** `rejected`: the content is dangerous, and the artifact was deleted. */
+  readonly result: 'converted' | 'original' | 'rejected'
+  /** Why the upload was rejected or not converted. */
+  readonly reason?: string
+  /** The media type and size of the file that the server serves; absent for a rejected upload. */
+  readonly mediaType?: string
+  readonly servedBytes?: number
+  /** Unix seconds. */
+  readonly endedAt: number
+}
+
+export type ConversionEnd = Pick<EndedConversion, 'result' | 'endedAt'> &
+  Partial<Record<'reason' | 'mediaType' | 'servedBytes', string | number | null>>
+
+export function toEndedConversion(
+  row: UploadRow,
+  { result, endedAt, ...others }: ConversionEnd,
+): EndedConversion {
+  const known = Object.entries(others).filter(([, value]) => value != null)
+  return {
+    ...toCompletedUpload(row),
+    ...(row.sha256 === null ? {} : { sha256: row.sha256 }),
+    eventId: `${row.blob}-converted`,
+    result,
+    ...Object.fromEntries(known),
+    endedAt,
+  }
+}
+
 /** Called at least once for each complete upload, and retried until it succeeds. */
 export type OnUploadComplete = (artifact: CompletedUpload, hooks: UploadHooks) => unknown
+
+/** Called at least once for each conversion that has ended or failed, and retried until it succeeds. */
+export type OnConversionEnd = (conversion: EndedConversion, hooks: UploadHooks) => unknown

@@ -1,6 +1,7 @@
 /** Defines the API operations on artifacts, except uploads, which use the tus endpoint. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
 import { deleteArtifact, openArtifact, openPoster, reserveArtifact } from './artifacts.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -75,7 +76,10 @@ export const artifactsOperations = {
     input: ArtifactReference,
     output: ListedArtifact,
     run: async ({ context: { deps, caller }, input }) =>
-      renderListed(await getListedArtifact(deps, caller.tenantId, input.artifact_id)),
+      renderListed(
+        await getListedArtifact(deps, caller.tenantId, input.artifact_id),
+        unixSeconds(deps.clock),
+      ),
   }),
 
   status: query({

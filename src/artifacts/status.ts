@@ -7,7 +7,14 @@ import { type Call, type CallContext, EventStream } from '../operations/operatio
 import type { StreamQuota } from '../replicas/limits.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type ArtifactStatus, type ArtifactStatusQuery, MAX_WAIT_SECONDS, renderStatus } from './schema.ts'
+import { findEnding } from './endings.ts'
+import {
+  type ArtifactStatus,
+  type ArtifactStatusQuery,
+  MAX_WAIT_SECONDS,
+  renderStatus,
+  renderUnknown,
+} from './schema.ts'
 import { findViewRow } from './store.ts'
 
 type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'config' | 'keys' | 'artifacts'>
@@ -24,9 +31,12 @@ export async function readStatus(
 ): Promise<ArtifactStatus> {
   assertTokenUse(caller, 'view')
   const row = await findViewRow(db, caller.tenantId, id)
-  assertAccess(caller, id, row)
-  const isGone = row?.state === 'unknown' || (row?.expires_at ?? Infinity) <= unixSeconds(clock)
-  return renderStatus(id, isGone ? undefined : row)
+  const ending = row === undefined ? await findEnding(db, caller.tenantId, id) : undefined
+  assertAccess(caller, id, row ?? ending)
+  if (row === undefined) return renderUnknown(id, ending?.reason)
+  if (row.state === 'unknown') return renderUnknown(id, undefined)
+  const now = unixSeconds(clock)
+  return (row.expires_at ?? Infinity) <= now ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
 }
 
 async function awaitStatus(

@@ -63,9 +63,12 @@ const viewColumns = [
   'name',
   'size_bytes',
   'received_bytes',
+  'arrived_bytes',
+  'lease_until',
   'progress_permille',
   'conversion_result',
   'conversion_reason',
+  'sha256',
   'acknowledged',
   'outcome',
   'expires_at',
@@ -191,7 +194,7 @@ export async function stealLease(db: Database, lease: Lease, until: number): Pro
 function leasing(db: Database, { blob }: Upload, until: number) {
   return db
     .updateTable('artifacts')
-    .set((current) => ({ fence: current('fence', '+', 1), lease_until: until }))
+    .set((current) => ({ fence: current('fence', '+', 1), lease_until: until, arrived_bytes: 0 }))
     .where('blob', '=', blob)
     .where('state', 'in', listStatesBefore('complete'))
     .returningAll()
@@ -253,7 +256,7 @@ export async function raiseProgress(db: Database, upload: Upload, permille: numb
 export async function updateUpload(
   db: Database,
   upload: Upload,
-  values: Pick<Updateable<ArtifactTable>, 'acknowledged' | 'outcome'>,
+  values: Pick<Updateable<ArtifactTable>, 'acknowledged' | 'outcome' | 'sha256'>,
 ): Promise<boolean> {
   return isUpdated(updating(db, upload, values))
 }
@@ -296,6 +299,11 @@ export async function moveArtifacts(db: Database, fromTenantId: string, toTenant
     .set({ parent_key_id: toTenantId })
     .where('parent_key_id', '=', fromTenantId)
     .executeTakeFirst()
+  await db
+    .updateTable('artifact_endings')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .execute()
   return Number(result.numUpdatedRows)
 }
 

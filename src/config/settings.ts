@@ -262,7 +262,7 @@ const tools = {
   PARLEY_HOOKS: path()
     .optional()
     .describe(
-      'ES module that exports tools and onUploadComplete. MCP servers are configured in PARLEY_CONFIG.',
+      'ES module that exports tools, onUploadComplete and onConversionEnd. MCP servers are configured in PARLEY_CONFIG.',
     ),
 }
 

@@ -13,6 +13,8 @@ import { listUsers, readEmails } from '../identity/users.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { type BudgetState, getBudget, readBudgets, setBudget } from '../usage/budgets.ts'
+import { readCalls } from '../usage/calls.ts'
+import { UsageCallList, UsageCallQuery } from '../usage/schema.ts'
 import { readUsage } from '../usage/usage.ts'
 import {
   AdminKeyList,
@@ -127,6 +129,14 @@ export const adminOperations = {
       const ids = key === undefined ? (await listParentKeys(deps)).map(({ id }) => id) : [key]
       return readUsage(deps, ids, rest)
     },
+  }),
+
+  usageCalls: query({
+    http: { method: 'GET', path: '/v1/manager/admin/usage/calls' },
+    docs: { summary: 'List single calls of all parent keys, newest first' },
+    input: UsageCallQuery,
+    output: UsageCallList,
+    run: ({ context: { deps }, input: { key, ...rest } }) => readCalls(deps, key, rest),
   }),
 
   audit: query({

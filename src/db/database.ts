@@ -46,6 +46,13 @@ export interface PostgresAccess {
 
 export interface OpenedDatabase {
   readonly db: Database
+  /** The database for work outside of requests. Other connections than those of requests, with PostgreSQL. */
+  readonly backgroundDb: Database
+  /**
+   * Returns the database for one area of requests, which cannot use all connections. Undefined with SQLite,
+   * which has one connection.
+   */
+  readonly dbFor: ((area: string) => Database) | undefined
   /** True if no other server can use the database; existing leases are then void at startup. */
   readonly isOnlyServer: boolean
   readonly postgres: PostgresAccess | undefined

@@ -10,11 +10,13 @@ import { startDatabaseClock } from './database-clock.ts'
 import { applyPostgresMigrations, applyWithin, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import {
+  createAreas,
+  createBackgroundPool,
   createMigrationPool,
   createPool,
   DatabaseUnavailable,
   endPool,
-  readPool,
+  sumPools,
   toClientConfig,
   toDatabaseError,
   toPostgresKysely,
@@ -42,14 +44,18 @@ export async function openPostgresDatabase(
       await withMigrator(databaseUrl, log, (migrator) => applyPostgresMigrations(migrator, migrations))
     const createClient = () => new Client(toClientConfig(databaseUrl))
     const clock = await startDatabaseClock(db, systemClock, log)
+    const background = createBackgroundPool(databaseUrl, log)
+    const { dbFor, countWaiting } = createAreas(pool)
     return {
       db,
+      backgroundDb: toPostgresKysely(background),
+      dbFor,
       isOnlyServer: false,
-      postgres: { createClient, readPool: () => readPool(pool) },
+      postgres: { createClient, readPool: () => sumPools([pool, background], countWaiting()) },
       clock,
-      close() {
+      async close() {
         clock.stop()
-        return close()
+        await Promise.all([close(), endPool(background)])
       },
     }
   } catch (error) {

@@ -50,6 +50,8 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
     disableBlockingWaits(connection)
     return {
       db,
+      backgroundDb: db,
+      dbFor: undefined,
       isOnlyServer: true,
       postgres: undefined,
       clock: systemClock,

@@ -3,10 +3,12 @@ import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
-import type { PoolUse } from './database.ts'
+import type { Database, PoolUse } from './database.ts'
 import type { Tables } from './tables.ts'
 
-const POOL_CONNECTIONS = 20
+/** The connections of requests, and those of other work: jobs, sweeps and the coordination of replicas. */
+const REQUEST_CONNECTIONS = 15
+const BACKGROUND_CONNECTIONS = 5
 const CONNECT_TIMEOUT_MS = 2_000
 const IDLE_CONNECTION_MS = 30_000
 /** Longer than `statement_timeout`, so that it applies only if the server does not respond. */
@@ -28,8 +30,14 @@ const numberTypes: ReadonlySet<number> = new Set([types.builtins.INT8, types.bui
 const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   numberTypes.has(oid) ? Number : types.getTypeParser(oid, format as 'text')
 
-export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse {
-  return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
+export function sumPools(pools: readonly Pool[], waitingForArea: number): PoolUse {
+  const sum = { busy: 0, idle: 0, waiting: waitingForArea }
+  for (const { totalCount, idleCount, waitingCount } of pools) {
+    sum.busy += totalCount - idleCount
+    sum.idle += idleCount
+    sum.waiting += waitingCount
+  }
+  return sum
 }
 
 /** @throws Error if a certificate in the URL cannot be read. */
@@ -55,14 +63,22 @@ export function toClientConfig(
   }
 }
 
-export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
+export function createPool(
+  databaseUrl: string,
+  log: Pick<Logger, 'warn'>,
+  connections = REQUEST_CONNECTIONS,
+): Pool {
   const pool = new Pool({
     ...toClientConfig(databaseUrl),
-    max: POOL_CONNECTIONS,
+    max: connections,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
   return withListeners(pool, log)
+}
+
+export function createBackgroundPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
+  return createPool(databaseUrl, log, BACKGROUND_CONNECTIONS)
 }
 
 export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
@@ -219,4 +235,84 @@ class GuardedSocket extends Socket {
       return true
     }
   }
+}
+
+/** Less than half of the pool, so that two areas with waiting statements leave connections for the others. */
+const AREA_CONNECTIONS = 7
+
+export interface Areas {
+  dbFor(area: string): Database
+  /** Returns the number of statements and transactions that wait for a connection of their area. */
+  countWaiting(): number
+}
+
+export function createAreas(pool: Pool): Areas {
+  const connections = toKyselyPool(pool)
+  const areas = new Map<string, { readonly db: Database; readonly share: Share }>()
+
+  function createArea() {
+    const share = createShare(connections)
+    return { share, db: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: share.pool }) }) }
+  }
+
+  return {
+    dbFor(area) {
+      const known = areas.get(area) ?? createArea()
+      areas.set(area, known)
+      return known.db
+    },
+    countWaiting: () => [...areas.values()].reduce((sum, { share }) => sum + share.countWaiting(), 0),
+  }
+}
+
+interface Share {
+  readonly pool: PostgresPool
+  countWaiting(): number
+}
+
+function createShare(connections: PostgresPool): Share {
+  let free = AREA_CONNECTIONS
+  /** In the order of their arrival. */
+  const waiting = new Set<() => void>()
+
+  function acquire(): Promise<void> | undefined {
+    if (free > 0) {
+      free -= 1
+      return undefined
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const timer = setTimeout(() => {
+      waiting.delete(start)
+      reject(new DatabaseUnavailable('no database connection became free in time'))
+    }, CONNECT_TIMEOUT_MS)
+    const start = () => {
+      clearTimeout(timer)
+      waiting.delete(start)
+      resolve()
+    }
+    waiting.add(start)
+    return promise
+  }
+
+  function release(): void {
+    const [next] = waiting
+    if (next === undefined) free += 1
+    else next()
+  }
+
+  async function connect(): Promise<PostgresPoolClient> {
+    await acquire()
+    const client = await connections.connect().catch((error) => {
+      release()
+      throw error
+    })
+    const query = (text: string, parameters: readonly unknown[]) => client.query(text, parameters)
+    const releaseBoth = () => {
+      client.release()
+      release()
+    }
+    return { query, release: releaseBoth } as unknown as PostgresPoolClient
+  }
+
+  return { pool: { connect, end: async () => {} }, countWaiting: () => waiting.size }
 }

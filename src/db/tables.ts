@@ -179,10 +179,14 @@ export interface ArtifactTable {
   filetype: string | null
   /** SHA-256 of the whole upload in hexadecimal, as sent by the client. */
   checksum: string | null
+  /** SHA-256 of the whole upload in hexadecimal, once the server has verified or computed it. */
+  sha256: string | null
   metadata: string | null
   size_bytes: number | null
   /** Number of durable bytes, from which a client may resume. */
   received_bytes: Generated<number>
+  /** Number of bytes that the lease holder has received, durable or not; meaningless without a lease. */
+  arrived_bytes: Generated<number>
   /** Number of bytes charged to the tenant's quota. */
   kept_bytes: Generated<number>
   /**
@@ -214,12 +218,24 @@ export interface ArtifactTable {
   expires_at: number | null
 }
 
-/** A pending task for a complete upload; deleted when the task is done or the artifact is deleted. */
+/** The reason for which an artifact became `unknown`; deleted once no token for the artifact can be valid. */
+export interface ArtifactEndingTable {
+  /** The artifact's id, which a new upload may use again. */
+  id: string
+  parent_key_id: string
+  related_to: string | null
+  reason: 'expired' | 'checksum_mismatch' | 'dangerous' | 'deleted'
+  ended_at: number
+}
+
+/** A pending task for a complete upload; deleted when the task is done or a client deletes the artifact. */
 export interface JobTable {
-  /** `convert` makes the artifact ready; `hook` calls `onUploadComplete`. */
-  kind: 'convert' | 'hook'
-  /** The upload's `blob`, which is also the `eventId` that the handler receives. */
+  /** `convert` makes the artifact ready; `hook` and `converted` call the host's handlers. */
+  kind: 'convert' | 'hook' | 'converted'
+  /** The upload's `blob`, which is also the event id of `hook`. */
   blob: string
+  /** JSON: the event of `converted`, whose artifact may have been rejected. */
+  event: string | null
   fence: Generated<number>
   /** True while a runner holds the lease, which expires at `next_at`. */
   is_taken: Generated<number>
@@ -289,6 +305,7 @@ export interface Tables {
   budget_reservations: BudgetReservationTable
   files: FileTable
   artifacts: ArtifactTable
+  artifact_endings: ArtifactEndingTable
   jobs: JobTable
   users: UserTable
   sign_in_links: SecretTable
@@ -319,6 +336,7 @@ export const tableOwners = {
   budget_reservations: 'usage',
   files: 'files',
   artifacts: 'artifacts',
+  artifact_endings: 'artifacts',
   jobs: 'artifacts',
   installation: 'db',
   rate_windows: 'replicas',

@@ -194,12 +194,20 @@ export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   readonly deps: D
   readonly metadata: RequestMetadata
   /** Response headers as a flat list of names and values; sent with successes and failures. */
-  readonly headers: string[] = []
+  readonly headers: string[]
   private authenticated: C | undefined
 
-  constructor(deps: D, metadata: RequestMetadata) {
+  constructor(deps: D, metadata: RequestMetadata, headers: string[] = []) {
     this.deps = deps
     this.metadata = metadata
+    this.headers = headers
+  }
+
+  /** Returns the context of the same call with other dependencies. */
+  withDeps(deps: D): CallContext<C, D> {
+    const context = new CallContext<C, D>(deps, this.metadata, this.headers)
+    context.authenticated = this.authenticated
+    return context
   }
 
   get caller(): C {

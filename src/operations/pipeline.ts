@@ -16,7 +16,14 @@ import {
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, errorShapeOf, logFailure, renderError, toInvalidValue } from './errors.ts'
-import { type AnyCaller, type AuthPolicy, CallContext, type RequestMetadata } from './operation.ts'
+import {
+  type AnyCaller,
+  type AuthPolicy,
+  type Call,
+  CallContext,
+  type Operation,
+  type RequestMetadata,
+} from './operation.ts'
 
 export type Step<D extends CallDeps = Dependencies> = (call: HttpCall<AnyCaller, D>) => Promise<void> | void
 
@@ -112,6 +119,25 @@ export function runRoute(call: HttpCall): Promise<void> | void {
     return result.then((settled) => {
       call.result = settled
     })
+}
+
+/** Runs an operation on the database connections of its area, which its tag names. */
+export function runOperation<D extends Dependencies>(
+  operation: Operation<D>,
+  call: Call<D, AnyCaller, unknown>,
+): unknown {
+  const { context } = call
+  const deps = context.deps.inArea?.(operation.tag)
+  if (deps === undefined) return operation.run(call)
+  return operation.run({
+    context: context.withDeps(deps as D),
+    input: call.input,
+    // Created on first use.
+    get signal() {
+      return call.signal
+    },
+    wantsEvents: call.wantsEvents,
+  })
 }
 
 export function writeResult(call: HttpCall): Promise<void> | void {

@@ -1,8 +1,10 @@
 /** Defines the usage operations. */
 import { z } from 'zod'
+import { ServiceError } from '../lib/errors.ts'
 import { operationsOf } from '../operations/operation.ts'
+import { readCalls } from './calls.ts'
 import type { Dependencies } from './dependencies.ts'
-import { AgentLastDays, UsageList, UsageQuery } from './schema.ts'
+import { AgentLastDays, UsageCallList, UsageCallQuery, UsageList, UsageQuery } from './schema.ts'
 import type { UsageTracker } from './tracker.ts'
 import { readLastDays, readUsage } from './usage.ts'
 
@@ -26,5 +28,21 @@ export const usageOperations = {
     input: UsageQuery,
     output: UsageList,
     run: ({ context: { deps, caller }, input }) => readUsage(deps, [caller.tenantId], input),
+  }),
+
+  calls: query({
+    http: { method: 'GET', path: '/v1/usage/calls' },
+    docs: {
+      summary: 'List single calls, newest first',
+      description: 'Calls are deleted after `PARLEY_USAGE_RETENTION_DAYS`; their daily sums are kept.',
+    },
+    input: UsageCallQuery,
+    output: UsageCallList,
+    run: async ({ context: { deps, caller }, input: { key = caller.tenantId, ...rest } }) => {
+      if (key === caller.tenantId) return readCalls(deps, key, rest)
+      throw new ServiceError('insufficient_permissions', 'key: a parent key can list its own calls only', {
+        param: 'key',
+      })
+    },
   }),
 }

@@ -1,5 +1,6 @@
 /** Defines the schemas of usage queries and results. */
 import { z } from 'zod'
+import { label, modelId, reference } from '../lib/schema-bounds.ts'
 
 const error = 'must be a date (YYYY-MM-DD, in UTC) or Unix seconds'
 /** The end of the year 9999. */
@@ -24,6 +25,26 @@ export const UsageQuery = z.strictObject({
     .meta({ description: 'Grouping of the entries.' }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
+
+export const UsageCallQuery = z.strictObject({
+  limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of calls to return.' }),
+  after: label().optional().meta({ description: '`next_after` of the previous page.' }),
+  key: label().optional().meta({
+    description: 'Public id of a parent key. A parent key can list its own calls only.',
+  }),
+  agent: reference()
+    .optional()
+    .meta({ description: 'Agent id. An empty value selects calls without an agent.' }),
+  model: modelId().optional().meta({ description: "The provider's model id." }),
+  status: label().min(1).optional().meta({
+    description: '`ok`, `left` (the client disconnected) or the reason of a failure.',
+  }),
+  from: Moment.optional().meta({ description: 'First day (UTC), as a date, or first second (Unix).' }),
+  to: Moment.optional().meta({
+    description: 'Last day (UTC, inclusive), as a date, or last second (Unix, inclusive).',
+  }),
+})
+export type UsageCallQuery = z.infer<typeof UsageCallQuery>
 
 const milliseconds = z.int().nonnegative()
 
@@ -54,6 +75,48 @@ const sums = {
 export const AgentLastDays = z
   .array(z.strictObject({ agent: z.string(), day: z.iso.date() }))
   .meta({ description: 'Agents that were never called are omitted.' })
+
+export const UsageCall = z
+  .strictObject({
+    id: z.string(),
+    request_id: z.string().meta({ description: 'The request id of the response.' }),
+    key: z.string().meta({ description: 'Public id of the parent key.' }),
+    agent: z.string().nullable().meta({ description: 'Agent id, or null for calls without an agent.' }),
+    model: z.string().meta({ description: "The provider's model id." }),
+    provider: z.string(),
+    status: z.string().meta({
+      description: '`ok`, `left` (the client disconnected) or the reason of a failure.',
+    }),
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    estimated: z.boolean().meta({
+      description: 'True if the tokens were estimated, because the provider did not report them.',
+    }),
+    streamed: z.boolean(),
+    latency_ms: milliseconds,
+    first_byte_ms: milliseconds
+      .nullable()
+      .meta({ description: 'Time to the first byte of a streamed answer; null without one.' }),
+    created_at: z.int().meta({ description: 'Unix seconds at which the call began.' }),
+  })
+  .meta({ id: 'UsageCall' })
+export type UsageCall = z.infer<typeof UsageCall>
+
+export const UsageCallList = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(UsageCall),
+    has_more: z.boolean().meta({
+      description: 'True if there may be older calls. A page can then have fewer calls than `limit`.',
+    }),
+    next_after: z
+      .string()
+      .nullable()
+      .meta({ description: '`after` of the next page; null on the last page.' }),
+  })
+  .meta({ id: 'UsageCallList' })
+export type UsageCallList = z.infer<typeof UsageCallList>
 
 export const UsageSums = z.strictObject(sums).meta({ id: 'UsageSums' })
 export type UsageSums = z.infer<typeof UsageSums>

@@ -146,7 +146,7 @@ describe('a tus termination request', () => {
     }
     upload.start()
     await ended.promise
-    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
+    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown', reason: 'deleted' })
     expect((await headUpload(app, placeOf(upload))).status).toBe(404)
   })
 })

@@ -3,7 +3,7 @@
 const api = [
   'admin/*',
   'agents/*',
-  'artifacts/{access,list,page,serving,status,jobs-hook,jobs-refused,uploads-*}',
+  'artifacts/{access,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
   'database/*',
@@ -17,7 +17,7 @@ const api = [
   'responses/agents',
   'telemetry/health',
   'tools/agents',
-  'usage/{budgets,embeddings,usage}',
+  'usage/{budgets,calls,embeddings,usage}',
 ]
 
 /** The tests of the project `api-postgres`: API tests, and tests of rows in other projects. */

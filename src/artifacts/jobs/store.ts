@@ -8,8 +8,15 @@ export type JobKind = JobRow['kind']
 
 export type TakenJob = Pick<JobRow, 'kind' | 'blob' | 'fence'>
 
-export async function insertJob(trx: Database, kind: JobKind, blob: string, now: number): Promise<void> {
-  await trx.insertInto('jobs').values({ kind, blob, next_at: now }).execute()
+/** A job of the kind `converted` needs an event. */
+export async function insertJob(
+  trx: Database,
+  kind: JobKind,
+  blob: string,
+  now: number,
+  event: string | null = null,
+): Promise<void> {
+  await trx.insertInto('jobs').values({ kind, blob, next_at: now, event }).execute()
 }
 
 /** A job due later than this was scheduled before the clock was set back, so it is treated as due now. */
@@ -101,7 +108,11 @@ export async function countWaitingJobs(db: Database): Promise<Record<JobKind, nu
     .groupBy('kind')
     .execute()
   const counts = new Map(rows.map(({ kind, count }) => [kind, Number(count)]))
-  return { convert: counts.get('convert') ?? 0, hook: counts.get('hook') ?? 0 }
+  return {
+    convert: counts.get('convert') ?? 0,
+    hook: counts.get('hook') ?? 0,
+    converted: counts.get('converted') ?? 0,
+  }
 }
 
 export async function countJobs(db: Database, kind: JobKind): Promise<number> {

@@ -87,6 +87,7 @@ async function assertNoBytes(
     refuse: () => bodyTooLong(limit),
     reserve: nothing,
     commit: nothing,
+    report: nothing,
   })
   if (failure !== undefined) throw failure
 }
@@ -154,11 +155,19 @@ async function receiveLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart)
     metrics.uploads.receivedBytes.inc(afterBytes - beforeBytes)
     artifacts.changes.publish(row.id)
   }
+  const report = async (bytes: number) => {
+    try {
+      if (await updateLeased(deps.db, row, { arrived_bytes: bytes })) artifacts.changes.publish(row.id)
+    } catch (err) {
+      deps.log.warn({ err, artifactId: row.id }, 'failed to report the progress of an upload')
+    }
+  }
   const idleMs = config.timings.uploadIdleMs
   const { syncEveryMs } = artifacts.store.resumable
   const refuse = () => bodyTooLong(limit)
   const reserve = async (bytes: number) => reservation?.grow(bytes)
-  const received = await receive({ ...part, limit, refuse, reserve, hash, idleMs, syncEveryMs, commit })
+  const recording = { reserve, commit, report }
+  const received = await receive({ ...part, ...recording, limit, refuse, hash, idleMs, syncEveryMs })
   await reservation?.shrink(received.writtenBytes)
   return { ...received, sizeBytes, expiresAt, digest: hash?.digest('hex') }
 }

@@ -8,6 +8,7 @@ import { wholeOf } from '../../storage/blobs.ts'
 import { leaseStolen, uploadDeleted } from '../access.ts'
 import { deleteBytes } from '../artifacts.ts'
 import type { Dependencies } from '../dependencies.ts'
+import { recordEndings } from '../endings.ts'
 import { insertJob } from '../jobs/store.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from '../store.ts'
 
@@ -35,7 +36,8 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
     const now = unixSeconds(clock)
     // Without a handler, the upload is acknowledged immediately.
     const acknowledged = onUploadComplete === undefined ? 1 : 0
-    const done = { finished_at: now, expires_at: null, lease_until: null, acknowledged }
+    const ended = { finished_at: now, expires_at: null, lease_until: null }
+    const done = { ...ended, acknowledged, sha256: checksum }
     if (!(await completeLeased(trx, row, done))) return false
     await insertJob(trx, 'convert', row.blob, now)
     if (onUploadComplete !== undefined) await insertJob(trx, 'hook', row.blob, now)
@@ -72,7 +74,10 @@ async function digestOf({ artifacts }: CompletionDeps, row: UploadRow): Promise<
 }
 
 async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never> {
-  await removeArtifact(deps.db, row, 'reject')
+  await deps.db.transaction().execute(async (trx) => {
+    if (!(await removeArtifact(trx, row, 'reject'))) return
+    await recordEndings(trx, [row], 'checksum_mismatch', unixSeconds(deps.clock))
+  })
   deps.metrics.uploadFailed('checksum')
   await deleteBytes(deps, row)
   deps.artifacts.changes.publish(row.id)

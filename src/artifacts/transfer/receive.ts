@@ -7,6 +7,8 @@ import type { ResumableBlob } from '../../storage/blobs.ts'
 
 /** Received bytes are synced and recorded at least this often during a request. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
+/** The greatest age of the number of bytes in a status, in milliseconds. */
+const REPORT_EVERY_MS = 1_000
 /** Maximum number of bytes buffered in memory while the disk is busy. */
 const MAX_WAITING_BYTES = 1024 ** 2
 
@@ -20,7 +22,7 @@ export interface ReceivingOptions {
   reserve(bytes: number): Promise<void>
   /** The longest pause allowed between two chunks, in milliseconds. */
   readonly idleMs: number
-  /** Interval at which received bytes are recorded, in milliseconds. */
+  /** Interval at which received bytes are recorded as durable, in milliseconds. */
   readonly syncEveryMs: number
   readonly hash: Hash | undefined
   /** Aborts when the client disconnects or the service stops; received bytes are stored. */
@@ -29,6 +31,8 @@ export interface ReceivingOptions {
   readonly stopped: AbortSignal
   /** Records the number of durable bytes. @throws if the lease was lost. */
   commit(beforeBytes: number, afterBytes: number): Promise<void>
+  /** Publishes the number of received bytes, some of which are not durable yet. */
+  report(bytes: number): Promise<void>
 }
 
 export interface Received {
@@ -59,6 +63,8 @@ class Receiving {
   private hasEnded = false
   private halt: { readonly failure: unknown; readonly retained: Retained } | undefined
   private syncing: Promise<void> | undefined
+  private reportedBytes: number
+  private reporting: Promise<void> | undefined
   private wake: () => void = () => {}
 
   constructor(options: ReceivingOptions) {
@@ -66,6 +72,7 @@ class Receiving {
     this.arrivedBytes = options.offset
     this.writtenBytes = options.offset
     this.safeBytes = options.offset
+    this.reportedBytes = options.offset
   }
 
   async run(): Promise<Received> {
@@ -77,6 +84,7 @@ class Receiving {
     }
     detach()
     await this.syncing
+    await this.reporting
     if (this.halt?.retained !== 'safe') await this.sync().catch((error) => this.end(error, 'safe'))
     return { bytes: this.safeBytes, writtenBytes: this.writtenBytes, failure: this.halt?.failure }
   }
@@ -91,6 +99,11 @@ class Receiving {
       else fail('request_timeout', 'The client sent no data before the timeout')
     }, idleMs)
     const syncing = setInterval(() => this.syncInBackground(), syncEveryMs)
+    // Not needed when each of them is recorded as durable as often.
+    const reporting =
+      syncEveryMs > REPORT_EVERY_MS
+        ? setInterval(() => this.reportInBackground(), REPORT_EVERY_MS)
+        : undefined
     const onData = (chunk: Uint8Array) => {
       idle.refresh()
       this.take(chunk)
@@ -114,6 +127,7 @@ class Receiving {
     return () => {
       clearTimeout(idle)
       clearInterval(syncing)
+      clearInterval(reporting)
       source.off('data', onData).off('end', onEnd).off('close', onClose)
       disconnected.removeEventListener('abort', onDisconnect)
       stopped.removeEventListener('abort', onStopped)
@@ -181,6 +195,15 @@ class Receiving {
       .finally(() => {
         this.syncing = undefined
       })
+  }
+
+  private reportInBackground(): void {
+    const bytes = this.writtenBytes
+    if (this.reporting !== undefined || bytes <= Math.max(this.reportedBytes, this.safeBytes)) return
+    this.reportedBytes = bytes
+    this.reporting = this.options.report(bytes).finally(() => {
+      this.reporting = undefined
+    })
   }
 
   private async sync(): Promise<void> {

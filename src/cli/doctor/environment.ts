@@ -189,9 +189,10 @@ export async function checkHostModule({ hooks }: Pick<Config, 'hooks'>): Promise
   const check = 'host module'
   const { loadHostModule } = await import('../../server/hooks.ts')
   return failOnStartupError(check, async () => {
-    const { tools, onUploadComplete } = await loadHostModule(hooks)
-    const handler = onUploadComplete === undefined ? '' : ' and onUploadComplete'
-    return [ok(check, `${hooks} has ${tools.length} tools${handler}`)]
+    const { tools, onUploadComplete, onConversionEnd } = await loadHostModule(hooks)
+    const handlers = Object.entries({ onUploadComplete, onConversionEnd })
+    const names = handlers.filter(([, handler]) => handler !== undefined).map(([name]) => ` and ${name}`)
+    return [ok(check, `${hooks} has ${tools.length} tools${names.join('')}`)]
   })
 }
 

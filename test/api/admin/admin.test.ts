@@ -22,6 +22,7 @@ describe('the administrator API', () => {
     ['GET', '/users', 'admin.users'],
     ['GET', '/keys', 'admin.keys'],
     ['GET', '/usage', 'admin.usage'],
+    ['GET', '/usage/calls', 'admin.usageCalls'],
     ['GET', '/audit', 'admin.audit'],
     ['POST', '/keys/{}/revoke', 'admin.revokeKey'],
     ['PUT', '/keys/{}/budget', 'admin.setBudget'],

@@ -212,6 +212,16 @@ describe('usage across all keys', () => {
     return { app, agent_id, first: publicIdOf(app.key), second: publicIdOf(other), other, usage }
   }
 
+  test('is listed by call for all keys or for one', async () => {
+    const { app, first, second } = await startWithUsage()
+    const listKeys = async (query = '') => {
+      const { body } = await asAdmin(app, 'GET', `/usage/calls${query}`)
+      return body.data.map(({ key }: { key: string }) => key)
+    }
+    expect(await listKeys()).toEqual([first, second, first])
+    expect(await listKeys(`?key=${second}`)).toEqual([second])
+  })
+
   test('is summed by day, agent, model and key', async () => {
     const { app, usage, agent_id, first, second, other } = await startWithUsage()
     const mine = (await app.call('GET', '/v1/usage')).body.total

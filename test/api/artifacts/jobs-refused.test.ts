@@ -39,7 +39,7 @@ describe('an uploaded zip bomb', () => {
     const metadata = { kind: 'project', artifactId: randomUUID() }
     const { id } = await beginUpload(app, { size: bomb.length, body: bomb, metadata })
     await untilState(app, id, 'unknown')
-    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
+    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown', reason: 'dangerous' })
     await until(async () => (await listArtifactBytes(dataDir)).kept.length === 0, 'its bytes are deleted')
     expect(await listJobs(app)).toEqual([])
     expect(calls).toBe(1)

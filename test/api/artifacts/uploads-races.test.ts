@@ -92,7 +92,11 @@ describe('an upload that is deleted while a client sends it', () => {
     expect(statuses.filter((status) => status === 404)).toHaveLength(2)
     expect([204, 404]).toContain((await sending).status)
     expect((await headUpload(app, begun)).status).toBe(404)
-    expect(await readStatus(app, begun.id)).toEqual({ artifactId: begun.id, state: 'unknown' })
+    expect(await readStatus(app, begun.id)).toEqual({
+      artifactId: begun.id,
+      state: 'unknown',
+      reason: 'deleted',
+    })
     const again = await beginUpload(app, { size: 5, metadata: { artifactId: begun.id } })
     expect((await patchUpload(app, again, 0, Buffer.from('hello'))).status).toBe(204)
     await untilState(app, begun.id, 'ready')

@@ -46,7 +46,11 @@ describe('an unfinished upload', () => {
     clock.advance(1)
     expect((await headUpload(app, begun)).status).toBe(404)
     expect((await patchUpload(app, begun, 5, hello)).status).toBe(404)
-    expect(await readStatus(app, begun.id)).toEqual({ artifactId: begun.id, state: 'unknown' })
+    expect(await readStatus(app, begun.id)).toEqual({
+      artifactId: begun.id,
+      state: 'unknown',
+      reason: 'expired',
+    })
     expect(await countRows()).toBe(1)
     await sweep()
     expect(await countRows()).toBe(0)

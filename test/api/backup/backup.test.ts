@@ -158,6 +158,8 @@ test('a backup of an older database is restored unchanged, and the next start mi
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const connection = raw(dataDir)
   connection.exec(`
+    drop table artifact_endings; drop index usage_calls_by_owner;
+    alter table artifacts drop column sha256; alter table artifacts drop column arrived_bytes;
     drop table replicas; drop table stream_slots; drop table rate_windows;
     alter table installation drop column secret_key_id;
     drop index parent_keys_by_manager;

@@ -29,7 +29,10 @@ async function createUserData(app: TestApp) {
   const { id: fileId } = (await uploaded.json()) as { id: string }
   const tenantId = key.slice(4, 16)
   const artifact = { id: randomUUID(), parent_key_id: tenantId, state: 'unknown', created_at: 1 } as const
-  await app.service.deps.db.insertInto('artifacts').values(artifact).execute()
+  const { db } = app.service.deps
+  await db.insertInto('artifacts').values(artifact).execute()
+  const ending = { id: randomUUID(), parent_key_id: tenantId, reason: 'deleted', ended_at: 1 } as const
+  await db.insertInto('artifact_endings').values(ending).execute()
   return { key, tenantId, id, agentKey, fileId }
 }
 

@@ -231,8 +231,8 @@ function writeJson(call: PageCall, status: number, body: object): void {
 
 /** Converts a page, which writes its own headers, to a route. */
 function toRoute(page: Page): PageRoute {
-  return publicRoute((call) => {
-    call.delegateResponse()
+  return publicRoute(async (call) => {
+    await call.delegateResponse()
     return page(call.request, call.response)
   })
 }

@@ -7,8 +7,10 @@ import type { ResumableBlob } from '../../storage/blobs.ts'
 
 /** Received bytes are synced and recorded at least this often during a request. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
-/** Maximum number of bytes that wait in memory for a busy disk. */
-const MAX_WAITING_BYTES = 1024 ** 2
+/** Maximum memory of chunks that wait for a busy disk. */
+const MAX_HELD_BYTES = 1024 ** 2
+/** The memory that a chunk takes in addition to its bytes. */
+const CHUNK_OVERHEAD_BYTES = 256
 
 export interface ReceivingOptions {
   readonly source: Readable
@@ -54,6 +56,8 @@ class Receiving {
   private readonly options: ReceivingOptions
   private waiting: Uint8Array[] = []
   private waitingBytes = 0
+  /** The memory of the waiting chunks. */
+  private heldBytes = 0
   private arrivedBytes: number
   private writtenBytes: number
   private safeBytes: number
@@ -132,7 +136,8 @@ class Receiving {
     }
     this.waiting.push(chunk)
     this.waitingBytes += chunk.length
-    if (this.waitingBytes >= MAX_WAITING_BYTES) source.pause()
+    this.heldBytes += chunk.length + CHUNK_OVERHEAD_BYTES
+    if (this.heldBytes >= MAX_HELD_BYTES) source.pause()
     this.wake()
   }
 
@@ -155,6 +160,7 @@ class Receiving {
     const [chunks, sizeBytes] = [this.waiting, this.waitingBytes]
     this.waiting = []
     this.waitingBytes = 0
+    this.heldBytes = 0
     try {
       await reserve(this.writtenBytes + sizeBytes)
     } catch (error) {

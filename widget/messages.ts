@@ -16,6 +16,9 @@ export const PROTOCOL = 'parley/1'
 /** Longest message, in UTF-16 code units of its JSON. */
 export const MAX_MESSAGE_LENGTH = 256 * 1024
 
+/** The error of a tool call that the page did not receive. */
+export const NO_TOOL_HANDLER = 'No onToolCall'
+
 export interface PageHello {
   readonly protocol: typeof PROTOCOL
   readonly type: 'page-hello'
@@ -51,6 +54,8 @@ export type PageMessage =
   | { readonly type: 'focus' }
   /** The person has signed out of the page: the stored conversations with this agent are deleted. */
   | { readonly type: 'logout' }
+  /** Answers `share`: whether the page has received the text. */
+  | { readonly type: 'share'; readonly isReceived: boolean }
   | ToolMessage
 
 /** The words and colors of the launcher. The frame sends them to the page, because only the frame has all languages and computes contrasts. */

@@ -28,5 +28,5 @@ export function publicPartOf(key = ''): string {
 
 /** Returns 128 random bits; `crypto.randomUUID` needs a secure context, which pages in a local network often lack. */
 export function newId(): string {
-  return crypto.getRandomValues(new Uint32Array(4)).join('-')
+  return crypto.getRandomValues(new Uint32Array(4)).join()
 }

@@ -82,7 +82,7 @@ function* generate(): Iterable<{ readonly credential: Credential; readonly reque
   for (let batch = 0; ; batch++) yield* fc.sample(generated, { seed: seed + batch, numRuns: batchSize })
 }
 
-/** Describes a violation; undefined if there is none. */
+/** Describes a violation, or returns undefined. */
 function judge(credential: Credential, status: number | undefined, cost: Cost): string | undefined {
   const { cpuMs, memoryMb } = cost
   const isCostly = credential !== 'parent' && (cpuMs > mostCpuMs || memoryMb > mostMemoryMb)

@@ -28,10 +28,11 @@ const callback = accept((value) => typeof value === 'function')
 /** Accepts booleans, and their text form from attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
-/** The absolute address. */
+/** The absolute address. Browsers block HTTP on HTTPS pages, except from the visitor's own machine. */
 const webAddress: Read = (value) => {
   const { href = '' } = (isText(value) && toUrl(value)) || {}
-  return /^https?:/.test(href) ? href : undefined
+  const isBlocked = /^https:http:..(?!localhost|127)/.test(location.protocol + href)
+  return /^https?:/.test(href) && !isBlocked ? href : undefined
 }
 
 /** Accepts a number of pixels or a CSS length, but not a CSS keyword. */
@@ -69,7 +70,7 @@ function readerOf(name: string): Read {
 
 /** Merges the options over the defaults, and calls `reject` with the name of each invalid one. */
 export function readOptions(given: GivenOptions, reject: (name: string) => void): ReadOptions {
-  const read: Record<string, unknown> = { ...defaultOptions, width: '360px', height: '420px' }
+  const read: Record<string, unknown> = { ...defaultOptions }
   for (const [name, value] of Object.entries(given)) {
     // React and JSON use `null` for an absent value.
     if (value == null) continue

@@ -35,7 +35,7 @@ export function hostPageTools(
         // The first outcome counts: the result that the page sends, or the error that its callback throws.
         call: (args) =>
           new Promise((sendResult, reject) => {
-            new Promise((settle) => settle(publishCall({ tool: name, args, sendResult }))).catch(reject)
+            Promise.resolve(publishCall({ tool: name, args, sendResult })).catch(reject)
           }),
       },
     ]

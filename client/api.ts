@@ -10,7 +10,7 @@ import { reportSessionEnd } from './session.ts'
 
 const apiLink = createApiLink({
   url: '/trpc',
-  // A form on another site cannot send this header (CSRF protection).
+  // Prevents CSRF, because a form on another site cannot send this header.
   headers: { 'X-Requested-With': 'parley' },
   fetch: async (...request: Parameters<typeof fetch>) => {
     const answer = await fetch(...request)
@@ -36,7 +36,7 @@ export const api = createTRPCClient<AppRouter>({
 
 const MAX_RETRIES = 2
 
-/** Retries server errors only, because a client error would occur again. */
+/** Retries server errors only, because client errors would occur again. */
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {

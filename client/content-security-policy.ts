@@ -1,4 +1,4 @@
-/** Meets the page's content security policy: sets the nonce of style elements and a Trusted Types policy. */
+/** Prepares the page for its content security policy: provides the style nonce and a Trusted Types policy. */
 
 interface TrustedTypes {
   createPolicy(name: string, rules: { createHTML(text: string): string | null }): unknown
@@ -7,9 +7,9 @@ interface TrustedTypes {
 /** The page's nonce for style elements. */
 export const pageNonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? ''
 
-/** Allows the UI library to write style text as HTML, and rejects any text that contains a tag. */
+/** Lets the UI library write style text as HTML, and rejects any text that contains a tag. */
 export function guardPage(): void {
-  // The scroll lock of dialogs creates its own style element and reads the nonce from this global.
+  // The scroll lock in dialogs creates a style element and reads the nonce from this global.
   Object.assign(globalThis, { __webpack_nonce__: pageNonce })
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
   trustedTypes?.createPolicy('default', { createHTML: (text) => (text.includes('<') ? null : text) })

@@ -1,2 +1,2 @@
-/** Declares imports of style sheets, which the build handles. */
+/** Declares style sheet imports, which the build handles. */
 declare module '*.css'

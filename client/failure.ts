@@ -1,15 +1,15 @@
-/** Converts every failed call of the console to one shape. */
+/** Converts every failed call to one error format. */
 import { isTRPCClientError } from '@trpc/client'
 import type { AppRouter } from '../src/server/api.ts'
 
 export interface Failure {
   /** Message for the user. */
   readonly message: string
-  /** The server's error code, `offline` without a response, or `unknown`. */
+  /** The server's error code, `offline` if there was no response, or `unknown`. */
   readonly code: string
   /** The invalid field, if there is one. */
   readonly param: string | undefined
-  /** HTTP status; 0 without a response. */
+  /** HTTP status; 0 if there was no response. */
   readonly status: number
 }
 
@@ -47,7 +47,7 @@ export function isSignedOut(thrown: unknown): boolean {
   return toFailure(thrown).status === 401
 }
 
-/** Returns the message for a form, or undefined when the sign-in dialog is shown instead. */
+/** Returns the message for a form, or undefined if the sign-in dialog is shown instead. */
 export function problemOf(thrown: unknown): string | undefined {
   return thrown === null || isSignedOut(thrown) ? undefined : toFailure(thrown).message
 }

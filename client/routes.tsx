@@ -1,4 +1,4 @@
-/** Defines the routes of the console; each page has its own script, loaded on demand. */
+/** Defines the console's routes; each page has a separate script, loaded on demand. */
 import {
   createRootRoute,
   createRoute,
@@ -18,7 +18,7 @@ import { BrokenPage, UnknownPage } from './shell/ErrorPage.tsx'
 import { Shell } from './shell/Shell.tsx'
 import { SignInPage } from './shell/SignIn.tsx'
 
-/** The visible panes of the editor. */
+/** The editor's visible panes. */
 interface EditorSearch {
   readonly view?: 'both' | 'form' | 'yaml' | 'try'
   readonly try?: boolean

@@ -1,9 +1,9 @@
-/** Parses the query strings of all pages; treats malformed values as absent. */
+/** Parses all pages' query strings; treats malformed values as absent. */
 import { actions } from './admin/audit-labels.ts'
 
 type RawSearch = Readonly<Record<string, unknown>>
 
-/** Reads text; the router parses digits alone as a number. */
+/** Reads text; converts numbers back, because the router parses digits as a number. */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value !== '' ? value : undefined
@@ -20,7 +20,7 @@ function dayOf(value: unknown): string | undefined {
   return isDay ? text : undefined
 }
 
-/** Omits absent values, which keeps the address short. */
+/** Omits absent values to keep the address short. */
 function present<T extends object>(values: T): T {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as T
 }
@@ -31,12 +31,12 @@ export type Grouping = (typeof groupings)[number]
 export const ranges = ['7', '30', '90', '365'] as const
 
 export interface UsageSearch {
-  /** Number of days up to today; 30 if absent. */
+  /** Number of days up to today; 30 by default. */
   readonly range?: (typeof ranges)[number] | undefined
   /** First day of a custom period, which replaces `range`. */
   readonly from?: string | undefined
   readonly to?: string | undefined
-  /** Grouping; by day if absent. */
+  /** Grouping; by day by default. */
   readonly by?: Grouping | undefined
   /** Selects the calls of all keys; for administrators. */
   readonly whose?: 'all' | undefined
@@ -59,9 +59,9 @@ export const adminTabs = ['users', 'keys', 'usage', 'audit'] as const
 type AdminTab = (typeof adminTabs)[number]
 
 export interface AdminSearch extends UsageSearch {
-  /** The users tab if absent. */
+  /** Users tab by default. */
   readonly tab?: AdminTab | undefined
-  /** Id of the item before the current page of the list. */
+  /** Id of the item before the list's current page. */
   readonly after?: string | undefined
   readonly action?: (typeof actions)[number] | undefined
   readonly actor?: string | undefined
@@ -83,7 +83,7 @@ export function parseAdminSearch(raw: RawSearch): AdminSearch {
 }
 
 interface FilesSearch {
-  /** Id of the file before the current page of the list. */
+  /** Id of the file before the list's current page. */
   readonly after?: string | undefined
 }
 
@@ -104,7 +104,7 @@ export function parseKeysSearch({ tab, agent }: RawSearch): KeysSearch {
 }
 
 interface UploadsSearch {
-  /** Id of the artifact before the current page of the list. */
+  /** Id of the artifact before the list's current page. */
   readonly after?: string | undefined
   /** Id of the artifact shown in the dialog. */
   readonly artifact?: string | undefined

@@ -1,8 +1,8 @@
-/** Holds the state of the session, shared between tabs, and the secret of a one-time sign-in link. */
+/** Manages the session state, which tabs share, and the secret of a one-time sign-in link. */
 
 let hasEnded = false
 const listeners = new Set<() => void>()
-/** Connects the tabs of one browser. */
+/** Connects this browser's tabs. */
 const tabs = new BroadcastChannel('parley-session')
 const signInListeners = new Set<() => void>()
 
@@ -14,7 +14,7 @@ export function reportSessionEnd(): void {
   setEnded(true)
 }
 
-/** Called when the user has signed in again or dismissed the dialog. */
+/** Must be called when the user has signed in again or dismissed the dialog. */
 export function clearSessionEnd(): void {
   setEnded(false)
 }
@@ -63,7 +63,7 @@ export function consumeLink(): string | undefined {
   return taken
 }
 
-/** Returns the secret of a pasted link, or the text itself if it is only the secret. */
+/** Returns a pasted link's secret, or the text itself if it contains only the secret. */
 export function secretOf(link: string): string {
   return link.slice(link.lastIndexOf('#') + 1)
 }

@@ -1,4 +1,7 @@
-/** Defines the console's theme: one accent color, an 8 px grid, system fonts and readable colors in both schemes. */
+/**
+ * Defines the console's theme: one accent color, an 8 px grid, system fonts, and readable colors in both
+ * schemes.
+ */
 import {
   Badge,
   type CSSVariablesResolver,
@@ -20,7 +23,7 @@ const indigo: MantineColorsTuple = [
   '#312e81',
 ]
 
-/** Base colors of the dark scheme, from lightest to darkest, slightly blue. */
+/** The dark scheme's base colors, from lightest to darkest. */
 const dark: MantineColorsTuple = [
   '#d7dae3',
   '#b6bac7',
@@ -55,7 +58,7 @@ export const theme = createTheme({
   },
 })
 
-/** Replaces the library's greys and reds, which are too pale for small text (WCAG 2.2, 1.4.3). */
+/** Replaces the library's grays and reds, which are too pale for small text (WCAG 2.2, 1.4.3). */
 export const resolveVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
@@ -96,7 +99,7 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--parley-line': '#2a2e38',
     '--parley-line-strong': '#3d424f',
     '--parley-accent-text': '#a5b4fc',
-    // Also readable on a hovered table row.
+    // Readable on hovered table rows too.
     '--mantine-color-anchor': '#a5b4fc',
     '--parley-accent-soft': '#23264a',
     '--parley-good': '#6fd39a',

@@ -1,4 +1,7 @@
-/** Builds the console from `client/` to `dist/console/`: one script per page, styles, and a manifest of their dependencies. */
+/**
+ * Builds the console from `client/` to `dist/console/`: one script per page, styles, and a manifest of their
+ * dependencies.
+ */
 import { writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -9,14 +12,14 @@ import { webBuilds } from './web-sources.mjs'
 
 const compress = promisify(brotliCompress)
 
-/** One file of the console; its name holds a digest of its content. */
+/** A console file; its name contains a digest of its content. */
 interface BuiltFile {
   readonly file: string
   readonly sizeBytes: number
   readonly gzipBytes: number
-  /** The scripts it imports and the styles it needs. */
+  /** The scripts that it imports and the styles that it needs. */
   readonly needs: readonly string[]
-  /** The scripts it imports dynamically. */
+  /** The scripts that it imports dynamically. */
   readonly later: readonly string[]
 }
 
@@ -36,7 +39,7 @@ async function bundle(): Promise<Rolldown.RolldownOutput> {
       assetsInlineLimit: 0,
       chunkSizeWarningLimit: 700,
       rolldownOptions: {
-        // Directives for server rendering (`use client`) do not matter here.
+        // Ignores directives such as `use client`, which matter only for server rendering.
         onLog: (level, log, tell) => {
           if (log.code !== 'MODULE_LEVEL_DIRECTIVE') tell(level, log)
         },
@@ -51,7 +54,7 @@ async function bundle(): Promise<Rolldown.RolldownOutput> {
   })) as Rolldown.RolldownOutput
 }
 
-/** Names the chunk of a page after its folder. */
+/** Names a page's chunk after its folder. */
 function nameOf(name: string, path: string | null | undefined): string {
   return name === 'page' && path ? basename(dirname(path)) : name
 }

@@ -1,4 +1,7 @@
-/** Builds the npm package in `dist/package`: JavaScript with its types, and every file that the service reads (ADR 0035). */
+/**
+ * Builds the npm package in `dist/package`: JavaScript, its types, and every file that the service reads (ADR
+ * 0035).
+ */
 import { spawnSync } from 'node:child_process'
 import { cp, glob, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
@@ -8,7 +11,7 @@ import { root } from './web-folder.ts'
 const target = join(root, 'dist/package')
 const fresh = `${target}.${process.pid}`
 
-/** Compiles a project; the compiler prints its own errors. @throws Error when it fails. */
+/** Compiles a project; the compiler prints its own errors. @throws Error if it fails. */
 function compile(project: string, folder: string): void {
   const words = [join(root, 'node_modules/typescript/bin/tsc'), '-p', project, '--outDir', folder]
   const { status } = spawnSync(process.execPath, words, { cwd: root, stdio: ['ignore', 2, 2] })
@@ -22,7 +25,7 @@ async function copy(path: string): Promise<void> {
 
 async function fill(): Promise<void> {
   compile('tsconfig.build.json', fresh)
-  // Pages load these files unchanged; the compiler would turn them into modules.
+  // Copied because pages load these files unchanged; the compiler would convert them to modules.
   for await (const path of glob('src/**/*.{js,css,svg}', { cwd: root })) await copy(path)
   for await (const path of glob('docs/*.md', { cwd: root })) await copy(path)
   for (const path of ['dist/console', 'dist/widget', 'openapi.json', 'README.md', 'CHANGELOG.md', 'LICENSE'])
@@ -34,10 +37,10 @@ async function fill(): Promise<void> {
   await writeFile(join(fresh, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
-/** Matches `from './x'`, `import './x'` and `import('./x')`, with either kind of quotes. */
+/** Matches `from './x'`, `import './x'` and `import('./x')`, with single or double quotes. */
 const ownImport = /\b(from\s+|import\s*\(?\s*)(['"])(\.{1,2}\/[^'"\n]+?)\.ts\2/g
 
-/** Keeps the type files that the entries need, given as paths in the folder, and removes the others. */
+/** Removes type files that the entries do not need. Entries are paths within the folder. */
 async function finishTypes(folder: string, entries: readonly string[]): Promise<void> {
   const needed = new Set<string>()
   const queue = entries.map((path) => normalize(path))
@@ -51,7 +54,10 @@ async function finishTypes(folder: string, entries: readonly string[]): Promise<
   }
 }
 
-/** Changes the `.ts` extension of imports to `.js`, which every version of TypeScript resolves; returns the imported files. */
+/**
+ * Changes the `.ts` extension in imports to `.js`, which every TypeScript version resolves; returns the
+ * imported files.
+ */
 async function renameImports(folder: string, path: string): Promise<string[]> {
   const text = await readFile(join(folder, path), 'utf8')
   const imported = [...text.matchAll(ownImport)].map(([, , , stem]) => join(dirname(path), `${stem}.d.ts`))

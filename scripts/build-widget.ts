@@ -8,9 +8,9 @@ import { replaceBuild, root } from './web-folder.ts'
 import { webBuilds } from './web-sources.mjs'
 
 interface BuiltPart {
-  /** The file name, which contains a digest of the content, so that a file with this name never changes. */
+  /** Contains a digest of the content, so a file with this name never changes. */
   readonly file: string
-  /** The value of the `integrity` attribute. */
+  /** Value of the `integrity` attribute. */
   readonly integrity: string
   readonly sizeBytes: number
   readonly gzipBytes: number
@@ -29,7 +29,7 @@ const common: InlineConfig = {
   logLevel: 'warn',
 }
 
-/** The frame is written for React and runs on Preact, which is a tenth of its size. */
+/** Replaces React with Preact, which is a tenth of its size. */
 const preactForReact = [
   { find: /^react\/jsx-(dev-)?runtime$/, replacement: 'preact/jsx-runtime' },
   { find: /^react-dom\/client$/, replacement: 'preact/compat/client' },
@@ -38,7 +38,7 @@ const preactForReact = [
 
 const frameAliases = [
   ...preactForReact,
-  // The browser version of this package writes innerHTML, which Trusted Types forbid and workers do not have.
+  // The package's browser version writes innerHTML, which Trusted Types forbid and workers do not have.
   {
     find: 'decode-named-character-reference',
     replacement: join(root, 'widget/frame/markdown/decode-entity.ts'),
@@ -46,8 +46,8 @@ const frameAliases = [
 ]
 
 /**
- * Properties that the loader shortens. None may appear in a message, in an option, on `ParleyChat`, in the DOM, or in what the
- * loader shares with the React component (`widget/host/page.ts`).
+ * Properties that are shortened in the loader. None may be used in messages, options, `ParleyChat` or the
+ * DOM, or shared with the React component (`widget/host/page.ts`).
  */
 const internalNames =
   /^(attach|load|post|receive|reset|onConnect|onEscape|onMessage|onSilence|onToggle|paint|publishCall|setOpen|setUnread|show|showHint)$/
@@ -86,8 +86,8 @@ async function bundle(
 }
 
 /**
- * Bundles the React component without React, which the page provides; the banner marks it for server renderers as
- * client code.
+ * Bundles the React component without React, which the page provides. The banner marks it as client code for
+ * server renderers.
  */
 async function bundleReact(): Promise<Uint8Array> {
   const rolldownOptions = {

@@ -1,8 +1,11 @@
-/** Fails when the documentation links to a page or heading that does not exist, or names a path that the repository does not contain. */
+/**
+ * Fails if the documentation links to a missing page or heading, or contains a path that is not in the
+ * repository.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Text in backticks counts as a path when it starts with one of these folders. */
+/** Text in backticks that starts with one of these folders is treated as a path. */
 const pathStart = /^(\.ci|\.github|client|deploy|docs|examples|packages|scripts|src|test|widget)\//
 
 const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...globSync('docs/**/*.md')].filter((page) =>
@@ -11,7 +14,7 @@ const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...globSync('docs
 
 const missing = pages.flatMap((page) => {
   const prose = readFileSync(page, 'utf8').replaceAll(/^```.*?^```/gms, '')
-  // ADRs and the changelog are history, and may name deleted files.
+  // ADRs and the changelog describe history, so they may contain deleted files.
   const isHistory = page === 'CHANGELOG.md' || page.startsWith(join('docs', 'adr'))
   return [...listDeadLinks(page, prose), ...(isHistory ? [] : listMissingPaths(prose))].map(
     (target) => `${page} names ${target}, which does not exist`,
@@ -20,7 +23,7 @@ const missing = pages.flatMap((page) => {
 for (const line of missing) process.stderr.write(`${line}\n`)
 process.exitCode = missing.length > 0 ? 1 : 0
 
-/** Lists the links to missing files, and to missing headings of Markdown files. */
+/** Lists links to missing files, and to missing headings in Markdown files. */
 function listDeadLinks(page: string, prose: string): string[] {
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = '']) => target)
@@ -33,7 +36,7 @@ function listDeadLinks(page: string, prose: string): string[] {
     })
 }
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** Returns the anchors of a page's headings, in GitHub's format. */
 function listAnchors(file: string): string[] {
   const text = readFileSync(file, 'utf8').replaceAll(/^```.*?^```/gms, '')
   return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
@@ -45,7 +48,7 @@ function listAnchors(file: string): string[] {
   )
 }
 
-/** Lists the missing paths in backticks. `*` matches any name; paths with `<…>` are placeholders. */
+/** Lists missing paths in backticks. `*` matches any name; paths with `<…>` are placeholders. */
 function listMissingPaths(prose: string): string[] {
   return [...prose.matchAll(/`([^`\s]+)`/g)]
     .map(([, word = '']) => word)

@@ -1,4 +1,7 @@
-/** Fails on wording that docs/writing.md rules out, in comments, test titles, messages and pages, and on references that lead nowhere. */
+/**
+ * Fails on wording that docs/writing.md rules out and on dead references, in comments, test titles, messages
+ * and pages.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -15,7 +18,7 @@ interface Rule {
   readonly advice: string
 }
 
-/** Words and patterns that read like a translation; each has an ordinary replacement. */
+/** Words and patterns to avoid, with advice on what to write instead. */
 const dialect: readonly Rule[] = [
   {
     pattern: /\b(lie|lies|lay|lying) (in|on|at|under|there|here|beside)\b/i,
@@ -54,13 +57,13 @@ const dialect: readonly Rule[] = [
   },
 ]
 
-/** A sentence whose subject is a clause: "What is done with bytes once …", "Who may read …". */
+/** Matches a sentence whose subject is a clause, such as "What is done with bytes once …". */
 const clauseSubject: Rule = {
   pattern: /^(What|Who|Whose|Where|Whoever|How|That which)\b(?![^.!?]*\?)/,
   advice: 'start with the actor or a noun, not with a clause',
 }
 
-/** Tags of documents that are not in this repository. */
+/** Matches references to documents outside this repository. */
 const foreignReference: Rule = {
   pattern: /\b(Decisions?|Security|Contract|Finding|Issue|Task|Measured): ?#?\w|\bshared\/\w+\.md\b/,
   advice: 'cite an ADR, a page in docs/ or an RFC',
@@ -116,7 +119,7 @@ function checkSource(file: string): Text[] {
     if (text.trim().split(/\s+/).length < 3) return
     for (const fault of findFaults(text, dialect)) add(start, fault)
   }
-  // Strings of at least three words are titles, messages and labels.
+  // Checks strings of at least three words; shorter ones are mostly names.
   new Visitor({
     Literal: ({ value, start }) => {
       if (typeof value === 'string') check(value, start)
@@ -144,7 +147,7 @@ function checkPage(file: string): Text[] {
 }
 
 function findFaults(text: string, rules: readonly Rule[]): string[] {
-  // Quoted words and code are names, not prose.
+  // Ignores code, which contains names instead of prose.
   const plain = text.replaceAll(/`[^`]*`/g, '')
   return rules.flatMap(({ pattern, advice }) => {
     const match = pattern.exec(plain)
@@ -152,7 +155,7 @@ function findFaults(text: string, rules: readonly Rule[]): string[] {
   })
 }
 
-/** An ADR number without a file in docs/adr, or a page of docs/ that does not exist. */
+/** Returns ADR numbers without a file in docs/adr, and pages that do not exist in docs/. */
 function findDeadReferences(file: string, text: string): string[] {
   const numbers = [...text.matchAll(/\bADR[ -](\d{4})\b/g)].map(([, number = '']) => number)
   const dead = numbers

@@ -1,14 +1,14 @@
 /**
- * Fails when `src/` breaks a rule of docs/architecture.md: the order of layers, import cycles, private files,
- * sizes, the homes of packages and globals, the optional package, and table ownership. `npm run verify` runs it;
- * the argument is another source folder to check.
+ * Fails if `src/` breaks a rule in docs/architecture.md: layer order, import cycles, private files, sizes,
+ * where packages and globals may be used, the optional package, and table ownership. `npm run verify` runs
+ * it; pass another source folder as an argument to check that instead.
  */
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { tableOwners } from '../src/db/tables.ts'
 import { type Import, listImports, listSourceFiles, readSource } from './source-imports.ts'
 
-/** The layers from the bottom up: a module may import its own files and those of the modules before it. */
+/** The layers from the bottom up. A module may import its own files and those of modules before it. */
 const layers = [
   'lib',
   'config',
@@ -37,13 +37,13 @@ const layers = [
   'cli',
 ]
 
-/** The maximum number of files in `src` itself, of files in a folder, and of lines in a file. */
+/** Maximum number of files in `src` itself, files in a folder, and lines in a file. */
 const limits = { topFiles: 5, folderFiles: 16, fileLines: 400 }
 
-/** Migrations are a growing sequence, which developers do not read as one folder. */
+/** Excluded, because migrations are a growing sequence that developers do not read as one folder. */
 const unboundedFolders = ['db/migrations']
 
-/** The files and folders that may import a package. */
+/** The files and folders that may import each package. */
 const packageHomes: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['db/'],
   pg: ['db/'],
@@ -64,7 +64,7 @@ const packageHomes: Readonly<Record<string, readonly string[]>> = {
   'zod-openapi': ['operations/', 'server/', 'artifacts/tus-openapi.ts'],
 }
 
-/** The only file that reads each global, so that tests can replace it. */
+/** The only file that may read each global, so that tests can replace it. */
 const globalHomes: readonly { name: string; pattern: RegExp; home: string }[] = [
   { name: 'the environment', pattern: /\bprocess\.(env\b|loadEnvFile)/, home: 'config/parse.ts' },
   {
@@ -75,14 +75,14 @@ const globalHomes: readonly { name: string; pattern: RegExp; home: string }[] = 
   { name: 'Math.random', pattern: /\bMath\.random\(/, home: '' },
 ]
 
-/** Files that read untrusted uploads: only the confined worker process may load them. */
+/** Files that parse untrusted uploads; only the confined worker process may load them. */
 const confinedFiles = ['conversion/pictures.ts', 'conversion/captions.ts', 'conversion/archive.ts']
 const confinedUsers = ['conversion/worker.ts', 'conversion/worker-run.ts']
 
-/** The folder of the optional package, and the file that loads it when a provider needs it. */
+/** The optional package's folder, and the file that imports it on demand. */
 const optionalPackage = { folder: '../packages/in-process/', home: 'providers/create.ts' }
 
-/** Files that read tables of several modules: they copy or examine an installation as a whole. */
+/** Files that may read any module's tables, because they copy or examine a whole installation. */
 const tableReaders = ['backup/store.ts', 'cli/doctor/', 'db/']
 
 const source = resolve(process.argv[2] ?? fileURLToPath(new URL('../src', import.meta.url)))
@@ -122,15 +122,15 @@ function checkLayers(): string[] {
 function checkPrivateFiles(): string[] {
   const isForeign = ({ from, to }: Import) => moduleOf(to) !== '' && moduleOf(from) !== moduleOf(to)
   const isPrivate = ({ to }: Import) => /\/store\.ts$/.test(to) || to.split('/').length > 2
-  // Every module may use the formats of `lib`.
+  // All modules may use the formats in `lib`.
   return own
     .filter((one) => isForeign(one) && isPrivate(one) && !one.to.startsWith('lib/'))
     .map(({ from, to }) => `src/${from}: imports ${to}, which is private to its module`)
 }
 
 /**
- * Finds cycles of files and of modules, including type imports, because their members cannot be understood, tested
- * or moved alone.
+ * Finds cycles between files and between modules, including type imports, because files in a cycle cannot be
+ * understood, tested or moved separately.
  */
 function checkCycles(): string[] {
   const byFile = own.filter(({ from, to }) => from !== to).map(({ from, to }): [string, string] => [from, to])

@@ -1,4 +1,4 @@
-/** Renders the package.json of the npm package. */
+/** Renders the npm package's package.json. */
 import { OLDEST_NODE_MAJOR } from '../src/lib/node-version.ts'
 
 /** The fields that are copied from the checkout's package.json. */
@@ -29,7 +29,7 @@ export function renderManifest(own: OwnManifest) {
       './openapi.json': './openapi.json',
       './package.json': './package.json',
     },
-    // Bundlers may drop unused modules for pages, but not those of the service.
+    // Lets bundlers drop unused browser modules, but not the service's modules.
     sideEffects: ['./src/**'],
     publishConfig: { access: 'public', provenance: true },
     dependencies: own.dependencies,
@@ -38,7 +38,7 @@ export function renderManifest(own: OwnManifest) {
   }
 }
 
-/** Lists the paths of the type files of all entries. */
+/** Lists the paths of all entries' type files. */
 export function listTypes({ exports }: ReturnType<typeof renderManifest>): string[] {
   return Object.values(exports).flatMap((one) => (typeof one === 'string' ? [] : [one.types]))
 }

@@ -1,5 +1,5 @@
 /**
- * Installs the npm packages that a command needs, and checks whether they are installed (ADR 0041). It is plain
+ * Installs the npm packages that a command needs, and checks whether they are installed (ADR 0041). Plain
  * JavaScript for Node 20, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
@@ -11,7 +11,7 @@ export const root = fileURLToPath(new URL('..', import.meta.url))
 export const isWindows = process.platform === 'win32'
 
 const packagesFolder = join(root, 'node_modules')
-/** A marker written at the end of a trimmed installation; npm deletes it together with `node_modules`. */
+/** Written when a trimmed installation is complete; npm deletes it together with `node_modules`. */
 const trimmedMark = join(packagesFolder, '.trimmed')
 const modelFolder = join(root, 'packages/in-process')
 const modelLink = join(packagesFolder, 'node-llama-cpp')
@@ -22,10 +22,7 @@ const start = [
 ]
 const quickTests = [...start, { folder: '.', field: 'devDependencies' }]
 
-/**
- * The groups of packages, each including the previous ones: their dependency lists, and the `npm ci` options that
- * select them.
- */
+/** The package groups, each including the previous ones, with their dependency lists and `npm ci` options. */
 const groups = {
   start: { lists: start, options: ['--omit=dev', '--workspace=client', '--include-workspace-root'] },
   quickTests: {
@@ -38,7 +35,7 @@ const groups = {
   },
 }
 
-/** Returns the text of a file, or undefined if it does not exist. */
+/** Returns a file's text, or undefined if the file does not exist. */
 export function readIfThere(path) {
   try {
     return readFileSync(path, 'utf8')
@@ -52,7 +49,10 @@ function readJson(path) {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-/** Reads npm's record of an installation; npm writes it last, so an interrupted installation has none. */
+/**
+ * Reads npm's record of an installation. An interrupted installation has no record, because npm writes it
+ * last.
+ */
 function readInstalled(folder) {
   const record = readIfThere(join(folder, 'node_modules/.package-lock.json'))
   return record && JSON.parse(record).packages
@@ -65,7 +65,7 @@ function isUpToDate(installed, locked) {
   )
 }
 
-/** Returns whether `node_modules` contains the packages of a group in the locked versions. */
+/** Returns whether `node_modules` contains a group's packages in the locked versions. */
 export function hasPackages(group) {
   const installed = readInstalled(root)
   const locked = readJson(join(root, 'package-lock.json')).packages
@@ -79,7 +79,7 @@ export function hasPackages(group) {
   )
 }
 
-/** Runs `npm ci` without install scripts, because no dependency needs one. @throws Error when npm fails. */
+/** Runs `npm ci` without install scripts, because no dependency needs them. @throws Error if npm fails. */
 function runNpm(folder, options) {
   const command = ['ci', '--ignore-scripts', '--include=optional', '--loglevel=error', ...options]
   const npm = spawnSync('npm', command, { cwd: folder, stdio: ['ignore', 2, 2], shell: isWindows })
@@ -87,15 +87,15 @@ function runNpm(folder, options) {
   if (npm.status !== 0) throw new Error('npm ci failed; see its message above.')
 }
 
-/** Installs the packages of a group exactly as locked. @throws Error when npm fails. */
+/** Installs a group's packages exactly as locked. @throws Error if npm fails. */
 export function installPackages(group) {
   runNpm(root, groups[group].options)
   if (group === 'start') trim()
 }
 
 /**
- * Deletes files that only compilers and debuggers read, more than a third of the installation: TypeScript (which
- * npm installs for `@trpc/server`), Node's headers, type declarations and source maps.
+ * Deletes files that only compilers and debuggers read: TypeScript (which npm installs for `@trpc/server`),
+ * Node's headers, type declarations and source maps. They are more than a third of the installation.
  */
 function trim() {
   const runtimes = Object.keys(readJson(join(root, 'package.json')).optionalDependencies ?? {})
@@ -123,12 +123,15 @@ export function hasModelPackage() {
   )
 }
 
-/** Installs the package for in-process models. @throws Error when npm fails. */
+/** Installs the package for in-process models. @throws Error if npm fails. */
 export function installModelPackage() {
   runNpm(modelFolder, [])
 }
 
-/** Returns whether the server finds the package for in-process models, or the package is not installed. */
+/**
+ * Returns whether the link to the package for in-process models exists or is not needed, because the package
+ * is not installed.
+ */
 export function isModelPackageLinked() {
   return existsSync(modelLink) || readInstalled(modelFolder) === undefined
 }

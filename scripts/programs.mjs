@@ -1,9 +1,9 @@
-/** Finds the system programs that tests need, and names their Debian packages. */
+/** Finds the system programs that tests need, and their Debian packages. */
 import { accessSync, constants, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * The programs by name: one of `commands` is sufficient, and tests that need a missing optional program are
+ * The programs by name. Any of `commands` is sufficient; tests that need a missing optional program are
  * skipped.
  */
 export const testPrograms = {
@@ -21,9 +21,9 @@ export const testPrograms = {
   openssl: { commands: ['openssl'], debianPackage: 'openssl' },
 }
 
-/** Debian installs each PostgreSQL version in its own folder, which is not on PATH. */
+/** Debian installs each PostgreSQL version in a separate folder that is not in PATH. */
 const postgresVersions = '/usr/lib/postgresql'
-/** Debian installs servers in this folder, which is on PATH only for root. */
+/** Debian installs servers in this folder, which is in PATH only for root. */
 const systemPrograms = '/usr/sbin'
 
 export function canRun(path) {
@@ -35,7 +35,7 @@ export function canRun(path) {
   }
 }
 
-/** Returns the path of the first command found on PATH or in Debian's server folders. */
+/** Returns the path of the first command found in PATH or in Debian's server folders. */
 export function findCommand(commands) {
   const folders = [...(process.env.PATH ?? '').split(delimiter), systemPrograms, ...listPostgresFolders()]
   return commands.flatMap((command) => folders.map((folder) => join(folder, command))).find(canRun)

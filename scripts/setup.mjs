@@ -1,8 +1,8 @@
 /**
- * Prepares a checkout for a command: npm packages, Node and browser builds. Without an option it prepares for `npm
- * start`, with `--tests` for the quick tests, with `--all-packages` for checks and builds, and with `--all-tests`
- * for every test with its system programs. `--in-process` adds the package for in-process models. It is plain
- * JavaScript for Node 20, because it runs before anything is installed.
+ * Prepares a checkout for a command by installing npm packages and Node and building the browser files.
+ * Prepares for `npm start` by default, for the quick tests with `--tests`, for checks and builds with
+ * `--all-packages`, and for every test and its system programs with `--all-tests`. `--in-process` adds the
+ * package for in-process models. Plain JavaScript for Node 20, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -53,12 +53,12 @@ function installMissing() {
     fail(error.message)
   }
   if (!isModelPackageLinked()) linkModelPackage()
-  // A Node built for another C library (Alpine) installs but does not start, so the script tries it once.
+  // Tries Node once, because a build for another C library (Alpine) can be installed but not started.
   if (canRun(runtimePath) && spawnSync(runtimePath, ['--version'], { shell: isWindows }).status !== 0)
     rmSync(runtimePath)
 }
 
-/** Links this machine's Node when npm has none that runs here. */
+/** Links this machine's Node if npm has no build that runs here. */
 function linkHostRuntime() {
   if (hostMajor < runtimeMajor || isWindows) {
     fail(
@@ -85,18 +85,18 @@ function listMissingPrograms() {
 /** Runs apt-get without prompts; returns whether it succeeded. */
 function runAptGet(...options) {
   const quiet = ['-qq', '-o', 'DPkg::Lock::Timeout=300']
-  // The run level keeps packages from starting their servers.
+  // The run level prevents packages from starting their servers.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   return spawnSync('apt-get', [...quiet, ...options], { stdio: ['ignore', 'ignore', 2], env }).status === 0
 }
 
-/** Installs missing test programs as root on Debian, and prints those that are still missing. */
+/** Installs missing test programs if run as root on Debian, and prints those that are still missing. */
 function installPrograms() {
   const packages = [...new Set(listMissingPrograms().map(({ debianPackage }) => debianPackage))]
   if (packages.length > 0 && process.getuid?.() === 0 && findCommand(['apt-get'])) {
     say(`installing ${packages.join(', ')} (apt-get)`)
     const install = ['install', '-y', '--no-install-recommends', ...packages]
-    // The first attempt fails when the package lists are missing or old.
+    // The first attempt fails if the package lists are missing or old.
     if (!runAptGet(...install) && runAptGet('update')) runAptGet(...install)
   }
   for (const { debianPackage: name, isOptional } of listMissingPrograms()) {
@@ -123,7 +123,8 @@ async function acquireLock() {
   process.on('exit', () => rmSync(ownPath, { force: true }))
   for (;;) {
     try {
-      // A hard link appears with its content, so the lock file always contains its owner's id.
+      // Uses a hard link, which appears with its content, so that the lock file always contains its owner's
+      // id.
       linkSync(ownPath, lockPath)
       process.on('exit', () => rmSync(lockPath, { force: true }))
       return

@@ -1,16 +1,16 @@
-/** Lists the TypeScript files of a folder and the imports of each. */
+/** Lists a folder's TypeScript files and their imports. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 
-/** One import in one file; paths are relative to the source folder. */
+/** An import in a file; paths are relative to the source folder. */
 export interface Import {
   readonly from: string
-  /** A file of the folder, or a package with its path. */
+  /** A file in the folder, or a package and its path. */
   readonly to: string
   readonly isOwn: boolean
-  /** True for an import that is erased before the program runs. */
+  /** True for an import that exists only at compile time. */
   readonly isTypeOnly: boolean
-  /** True for `import('…')`, which loads a file only when the program reaches it. */
+  /** True for `import('…')`, which loads a file on demand. */
   readonly isDynamic: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Runs `npm run screenshots`, which takes the pictures of the README from a small running installation. */
+/** Takes the README's screenshots from a small running installation (`npm run screenshots`). */
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { FrameLocator, Page } from 'playwright-core'
@@ -8,7 +8,7 @@ import { listViews, openView } from '../test/support/console-tour.ts'
 import { createWindow, signIn } from '../test/support/console-ui.ts'
 
 const folder = fileURLToPath(new URL('../docs/pictures', import.meta.url))
-/** Slow connections load the README too. */
+/** Keeps the README fast on slow connections. */
 const MAX_BYTES = 200 * 1024
 
 interface Picture {

@@ -1,13 +1,13 @@
 /**
- * Replaces the output folder of a browser build in one step, so that a server that starts during a build finds a
- * complete one.
+ * Replaces a browser build's output folder in one step, so that a starting server never finds an incomplete
+ * build.
  */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { digestSources, type webBuilds } from './web-sources.mjs'
 
-// Test runners set NODE_ENV to `test`, which must not influence the build.
+// Test runners set NODE_ENV to `test`, which must not affect the build.
 process.env.NODE_ENV = 'production'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
@@ -21,7 +21,7 @@ export async function replaceBuild(
   const fresh = `${target}.${process.pid}`
   await mkdir(fresh, { recursive: true })
   try {
-    // The digest is computed first, so that a source that changes during the build makes the result stale.
+    // Computes the digest first, so that a source changed during the build makes the result stale.
     const sources = digestSources(root, build)
     const manifest = { sources, ...(await write(fresh)) }
     await writeFile(join(fresh, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`)

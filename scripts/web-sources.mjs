@@ -1,6 +1,6 @@
 /**
- * Finds browser builds that are older than their sources. It is plain JavaScript, because setup runs it on any
- * Node.
+ * Finds browser builds that are older than their sources. Plain JavaScript, because setup runs it on any Node
+ * version.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ export const webBuilds = {
   },
 }
 
-/** Returns a digest of all sources of a build, or undefined without sources, as in the npm package. */
+/** Returns a digest of a build's sources, or undefined without sources, as in the npm package. */
 export function digestSources(root, { source, script, others }) {
   const names = listFiles(root, source)
   if (names.length === 0) return undefined
@@ -33,7 +33,7 @@ export function digestSources(root, { source, script, others }) {
   return digest.digest('hex')
 }
 
-/** Lists the builds that are missing or older than their sources. */
+/** Lists builds that are missing or older than their sources. */
 export function listStaleBuilds(root) {
   return Object.values(webBuilds).filter((build) => {
     const digest = digestSources(root, build)

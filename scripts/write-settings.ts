@@ -1,11 +1,13 @@
-/** Writes `.env.example` and `docs/configuration.md` from the settings; with `--check`, fails when one of them is out of date. */
+/**
+ * Writes `.env.example` and `docs/configuration.md` from the settings; with `--check`, fails if one of them
+ * is out of date.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { settingGroups } from '../src/config/settings.ts'
 
-/** The documented properties of a setting. */
 interface Documented {
   readonly name: string
-  /** The description, and the rule for the value. */
+  /** The description and the rule for valid values. */
   readonly help: string
   readonly defaultText: string
   readonly isSecret: boolean

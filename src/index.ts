@@ -1,4 +1,4 @@
-/** Exports the service for programs that run it in their own process. */
+/** Exports the service for programs that embed it. */
 import './require-node.ts'
 
 export type { Config } from './config/config.ts'

@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** Starts the installed `parley` command, or reports that Node is too old before loading code that it cannot parse. */
+/**
+ * Starts the installed `parley` command, or reports that Node is too old before loading code that it cannot
+ * parse.
+ */
 import { findNodeTrouble } from './lib/node-version.ts'
 
 const trouble = findNodeTrouble(process.versions.node)

@@ -1,4 +1,4 @@
-/** Declares imports of style sheets, which the build handles. */
+/** Declares style sheet imports, which the build handles. */
 declare module '*.css'
 
 /** Imports a style sheet as text. */

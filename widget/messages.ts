@@ -10,10 +10,10 @@
  */
 import type { FrameOptions } from './options.ts'
 
-/** Protocol version; the frame ignores messages of any other version. */
+/** Protocol version; the frame ignores messages with any other version. */
 export const PROTOCOL = 'parley/1'
 
-/** Longest message, in UTF-16 code units of its JSON. */
+/** Maximum message length, in UTF-16 code units of its JSON. */
 export const MAX_MESSAGE_LENGTH = 256 * 1024
 
 /** The error of a tool call that the page did not receive. */
@@ -50,30 +50,33 @@ export type PageMessage =
   | { readonly type: 'context'; readonly context: Readonly<Record<string, unknown>> }
   /** Whether the frame is visible; replies that arrive while it is hidden are unread. */
   | { readonly type: 'visibility'; readonly isOpen: boolean }
-  /** The window was opened, so the input takes the focus. */
+  /** The window was opened, so the input receives the focus. */
   | { readonly type: 'focus' }
-  /** The person has signed out of the page: the stored conversations with this agent are deleted. */
+  /** The user has signed out of the page. The frame deletes the stored conversations with this agent. */
   | { readonly type: 'logout' }
   /** Answers `share`: whether the page has received the text. */
   | { readonly type: 'share'; readonly isReceived: boolean }
   | ToolMessage
 
-/** The words and colors of the launcher. The frame sends them to the page, because only the frame has all languages and computes contrasts. */
+/**
+ * The launcher's texts and colors. The frame sends them to the page, because only the frame has all languages
+ * and computes contrasts.
+ */
 export interface LauncherWords {
-  /** Name of the button while the window is closed. */
+  /** The button's name while the window is closed. */
   readonly open: string
-  /** Name of the button while the window is open. */
+  /** The button's name while the window is open. */
   readonly close: string
-  /** Accessible name of the window. */
+  /** The window's accessible name. */
   readonly window: string
-  /** The button's background, `#rrggbb`, and the color of its icon, which stands out on it. */
+  /** The button's background color (`#rrggbb`); `iconColor` contrasts with it. */
   readonly color: string
   readonly iconColor: string
 }
 
-/** Messages from the frame to the page over the port. No other text of the conversation leaves the frame. */
+/** Messages from the frame to the page over the port. The frame sends no other conversation text. */
 export type FrameMessage =
-  /** The frame is configured. Sent again when the language changes. */
+  /** The frame is configured. Sent again when the launcher's texts or colors change. */
   | { readonly type: 'ready'; readonly words: LauncherWords }
   | { readonly type: 'close' }
   /** `label` is the count as text, such as "2 new messages". */

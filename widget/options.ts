@@ -1,6 +1,6 @@
-/** Defines the widget's options: their names, defaults, and which of them the frame receives. */
+/** Defines the widget's options, their defaults, and which of them the frame receives. */
 
-/** A tool of the page, in the chat API's format. */
+/** A page tool in the chat API's format. */
 export interface PageTool {
   readonly type: 'function'
   readonly function: {
@@ -8,12 +8,12 @@ export interface PageTool {
     readonly description?: string
     /** JSON Schema of an object. */
     readonly parameters?: Readonly<Record<string, unknown>>
-    /** MCP annotations and `requiresApproval`, which decide whether the visitor must approve a call. */
+    /** MCP annotations and `requiresApproval`, which determine whether the visitor must approve a call. */
     readonly annotations?: ToolAnnotations
   }
 }
 
-/** Annotations of MCP 2025-11-25, extended by `requiresApproval`, which always requires the visitor's approval. */
+/** MCP 2025-11-25 annotations, and `requiresApproval`, which always requires the visitor's approval. */
 export interface ToolAnnotations {
   readonly title?: string
   readonly readOnlyHint?: boolean
@@ -21,9 +21,9 @@ export interface ToolAnnotations {
   readonly requiresApproval?: boolean
 }
 
-/** The options that the frame receives, over the port and never in an address. */
+/** The options that the frame receives, through the port and never in an address. */
 export interface FrameOptions {
-  /** An agent key; public, but kept in memory only. */
+  /** An agent key; public, but stored only in memory. */
   readonly apiKey?: string
   /** Must be the id of the key's agent. */
   readonly agentId?: string
@@ -50,23 +50,26 @@ export interface FrameOptions {
   readonly language?: string
   /** Whether the frame stores the conversation, so that it survives a reload. */
   readonly history: boolean
-  /** The page's id of the signed-in person, at most 256 characters; each person has a separate stored conversation. */
+  /**
+   * The page's id for the signed-in user, at most 256 characters; each user has a separate stored
+   * conversation.
+   */
   readonly user?: string
-  /** Whether the frame is in a container of the page, and so has no close button. */
+  /** Whether the frame is in a container in the page, and so has no close button. */
   readonly isInline: boolean
 }
 
 /** All options that a page can set. */
 export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
   readonly position: 'bottom-right' | 'bottom-left'
-  /** A number means pixels. */
+  /** Pixels if it is a number. */
   readonly width: string | number
   readonly height: string | number
   readonly autoOpen: boolean
-  /** Sent with each turn. Replace it with a new object to change it. */
+  /** Sent with each turn. Pass a new object to change it. */
   readonly context: Readonly<Record<string, unknown>>
   readonly tools: readonly PageTool[]
-  /** The server's origin; default: that of `endpoint`, of the script, or of the page. */
+  /** The server's origin. Default: the origin of `endpoint`, the script or the page. */
   readonly widgetUrl?: string
   /** Whether the floating button is shown. */
   readonly defaultUI: boolean

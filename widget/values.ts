@@ -1,4 +1,4 @@
-/** Checks and copies values that the page and the frame exchange. */
+/** Validates and copies values that the page and the frame exchange. */
 
 export function isText(value: unknown): value is string {
   return typeof value === 'string'
@@ -9,24 +9,30 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Limit of a context and of a tool result, in bytes of UTF-8. */
+/** Maximum size of a context or tool result, in UTF-8 bytes. */
 const MAX_BYTES = 64 * 1024
 
 export function isWithinLimit(value: unknown): boolean {
   return new TextEncoder().encode(isText(value) ? value : JSON.stringify(value)).length <= MAX_BYTES
 }
 
-/** Returns a copy through JSON, without functions and other values that JSON cannot represent. */
+/** Returns a copy made through JSON, without functions and other values that JSON cannot represent. */
 export function toPlain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value))
 }
 
-/** The prefix and public id of an agent key, by which its agent is found; empty for any other text. */
+/**
+ * Returns an agent key's prefix and public id, which identify its agent, or an empty string for any other
+ * text.
+ */
 export function publicPartOf(key = ''): string {
   return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
 }
 
-/** Returns 128 random bits; `crypto.randomUUID` needs a secure context, which pages in a local network often lack. */
+/**
+ * Returns 128 random bits. Does not use `crypto.randomUUID`, which needs a secure context; pages in local
+ * networks often lack one.
+ */
 export function newId(): string {
   return crypto.getRandomValues(new Uint32Array(4)).join()
 }

@@ -110,7 +110,7 @@ const offered = [
   })),
 ]
 
-/** Applies the action and the dates on change, and the text fields on submit. */
+/** Applies action and date changes immediately, and text fields on submit. */
 function AuditFilters({ filters, onFilter }: AuditFiltersProps) {
   const [actor, setActor] = useState(filters.actor ?? '')
   const [target, setTarget] = useState(filters.target ?? '')

@@ -1,4 +1,4 @@
-/** Lists all parent keys with their owners and budgets, and revokes them. */
+/** Lists all parent keys with their owners and budgets, and lets administrators revoke them. */
 import { ActionIcon, Group, Menu, Stack, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -107,7 +107,7 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
   const key = doing?.key
   const revoke = async () => {
     await api.admin.revokeKey.mutate({ key_id: key?.id ?? '' })
-    // The revoked key may be the active one, so all data is refetched.
+    // Refetches everything, because the revoked key may be the active one.
     await queries.invalidateQueries()
   }
   return (

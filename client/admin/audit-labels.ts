@@ -1,4 +1,4 @@
-/** Names the actions of the audit log and groups them for the filter. */
+/** Defines the audit log's action names and their groups for the filter. */
 
 export const actionNames = {
   'key.create': 'Parent key created',

@@ -1,4 +1,4 @@
-/** Lists the agents, with a search and the day each was last used. */
+/** Lists the agents, with a search field and each agent's last day of use. */
 import { Button, Table, Text, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'

@@ -1,4 +1,4 @@
-/** Lists the versions of an agent, compares them and restores them. */
+/** Lists an agent's versions, compares them and restores them. */
 import { Badge, Button, Group, SegmentedControl, Stack, Text, Title, UnstyledButton } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
@@ -21,7 +21,7 @@ export function HistoryPage() {
 
 interface HistoryProps {
   readonly agentId: string
-  /** Newest first. */
+  /** Ordered newest first. */
   readonly versions: readonly AgentVersion[]
 }
 

@@ -1,4 +1,4 @@
-/** Creates an agent: offers the templates, then opens the chosen one in the editor. */
+/** Creates an agent: shows the templates, then opens the chosen one in the editor. */
 import { Anchor, Breadcrumbs, Button, SimpleGrid, Text } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'

@@ -4,7 +4,7 @@ import { isRecord } from './object-paths.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
 
-/** Path step from a list to its items. */
+/** Represents the step from a list to its items. */
 const item = Symbol('item')
 type Step = string | typeof item
 
@@ -40,7 +40,9 @@ function toResult(from: number, options: readonly Completion[]) {
   return options.length === 0 ? null : { from, options, validFor: /^[\w./:-]*$/ }
 }
 
-/** Returns the path of the mapping that holds a key; `lead` is the indentation and dashes before that key. */
+/**
+ * Returns the path of the mapping that contains a key; `lead` is the indentation and dashes before that key.
+ */
 export function pathOf(above: readonly string[], lead: string): Step[] {
   const path: Step[] = []
   let column = lead.length
@@ -68,7 +70,7 @@ export function pathOf(above: readonly string[], lead: string): Step[] {
   return path
 }
 
-/** Returns every schema that a value at `path` may have to match. */
+/** Returns every schema that may apply to a value at `path`. */
 function schemasAt(schema: unknown, path: readonly Step[]): JsonSchema[] {
   const branches = branchesOf(schema)
   const [step, ...rest] = path

@@ -1,10 +1,10 @@
-/** Reads and edits the text of a definition, in YAML or in Markdown with front matter. */
+/** Reads and edits a definition's text, in YAML or in Markdown with front matter. */
 import { parseDocument } from 'yaml'
 import type { DefinitionFormat } from '../api.ts'
 import { emptiedPath, isRecord, isSame, type Path, valueAt } from './object-paths.ts'
 import { editYaml } from './yaml-edit.ts'
 
-/** Parses a definition; returns undefined when the text is not a YAML mapping. */
+/** Parses a definition; returns undefined if the text is not a YAML mapping. */
 export function readDefinition(text: string, format: DefinitionFormat): Record<string, unknown> | undefined {
   const parts = splitText(text, format)
   if (parts === undefined) return undefined
@@ -15,7 +15,7 @@ export function readDefinition(text: string, format: DefinitionFormat): Record<s
   return parts.instructions === undefined ? value : { ...value, instructions: parts.instructions }
 }
 
-/** Returns the text with one value changed; `undefined` removes the value and any parent it leaves empty. */
+/** Returns the text with one value changed; `undefined` removes the value and any parents that become empty. */
 export function changeDefinition(text: string, format: DefinitionFormat, path: Path, value: unknown): string {
   const parts = splitText(text, format)
   const whole = readDefinition(text, format)
@@ -32,7 +32,7 @@ interface TextParts {
   readonly before: string
   readonly configuration: string
   readonly after: string
-  /** Text below the front matter of Markdown; undefined for YAML. */
+  /** The Markdown text below the front matter; undefined for YAML. */
   readonly instructions: string | undefined
 }
 

@@ -3,7 +3,9 @@
 /** Mapping keys and list indexes, outermost first. */
 export type Path = readonly (string | number)[]
 
-/** Returns a copy with `value` at `path`; `undefined` removes it. Creates missing mappings and lists. */
+/**
+ * Returns a copy with `value` at `path`, creating missing mappings and lists; `undefined` removes the value.
+ */
 export function withValue(whole: unknown, path: Path, value: unknown): unknown {
   const [key, ...rest] = path
   if (key === undefined) return value
@@ -15,7 +17,7 @@ export function withValue(whole: unknown, path: Path, value: unknown): unknown {
   const { [key]: held, ...others } = isRecord(whole) ? whole : {}
   const inner = withValue(held, rest, value)
   if (inner === undefined) return others
-  // Spreading `whole` first keeps the key in its position.
+  // Spreads `whole` first, so that the key keeps its position.
   return isRecord(whole) ? { ...whole, [key]: inner } : { [key]: inner }
 }
 
@@ -27,7 +29,7 @@ export function valueAt(whole: unknown, path: Path): unknown {
   }, whole)
 }
 
-/** Returns the outermost path to remove so that removing the value leaves no empty parent. */
+/** Returns the outermost path to remove, so that removing the value leaves no empty parent. */
 export function emptiedPath(whole: unknown, path: Path): Path {
   const parent = path.slice(0, -1)
   if (parent.length === 0) return path

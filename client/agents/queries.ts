@@ -1,4 +1,4 @@
-/** Defines the queries of the agent pages. */
+/** Defines the agent pages' queries. */
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import type { AgentDetail } from '../api.ts'
@@ -10,7 +10,7 @@ export const agentsQuery = queryOptions({
   queryFn: listAllAgents,
 })
 
-/** Maps agent ids to the UTC day of the last call. */
+/** Maps agent ids to the day (UTC) of their last call. */
 export const lastDaysQuery = queryOptions({
   queryKey: ['agents', 'last-days'],
   queryFn: async () => new Map((await api.usage.lastDays.query()).map(({ agent, day }) => [agent, day])),
@@ -44,7 +44,7 @@ export const definitionSchemaQuery = queryOptions({
   staleTime: Number.POSITIVE_INFINITY,
 })
 
-/** Returns the agent of the current page; works only below `AgentPage`, which loads it. */
+/** Returns the current page's agent; works only below `AgentPage`, which loads it. */
 export function useAgent(): AgentDetail {
   const { agentId } = useParams({ from: '/shell/agents/$agentId' })
   return useSuspenseQuery(agentQuery(agentId)).data

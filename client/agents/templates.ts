@@ -1,4 +1,4 @@
-/** Lists the templates for new agents; each shows a different part of the definition format. */
+/** Defines the templates for new agents; each shows a different part of the definition format. */
 
 export interface Template {
   readonly id: string

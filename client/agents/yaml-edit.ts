@@ -1,6 +1,7 @@
 /**
- * Changes one value in a YAML text and keeps all other characters, including comments, quotes and blank lines.
- * Uses the parser's printer, which keeps only comments, for changes that text replacement cannot make.
+ * Changes one value in a YAML text and preserves all other characters, including comments, quotes and blank
+ * lines. Falls back to the parser's printer, which preserves only comments, for changes that text replacement
+ * cannot make.
  */
 import {
   type Document,
@@ -26,7 +27,7 @@ export function editYaml(text: string, path: Path, value: unknown): string {
   const says = (candidate: string) => isSame(parseDocument(candidate).toJS() ?? {}, wanted)
   if (edited !== undefined && says(edited)) return edited
   const printed = print(text, path, value)
-  // yaml 2.9.1 does not indent some block scalars that start with spaces; quoted scalars avoid this.
+  // Uses quoted scalars, because yaml 2.9.1 does not indent some block scalars that start with spaces.
   return says(printed) ? printed : print(text, path, value, { blockQuote: false })
 }
 
@@ -37,7 +38,7 @@ function print(text: string, path: Path, value: unknown, options: ToStringOption
   return document.toString({ lineWidth: 0, ...options })
 }
 
-/** Replaces the value in the text; returns undefined when that is not possible. */
+/** Replaces the value in the text; returns undefined if that is not possible. */
 function cutAndPaste(text: string, document: Document, path: Path, value: unknown): string | undefined {
   if (document.contents === null)
     return `${endLine(text)}${renderPair(path[0], nest(path.slice(1), value))}\n`
@@ -77,7 +78,7 @@ function change(
   return paste(text, start, end, rendered)
 }
 
-/** Returns a one-line replacement for a one-line value, which keeps the text around the value. */
+/** Returns a one-line replacement for a one-line value, without changing the text around it. */
 function shortValue(pair: Pair, key: string, rendered: string): { start: number; text: string } | undefined {
   const [start = 0, end = 0] = (isScalar(pair.value) ? pair.value.range : undefined) ?? []
   const prefix = `${key}: `
@@ -142,19 +143,21 @@ function renderItem(value: unknown): string {
 
 function paste(text: string, start: number, end: number, rendered: string): string {
   const indent = ' '.repeat(columnOf(text, start))
-  // The range of a block scalar includes its line break.
+  // A block scalar's range includes its line break.
   const tail = text[end - 1] === '\n' ? '\n' : ''
   return text.slice(0, start) + indentRest(rendered, indent) + tail + text.slice(end)
 }
 
-/** Returns undefined when the line contains anything else. */
+/** Removes the lines; returns undefined if they contain anything else. */
 function cutLines(text: string, start: number, end: number): string | undefined {
   const lineStart = start - columnOf(text, start)
   if (text.slice(lineStart, start).trim() !== '') return undefined
   return text.slice(0, lineStart) + text.slice(text[end - 1] === '\n' ? end : lineEnd(text, end))
 }
 
-/** Returns the end of a node; a block collection ends with its last value, which keeps the comments below it. */
+/**
+ * Returns a node's end. A block collection ends with its last value, so that comments below it are preserved.
+ */
 function endOf(node: unknown): number | undefined {
   if (isCollection(node) && node.flow !== true && node.items.length > 0) {
     const last = node.items.at(-1)

@@ -1,11 +1,11 @@
-/** Copies a text and confirms it for two seconds. */
+/** Copies a text, and shows a confirmation for two seconds. */
 import { Box, Button, type ButtonProps, Group, Text } from '@mantine/core'
 import { useClipboard } from '@mantine/hooks'
 import { Icon } from '../shell/icons.tsx'
 
 interface CopyProps extends Pick<ButtonProps, 'size' | 'variant'> {
   readonly text: string
-  /** Names the copied text in the button's accessible name. */
+  /** Describes the text in the button's accessible name. */
   readonly what: string
 }
 

@@ -8,7 +8,7 @@ export interface Column<T> {
   readonly name: string
   readonly render: (row: T) => ReactNode
   readonly isNumber?: boolean
-  /** Shows the header to screen readers only. */
+  /** Shows the header only to screen readers. */
   readonly isBare?: boolean
 }
 
@@ -68,7 +68,7 @@ function Row<T>({ row, columns }: { readonly row: T; readonly columns: readonly 
 interface PagerProps {
   /** Id of the item before this page; undefined on the first page. */
   readonly after: string | undefined
-  /** Id of the last item of this page; undefined when there are no older items. */
+  /** Id of this page's last item; undefined if there are no older items. */
   readonly next: string | undefined
   readonly onTurn: (after: string | undefined) => void
 }
@@ -88,7 +88,7 @@ export function Pager({ after, next, onTurn }: PagerProps) {
   )
 }
 
-/** Returns the `after` value of the next page, or undefined on the last page. */
+/** Returns the next page's `after` value, or undefined on the last page. */
 export function nextOf<T>(
   page: { readonly data: readonly T[]; readonly has_more: boolean } | undefined,
   idOf: (entry: T) => string,

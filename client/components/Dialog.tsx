@@ -1,4 +1,4 @@
-/** Provides the dialog, its form, the confirmation dialog and the guard for unsaved changes. */
+/** Provides dialogs, forms in dialogs, confirmation dialogs and the guard for unsaved changes. */
 import {
   Alert,
   Button,
@@ -27,8 +27,8 @@ interface DialogProps {
 }
 
 /**
- * Renders its own header, because the library's header adds a page landmark. A large dialog is aligned to the top, so that it
- * does not move while it grows.
+ * Renders its own header, because the library's header adds a page landmark. Aligns large dialogs to the top,
+ * so that they do not move while they grow.
  */
 export function Dialog({ title, isOpen, onClose, size = 'md', isAboveAll = false, children }: DialogProps) {
   useEscape(isOpen, onClose)
@@ -114,7 +114,7 @@ interface ConfirmDialogProps {
   readonly title: string
   readonly isOpen: boolean
   readonly onClose: () => void
-  /** If it rejects, the dialog stays open and shows the error. */
+  /** If the promise rejects, the dialog stays open and shows the error. */
   readonly onConfirm: () => Promise<unknown>
   /** Label of the submit button. */
   readonly action: string
@@ -168,9 +168,9 @@ function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children 
 }
 
 interface LeaveGuardProps {
-  /** Read when the user navigates; a change of the query string alone does not count. */
+  /** Read when the user navigates. Changes of only the query string do not trigger the guard. */
   readonly isDirty: RefObject<boolean>
-  /** Names the changed object, such as `this agent`. */
+  /** Describes the changed object, such as `this agent`. */
   readonly what: string
 }
 
@@ -221,7 +221,7 @@ function useEscape(isOpen: boolean, onEscape: () => void): void {
 
 function closeTop({ key, isComposing, target }: KeyboardEvent): void {
   if (key !== 'Escape' || isComposing) return
-  // The library sets this attribute while a dropdown is open; the dropdown must close first.
+  // The library sets this attribute while a dropdown is open, which must close before the dialog.
   if (target instanceof Element && target.getAttribute('data-mantine-stop-propagation') === 'true') return
   openDialogs.at(-1)?.()
 }

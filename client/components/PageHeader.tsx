@@ -1,4 +1,4 @@
-/** Shows the title, description and actions of a page. */
+/** Shows a page's title, description and actions. */
 import { Group, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { useEffect } from 'react'
@@ -7,11 +7,11 @@ interface PageHeaderProps {
   readonly title: string
   readonly about?: ReactNode
   readonly children?: ReactNode
-  /** Reduces the margin for tabs directly below. */
+  /** Reduces the margin above tabs. */
   readonly isTight?: boolean
 }
 
-/** Also sets the document title. */
+/** Shows the header and sets the document title. */
 export function PageHeader({ title, about, children, isTight = false }: PageHeaderProps) {
   useTitle(title)
   return (

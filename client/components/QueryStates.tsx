@@ -22,7 +22,7 @@ interface LoadingProps {
   readonly height?: number
 }
 
-/** Explains what will be listed here and how to add it. */
+/** Explains what the list will contain and how to add an item. */
 export function Empty({ icon, title, children, action }: EmptyProps) {
   return (
     <Stack className="panel" align="center" gap="xs" px="md" py={48} ta="center">

@@ -1,4 +1,4 @@
-/** Shows the allowed origins of an agent and checks a page URL against them. */
+/** Shows an agent's allowed origins, and checks a page URL against them. */
 import { Alert, Code, Group, List, Stack, Text, TextInput, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'

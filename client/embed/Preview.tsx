@@ -110,7 +110,7 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
   )
 }
 
-/** Placeholders that describe the default of each text. */
+/** Placeholders that describe each text's default. */
 const withoutText = {
   title: 'From the definition',
   greeting: 'From the definition',
@@ -162,7 +162,7 @@ async function loadWidget(): Promise<WidgetApi> {
 
 interface WidgetPlace {
   readonly agentKey: string
-  /** Id of the container element; without it the widget floats above the page. */
+  /** The container element's id; without it, the widget floats above the page. */
   readonly containerId: string | undefined
   readonly looks: RefObject<Looks>
 }
@@ -196,7 +196,7 @@ function configureWidget(looks: Looks): void {
   window.ParleyChat?.configure(toOptions(looks))
 }
 
-/** Omits empty texts, so that the widget shows those of the definition. */
+/** Omits empty texts, so that the widget shows the definition's texts. */
 function toOptions(looks: Looks): object {
   const { theme, position, primaryColor } = looks
   return { theme, position, primaryColor, ...Object.fromEntries(listChanges(looks)) }

@@ -1,4 +1,4 @@
-/** Describes the widget's appearance and renders the code that embeds it. */
+/** Defines the widget's appearance options and renders the code that embeds it. */
 
 export interface Looks {
   readonly theme: 'light' | 'dark' | 'auto'
@@ -11,7 +11,7 @@ export interface Looks {
   readonly autoOpen: boolean
 }
 
-/** The widget's defaults, which the code omits. */
+/** The widget's defaults, which the embed code omits. */
 export const defaultLooks: Looks = {
   theme: 'auto',
   position: 'bottom-right',
@@ -31,7 +31,7 @@ export function listChanges(looks: Looks): [name: keyof Looks, value: string | b
 }
 
 interface Embedding {
-  /** Origin of this server. */
+  /** This server's origin. */
   readonly origin: string
   readonly agentKey: string
   readonly looks: Looks

@@ -1,4 +1,4 @@
-/** Checks which pages may show an agent, as browsers match its list of origins. */
+/** Checks which pages may show an agent, with the rules by which browsers match its list of origins. */
 
 interface Verdict {
   readonly isShown: boolean
@@ -6,8 +6,9 @@ interface Verdict {
 }
 
 /**
- * Reports whether a page may show the widget; returns undefined if `address` is not a page URL. `ownOrigin` is always allowed.
- * See Content Security Policy 3, 6.7.2.8 (Does url match expression in origin with redirect count?).
+ * Returns whether a page may show the widget, or undefined if `address` is not a page URL. `ownOrigin` is
+ * always allowed. See Content Security Policy 3, section 6.7.2.8 (Does url match expression in origin with
+ * redirect count?).
  */
 export function checkPage(
   address: string,
@@ -28,7 +29,7 @@ export function checkPage(
   }
 }
 
-/** Reads a bare host name as https. */
+/** Reads a host name without a scheme as https. */
 function toUrl(address: string): URL | undefined {
   const text = address.trim()
   try {

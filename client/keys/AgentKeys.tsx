@@ -1,4 +1,4 @@
-/** Lists agent keys, which web pages may contain, and reveals, copies and rotates them. */
+/** Lists agent keys, which are safe in web pages, and lets users reveal, copy and rotate them. */
 import { Button, Code, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useSearch } from '@tanstack/react-router'

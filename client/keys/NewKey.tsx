@@ -107,7 +107,7 @@ function NewKeyNotice({ made, isShownOnce, onClose }: NewKeyNoticeProps) {
 /** A key that was just created or rotated. */
 export interface NewKey {
   readonly key: string
-  /** Unix seconds until which the previous secret keeps working. */
+  /** Unix seconds until which the previous secret remains valid. */
   readonly previousValidUntil?: number
 }
 
@@ -121,13 +121,13 @@ async function createKey(name: string): Promise<NewKey> {
   return { key: (await api.manager.createKey.mutate({ name })).key }
 }
 
-/** The previous secret keeps working for `overlapSeconds`. */
+/** Rotates a parent key; the previous secret remains valid for `overlapSeconds`. */
 export async function rotateParentKey(id: string, overlapSeconds: number): Promise<NewKey> {
   const answer = await api.manager.rotateKey.mutate({ parent_key_id: id, overlap_seconds: overlapSeconds })
   return { key: answer.key, previousValidUntil: answer.previous_valid_until }
 }
 
-/** The previous secret keeps working for `overlapSeconds`. */
+/** Rotates an agent's key; the previous secret remains valid for `overlapSeconds`. */
 export async function rotateAgentKey(id: string, overlapSeconds: number): Promise<NewKey> {
   const answer = await api.agents.rotateKey.mutate({ agent_id: id, overlap_seconds: overlapSeconds })
   return { key: answer.agent_key, previousValidUntil: answer.previous_valid_until }

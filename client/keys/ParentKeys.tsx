@@ -1,4 +1,4 @@
-/** Lists the user's parent keys, and creates, selects, rotates, revokes and claims them. */
+/** Lists the user's parent keys, and lets them create, select, rotate, revoke and claim keys. */
 import { ActionIcon, Badge, Button, Group, Menu, Text } from '@mantine/core'
 import { useState } from 'react'
 import { type Column, DataTable } from '../components/DataTable.tsx'

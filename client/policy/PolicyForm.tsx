@@ -1,4 +1,4 @@
-/** Edits the model policy of an agent. */
+/** Edits an agent's model policy. */
 import {
   ActionIcon,
   Alert,

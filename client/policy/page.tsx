@@ -1,4 +1,4 @@
-/** Shows the model policy of an agent, and the models that result from it. */
+/** Shows an agent's model policy, and the models that result from it. */
 
 import { Badge, Group, List, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'

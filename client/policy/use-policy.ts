@@ -1,4 +1,4 @@
-/** Holds the edited model policy and saves it. */
+/** Manages the edited model policy and saves it. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { policyQuery } from '../agents/queries.ts'
@@ -55,7 +55,7 @@ export function usePolicy(saved: ModelPolicy): PolicyEditing {
 
 interface Named {
   readonly provider: string
-  /** Absent to name all models of the provider. */
+  /** Absent or null for all of the provider's models. */
   readonly model?: string | null | undefined
 }
 

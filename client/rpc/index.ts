@@ -17,20 +17,20 @@ export type Outputs = inferRouterOutputs<AppRouter>
 export type Client = TRPCClient<AppRouter>
 
 export interface ClientOptions {
-  /** URL of the server, such as `https://chat.example.org`. */
+  /** The server's URL, such as `https://chat.example.org`. */
   readonly url: string | URL
-  /** A parent key or an agent key; not needed on a page that has a console session. */
+  /** A parent key or an agent key; not needed on a page with a console session. */
   readonly key?: string
-  /** Extra headers of every call. */
+  /** Extra headers for every call. */
   readonly headers?: Readonly<Record<string, string>>
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch
 }
 
 /**
- * Creates a client of the tRPC API, which batches calls made at the same time. Failed calls reject with a `TRPCClientError`;
- * its `data` has `httpStatus`, `code`, `reason`, `param` and `retryAfterSeconds`.
- * @throws TypeError when `url` is not a valid URL.
+ * Creates a client for the tRPC API, which batches calls made at the same time. Failed calls reject with a
+ * `TRPCClientError`; its `data` has `httpStatus`, `code`, `reason`, `param` and `retryAfterSeconds`. @throws
+ * TypeError if `url` is not a valid URL.
  */
 export function createClient({ url, key, headers = {}, fetch }: ClientOptions): Client {
   const server = new URL(url)
@@ -41,7 +41,7 @@ export function createClient({ url, key, headers = {}, fetch }: ClientOptions): 
         url: endpoint.href,
         fetch,
         headers: {
-          // A form on another site cannot send this header (CSRF protection).
+          // Prevents CSRF, because a form on another site cannot send this header.
           'X-Requested-With': 'parley',
           ...headers,
           ...(key !== undefined && { Authorization: `Bearer ${key}` }),

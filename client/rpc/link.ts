@@ -1,4 +1,4 @@
-/** Creates the tRPC link of the clients, which batches calls and reads each stream separately. */
+/** Creates the clients' tRPC link, which batches calls and reads each stream separately. */
 
 import { httpBatchLink, httpBatchStreamLink, splitLink, type TRPCLink } from '@trpc/client'
 import { clientTransformer } from '../../src/operations/envelope.ts'
@@ -6,18 +6,18 @@ import type { AppRouter } from '../../src/server/api.ts'
 
 /** Some proxies reject longer URLs. */
 const MAX_URL_LENGTH = 4_000
-/** The server's limit of calls in one request. */
+/** The server's limit for calls in one request. */
 const MAX_BATCH_SIZE = 10
 
 export interface ApiLinkOptions {
-  /** URL of the tRPC API, which ends in `/trpc`. */
+  /** The tRPC API's URL, which ends in `/trpc`. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch | undefined
 }
 
-/** Returns the terminating link of a typed client. */
+/** Returns a typed client's terminating link. */
 export function createApiLink({ url, headers, fetch: ownFetch }: ApiLinkOptions): TRPCLink<AppRouter> {
   const options = {
     url,

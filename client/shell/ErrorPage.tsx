@@ -1,11 +1,11 @@
-/** Shows the pages for errors and for unknown addresses. */
+/** Shows the pages for errors and unknown addresses. */
 import { Alert, Anchor, Button, Code, Stack, Text } from '@mantine/core'
 import { type ErrorComponentProps, Link } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { toFailure } from '../failure.ts'
 
-/** Offers a reload, which is necessary when an update has replaced the page's scripts. */
+/** Offers a reload, because an update may have replaced the page's scripts. */
 export function BrokenPage({ error }: ErrorComponentProps) {
   return (
     <Stack gap="md">

@@ -1,9 +1,9 @@
-/** Shows an error above the page when a menu action fails, because the menu itself has closed. */
+/** Shows an error above the page if a menu action fails, because the menu itself has closed. */
 import { Alert } from '@mantine/core'
 import { useMutationState, useQueryClient } from '@tanstack/react-query'
 import { problemOf } from '../failure.ts'
 
-/** Mutation key of all menu actions. */
+/** Mutation key for all menu actions. */
 export const shellActions = ['shell']
 
 /** Shows only the error of the latest action, until the next one starts. */

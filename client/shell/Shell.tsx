@@ -1,4 +1,4 @@
-/** Lays out every page: header, navigation and notices. */
+/** Provides every page's layout: header, navigation and notices. */
 import {
   ActionIcon,
   AppShell,

@@ -18,7 +18,7 @@ import {
 } from '../session.ts'
 import { meQuery, useMe } from './use-me.ts'
 
-/** The page that a sign-in link opens. */
+/** The page that opens from a sign-in link. */
 export function SignInPage() {
   useTitle('Sign in')
   const queries = useQueryClient()
@@ -52,7 +52,7 @@ function SigningIn() {
   )
 }
 
-/** Shown at every address while the user is signed out; after sign-in, the requested page appears. */
+/** Shown at every address while the user is signed out; the requested page appears after sign-in. */
 export function SignedOutPage({ retry }: { readonly retry: () => void }) {
   useTitle('Sign in')
   const proceed = () => {
@@ -126,7 +126,7 @@ function SignInForm() {
       }
       await proceed()
     } catch (thrown) {
-      // A plain error appears in the form; `problemOf` would hide a 401.
+      // Throws a plain error, which the form shows; `problemOf` would hide a 401.
       throw new Error(toFailure(thrown).message)
     }
   }
@@ -170,7 +170,10 @@ function LinkField({ value, onChange }: LinkFieldProps) {
   )
 }
 
-/** Closes the dialog if the user is signed in; also checks when another tab signs in or this tab becomes visible. */
+/**
+ * Closes the dialog if the user is signed in. Also runs when another tab signs in or this tab becomes
+ * visible.
+ */
 function useProceed(): () => Promise<void> {
   const queries = useQueryClient()
   const proceed = useCallback(async () => {

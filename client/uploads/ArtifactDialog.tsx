@@ -1,4 +1,4 @@
-/** Shows an artifact with a preview and its properties, and downloads or deletes it. */
+/** Shows an artifact's preview and properties, and lets the user download or delete it. */
 import { Button, Code, Group, Stack, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -11,9 +11,9 @@ import { State } from './ArtifactTable.tsx'
 import { type Artifact, addressOf, artifactQuery, kindNames, titleOf } from './artifacts.ts'
 
 interface ArtifactDialogProps {
-  /** Undefined closes the dialog. */
+  /** Undefined to close the dialog. */
   readonly id: string | undefined
-  /** Artifacts that are already loaded; any other is fetched. */
+  /** Artifacts that are already loaded; others are fetched. */
   readonly artifacts: readonly Artifact[]
   readonly onClose: () => void
 }
@@ -127,7 +127,7 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
 
 interface PreviewProps {
   readonly artifact: Artifact
-  /** Loaded artifacts, which may include the captions of a video. */
+  /** Loaded artifacts, which may include a video's captions. */
   readonly siblings: readonly Artifact[]
 }
 

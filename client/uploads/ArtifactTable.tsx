@@ -1,4 +1,4 @@
-/** Lists the artifacts of the active key, newest first, with their states. */
+/** Lists the active key's artifacts with their states, newest first. */
 import { Anchor, Button, Group, Progress, Stack, Text } from '@mantine/core'
 import { type Column, DataTable } from '../components/DataTable.tsx'
 import { Ago } from '../components/text.tsx'
@@ -64,7 +64,7 @@ function Name({ artifact, onOpen }: { artifact: Artifact; onOpen: (id: string) =
   )
 }
 
-/** Shows the state; a tooltip gives the reason when the original file is served unconverted. */
+/** Shows the state; a tooltip explains why an original file is served unconverted. */
 export function State({ artifact }: { readonly artifact: Artifact }) {
   const { state, conversion } = artifact
   const share = shareOf(artifact)

@@ -1,4 +1,4 @@
-/** Accepts files to upload by drag and drop or from a file chooser. */
+/** Accepts files to upload, by drag and drop or from a file chooser. */
 import { Button, FileButton, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core'
 import { type DragEvent, useState } from 'react'
 import { Icon } from '../shell/icons.tsx'

@@ -1,4 +1,4 @@
-/** Lists the uploads of this browser, including those that a reload interrupted. */
+/** Lists this browser's uploads, including those that a reload interrupted. */
 import { ActionIcon, Button, FileButton, Group, Progress, Stack, Text } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState, useSyncExternalStore } from 'react'
@@ -45,7 +45,7 @@ function useUnfinished(count: number) {
   return useQuery({ queryKey: ['unfinished-uploads', count], queryFn: listUnfinished }).data
 }
 
-/** Refetches the list of artifacts when an upload starts, ends or stops. */
+/** Refetches the artifact list when an upload starts, ends or stops. */
 function useFreshList(states: string): void {
   const queries = useQueryClient()
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Queries the artifacts of the active key and follows their status. */
+/** Queries the active key's artifacts and follows their status. */
 
 import { useDocumentVisibility } from '@mantine/hooks'
 import { queryOptions, useQueryClient } from '@tanstack/react-query'
@@ -38,7 +38,7 @@ export const artifactQuery = (id: string) =>
     refetchInterval: ({ state }) => (state.data && isActive(state.data) ? REFRESH_MS : false),
   })
 
-/** Returns the path of the artifact's bytes. */
+/** Returns the path of the artifact's content. */
 export function addressOf(id: string): string {
   return `/artifacts/${id}`
 }
@@ -79,7 +79,7 @@ export function titleOf({ name, filename, artifactId }: Pick<Artifact, 'name' | 
   return name ?? (filename === '' ? artifactId : filename)
 }
 
-/** Browsers open at most six HTTP/1.1 connections per server, and uploads need some of them. */
+/** Leaves connections for uploads, because browsers open at most six HTTP/1.1 connections per server. */
 const MAX_FOLLOWED = 2
 
 export function useStatusStreams(artifacts: readonly Artifact[]): void {
@@ -93,7 +93,7 @@ export function useStatusStreams(artifacts: readonly Artifact[]): void {
       queries.setQueriesData<ArtifactPage>({ queryKey: ['artifacts', 'list'] }, (page) =>
         page === undefined ? page : withStatus(page, status),
       )
-      // Only the list reports the served file and whether there is a poster.
+      // Refetches the list, because the status does not include the served file and the poster.
       if (!isActive(status)) void queries.invalidateQueries({ queryKey: ['artifacts'] })
     }
     const leaving = new AbortController()
@@ -116,10 +116,10 @@ async function follow(
       }
     } catch (thrown) {
       const { status } = toFailure(thrown)
-      // The list is refreshed anyway, so a rejected stream is not requested again.
+      // Does not retry a rejected stream, because the list is refreshed anyway.
       if (status >= 400 && status < 500) return
     }
-    // The server ends long streams, and connections break.
+    // Reconnects, because the server ends long streams and connections fail.
     await new Promise((resolve) => setTimeout(resolve, REFRESH_MS))
   }
 }

@@ -1,4 +1,4 @@
-/** Uploads files in resumable parts over tus 1.0.0, independently of the visible page. */
+/** Uploads files in resumable parts over tus 1.0.0; continues while the user visits other pages. */
 import { DetailedError, defaultOptions, type PreviousUpload, Upload } from 'tus-js-client'
 import { reportSessionEnd } from '../session.ts'
 import { guessKind, type Kind } from './artifacts.ts'
@@ -9,11 +9,11 @@ export interface LocalUpload {
   readonly sizeBytes: number
   readonly sentBytes: number
   readonly state: 'waiting' | 'running' | 'paused' | 'failed' | 'done'
-  /** Error message of a failed upload. */
+  /** A failed upload's error message. */
   readonly problem?: string | undefined
 }
 
-/** Metadata of a file. */
+/** A file's metadata. */
 interface Description {
   /** Guessed from the file if absent. */
   readonly kind?: Kind | undefined
@@ -21,11 +21,11 @@ interface Description {
 }
 
 const ENDPOINT = '/upload'
-/** Size of one request; limits what must be sent again when a proxy cuts a long request. */
+/** Size of one request in bytes; limits what must be sent again if a proxy aborts a long request. */
 const PART_BYTES = 8 * 1024 * 1024
 const MAX_AT_ONCE = 2
 const retryDelays = [0, 1_000, 3_000, 5_000, 10_000, 20_000]
-/** A form on another site cannot send this header (CSRF protection). */
+/** Prevents CSRF, because a form on another site cannot send this header. */
 const headers = { 'X-Requested-With': 'parley' }
 
 let uploads: readonly LocalUpload[] = []
@@ -43,7 +43,7 @@ export function onUploads(listener: () => void): () => void {
   return () => void listeners.delete(listener)
 }
 
-/** Uploads the file, or resumes it if part of it was sent before. */
+/** Uploads the file, or resumes its upload if part of it was sent before. */
 export async function addUpload(
   file: File,
   { kind = guessKind(file), name }: Description = {},
@@ -97,7 +97,7 @@ export async function cancelUpload(id: string): Promise<void> {
   publish()
 }
 
-/** Removes the upload from the list only. */
+/** Removes the upload from the list without aborting it. */
 export function dismissUpload(id: string): void {
   running.delete(id)
   uploads = uploads.filter((one) => one.id !== id)
@@ -112,7 +112,7 @@ export interface UnfinishedUpload {
   readonly stored: PreviousUpload
 }
 
-/** Lists the unfinished uploads that the server still has for the active key. */
+/** Lists the active key's unfinished uploads that this browser started and the server still has. */
 export async function listUnfinished(): Promise<UnfinishedUpload[]> {
   const stored = await defaultOptions.urlStorage.findAllUploads()
   const found = await Promise.all(stored.map(readUnfinished))

@@ -1,4 +1,4 @@
-/** Shows the usage charts, each with its data in a table below. */
+/** Shows the usage charts; each has its data in a table below. */
 import './usage.css'
 import { Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { type Column, DataTable } from '../components/DataTable.tsx'
@@ -7,7 +7,7 @@ import type { Series } from './plots.tsx'
 import { BarPlot, type ChartPanelProps, LinePlot } from './plots.tsx'
 import type { Line, ShownUsage } from './use-usage.ts'
 
-/** More bars would be unreadable; the table lists all entries. */
+/** Limits the bars to keep charts readable; the table lists all entries. */
 const MAX_BARS = 10
 
 const requests: readonly Series[] = [

@@ -1,4 +1,4 @@
-/** Selects the period, the keys and the grouping of the usage. */
+/** Selects the period, keys and grouping for the usage page. */
 import { Button, Group, SegmentedControl, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import { groupings, ranges, type UsageSearch } from '../search.ts'

@@ -17,7 +17,7 @@ import { renderShortDay } from './use-usage.ts'
 const HEIGHT = 200
 const ROW_HEIGHT = 34
 const axis = { stroke: 'var(--chart-axis)', fontSize: 12, tickLine: false } as const
-/** Used until the real width is known. */
+/** Used until the actual width is known. */
 const initialDimension = { width: 480, height: HEIGHT }
 const tooltip = {
   contentStyle: {
@@ -31,7 +31,7 @@ const tooltip = {
   cursor: { fill: 'var(--chart-cursor)', stroke: 'var(--chart-cursor)' },
 } as const
 
-/** Returns one point per line, with the value of each series under the series' name. */
+/** Returns one point per line, with each series' value under the series' name. */
 function toPoints({ lines, series }: ChartPanelProps) {
   return lines.map((line) => ({
     name: line.name,
@@ -71,7 +71,7 @@ export function LinePlot(props: ChartPanelProps) {
   )
 }
 
-/** Draws vertical bars for days, and horizontal bars for everything else to leave space for names. */
+/** Draws vertical bars for days, and horizontal bars for all other groupings, to leave space for names. */
 export function BarPlot(props: ChartPanelProps) {
   return props.by === 'day' ? <VerticalBars {...props} /> : <HorizontalBars {...props} />
 }
@@ -155,7 +155,7 @@ export interface ChartPanelProps {
   readonly by: Grouping
   readonly lines: readonly Line[]
   readonly series: readonly Series[]
-  /** Days can be joined by lines; agents, models and keys cannot. */
+  /** `lines` is only for days, because lines between agents, models or keys would be meaningless. */
   readonly shape: 'bars' | 'lines'
   readonly render: (value: number) => string
 }

@@ -1,4 +1,4 @@
-/** Loads the usage that the address selects, and replaces ids by names. */
+/** Loads the usage selected in the address, and replaces ids with names. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { listAllAgents } from '../agents/lists.ts'
 import type { Outputs } from '../api.ts'
@@ -32,7 +32,7 @@ export function useUsage(search: UsageSearch) {
   }
 }
 
-/** Agents of other keys are not listed, so their ids are shown instead. */
+/** Falls back to ids for other keys' agents, which are not listed. */
 async function readNames(by: Grouping): Promise<Names> {
   if (by === 'agent') {
     const agents = await listAllAgents()
@@ -48,7 +48,7 @@ type Entry = Outputs['admin']['usage']['data'][number]
 export type Sums = Usage['total']
 
 export interface Line extends Sums {
-  /** Unique among the lines: a day or an id. */
+  /** A day or an id; unique among the lines. */
   readonly id: string
   readonly name: string
 }
@@ -64,10 +64,10 @@ const nothing: Sums = {
   first_byte_ms: null,
 }
 
-/** Names of agents and keys by id. */
+/** Agent and key names by id. */
 type Names = ReadonlyMap<string, string>
 
-/** Adds zeros for days without calls; other groupings keep the server's order. */
+/** Adds zeros for days without calls; preserves the server's order for other groupings. */
 function toLines(entries: readonly Entry[], by: Grouping, days: Days, names: Names): Line[] {
   if (by !== 'day') return entries.map((entry) => toLine(entry, by, names))
   const found = new Map(entries.map((entry) => [entry.day, entry]))
@@ -101,7 +101,7 @@ function toLine(entry: Entry, by: Grouping, names: Names): Line {
   }
 }
 
-/** Returns the totals as the last line of the table. */
+/** Returns the totals as the table's last line. */
 function toTotal(total: Sums): Line {
   return { ...total, id: 'total', name: 'Total' }
 }
@@ -113,7 +113,7 @@ export interface Days {
   readonly to: string
 }
 
-/** Returns the days that the address selects, by default the last 30. */
+/** Returns the days selected in the address; by default, the last 30. */
 export function daysOf({ range = '30', from, to }: UsageSearch, nowMs = Date.now()): Days {
   if (from !== undefined && to !== undefined) return { from, to }
   return { from: toDay(nowMs - (Number(range) - 1) * DAY_MS), to: toDay(nowMs) }

@@ -1,5 +1,4 @@
 /** Defines how a turn reads a model's answer, and reads complete answers, adding defaults for missing fields. */
-import { isDeepStrictEqual } from 'node:util'
 import { unixSeconds } from '../lib/clock.ts'
 import { isJsonObject, toCount } from '../lib/formats/json.ts'
 import { newId } from '../lib/ids.ts'
@@ -66,6 +65,22 @@ export function toUsage(sent: Readonly<Fields>): Usage {
   const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]
   const total_tokens = count('total_tokens') || prompt_tokens + completion_tokens
   return { ...keepCounts(sent), prompt_tokens, completion_tokens, total_tokens }
+}
+
+/** Whether `toUsage` would change nothing. */
+function isUsage(sent: Readonly<Fields>): boolean {
+  const { prompt_tokens, completion_tokens, total_tokens } = sent
+  if (!isCount(prompt_tokens) || !isCount(completion_tokens) || !isCount(total_tokens)) return false
+  return (total_tokens > 0 || prompt_tokens + completion_tokens === 0) && hasOnlyCounts(sent)
+}
+
+function hasOnlyCounts(sent: Readonly<Fields>): boolean {
+  for (const name in sent) {
+    const value = sent[name]
+    if (name.endsWith('_tokens') && !isCount(value)) return false
+    if (name.endsWith('_tokens_details') && isJsonObject(value) && !hasOnlyCounts(value)) return false
+  }
+  return true
 }
 
 function keepCounts(sent: Readonly<Fields>): Fields {
@@ -189,8 +204,7 @@ function readCompletion(
     for (const call of calls) normalizeCall(call, defaults, newCallId)
   }
   const usage = asFields(sent.usage, 'usage')
-  const counted = toUsage(usage)
-  if (!isDeepStrictEqual(usage, counted)) defaults.set(sent, 'usage', counted)
+  if (!isUsage(usage)) defaults.set(sent, 'usage', toUsage(usage))
   const completion = sent as Completion
   if (completion.choices.length === 0) throw new BackendFailure('protocol', 'the answer has no choices')
   return { completion, isNormalized: defaults.hasChanged }
@@ -204,7 +218,7 @@ function isComplete(sent: Fields): sent is Completion {
     hasNames(sent) &&
     sent.object === 'chat.completion' &&
     isJsonObject(usage) &&
-    isDeepStrictEqual(usage, toUsage(usage)) &&
+    isUsage(usage) &&
     Array.isArray(choices) &&
     choices.length > 0 &&
     choices.every(

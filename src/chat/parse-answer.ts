@@ -1,5 +1,5 @@
 /** Parses a provider's JSON within bounds, so that one answer can neither block the process nor fill its memory. */
-import { outlineOf } from '../lib/formats/json.ts'
+import { isSurelyWithin, outlineOf } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
 /** As in a request: code that handles the answer may recurse. */
@@ -15,12 +15,12 @@ const MAX_UNREQUESTED_CHOICES = 8
 /** @throws BackendFailure `protocol` for JSON that is invalid, too deep or has too many values. */
 export function parseCompletion(bytes: Uint8Array): unknown {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
-  return parse(text, bytes, 'the answer', MAX_ANSWER_VALUES)
+  return parse(text, 'the answer', MAX_ANSWER_VALUES)
 }
 
 /** @throws BackendFailure `protocol` for JSON that is invalid, too deep or has too many values. */
 export function parseEvent(data: string): unknown {
-  return parse(data, Buffer.from(data), 'an event', MAX_EVENT_VALUES)
+  return parse(data, 'an event', MAX_EVENT_VALUES)
 }
 
 /** @throws BackendFailure `protocol` for more tool calls than one choice may have. */
@@ -33,10 +33,12 @@ export function assertChoiceCount(count: number, requested: number): void {
   assertAtMost(count, Math.max(requested, MAX_UNREQUESTED_CHOICES), 'the answer', 'choices')
 }
 
-function parse(text: string, bytes: Uint8Array, what: string, mostValues: number): unknown {
-  const { depth, values } = outlineOf(bytes, mostValues)
-  assertAtMost(depth, MAX_DEPTH, what, 'levels of nesting')
-  assertAtMost(values, mostValues, what, 'values')
+function parse(text: string, what: string, mostValues: number): unknown {
+  if (!isSurelyWithin(text, MAX_DEPTH, mostValues)) {
+    const { depth, values } = outlineOf(Buffer.from(text), mostValues)
+    assertAtMost(depth, MAX_DEPTH, what, 'levels of nesting')
+    assertAtMost(values, mostValues, what, 'values')
+  }
   try {
     return JSON.parse(text)
   } catch (cause) {

@@ -1,4 +1,4 @@
-/** Sends uploaded bytes in a way that prevents browsers from running them as a page of this service. */
+/** Sends uploaded files with headers that stop browsers from running them as pages of this service. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -7,7 +7,7 @@ import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type ByteRange, choosePortion, type Portion } from './ranges.ts'
 import { STALL_MS, securityHeaders } from './response.ts'
 
-/** The media types that a browser may display; it saves files of other types. */
+/** Media types that browsers may display inline; they must download all others. */
 const inlineTypes: readonly string[] = [
   'video/mp4',
   'video/webm',
@@ -39,7 +39,7 @@ export async function writeDownload(content: DownloadContent, call: DownloadCall
     response.end()
     return
   }
-  // Opens the content before sending the head, so that a failure still sets the status.
+  // Opens the content before sending the headers, so that a failure can still set the status.
   const bytes = await content.open(portion.status === 206 ? portion : undefined)
   call.writeHead(portion.status, headers, sandboxHeaders)
   response.setTimeout(STALL_MS, () => response.destroy())
@@ -55,7 +55,7 @@ function isDisconnect(error: unknown): boolean {
   return error instanceof Error && 'code' in error && codes.includes(error.code)
 }
 
-/** "A server generating a 416 response to a byte-range request SHOULD send a Content-Range header field". */
+/** Adds `Content-Range` to a 416 response (RFC 9110, section 15.5.17). */
 function choosePortionOfRequest(
   { method = '', headers }: IncomingMessage,
   content: DownloadContent,
@@ -80,7 +80,7 @@ function listHeaders(content: DownloadContent, portion: Portion): string[] {
   return [...headers, 'Content-Length', String(end - start + 1), 'Content-Range', contentRange]
 }
 
-/** Renders `Content-Disposition` (RFC 6266), with both forms of a non-ASCII name. */
+/** Renders `Content-Disposition` (RFC 6266), with an ASCII fallback for a non-ASCII name. */
 function dispositionOf({ mediaType, filename, isAttachment }: DownloadContent): string {
   const type = inlineTypes.includes(mediaType) && !isAttachment ? 'inline' : 'attachment'
   return createDisposition(toSafeName(filename), { type })
@@ -100,9 +100,9 @@ export interface DownloadContent {
   readonly sizeBytes: number
   /** A strong entity tag, including the quotes. */
   readonly entityTag: string
-  /** Detected from the bytes. */
+  /** Detected from the content, not declared by the client. */
   readonly mediaType: string
-  /** As the client sent it, unchecked. */
+  /** As the client sent it, not sanitized. */
   readonly filename: string
   readonly isAttachment?: boolean
   open(range?: ByteRange): Promise<Readable>

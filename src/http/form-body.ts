@@ -1,4 +1,4 @@
-/** Feeds the body of a form through its parser into storage, and detects bodies that stall. */
+/** Streams a multipart form's body through its parser into storage, and fails forms that stall. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -7,7 +7,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { parseJson } from '../lib/formats/json.ts'
 import { ChunkCounter, tooFine } from './chunks.ts'
 
-/** A received file; discarding it has no effect once it is committed. */
+/** A received file; `abort` has no effect after the file is committed. */
 interface StagedFile {
   abort(): Promise<void>
 }
@@ -24,7 +24,7 @@ export interface FilePart {
 export interface UploadOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
-  /** The timeout between two chunks; the form as a whole has no timeout. */
+  /** Maximum time between two chunks, in milliseconds; the whole form has no timeout. */
   readonly idleMs: number
   readonly signal: AbortSignal
 }
@@ -76,7 +76,10 @@ export class Storing {
   }
 }
 
-/** Feeds one chunk at a time and destroys the parser at the outcome, without `end()`: a late parser error without a listener ends the process. */
+/**
+ * Feeds the parser one chunk at a time, and always destroys it without calling `end()`, because a late parser
+ * error would have no listener and would crash the process.
+ */
 export function feed(
   request: IncomingMessage,
   parser: Dicer,
@@ -102,9 +105,9 @@ export function feed(
       request.off('data', onData).resume()
       parser.destroy()
     }
-    // A pipe would stop at the last boundary, and the body may continue after it.
+    // Reads past the last boundary, where a pipe would stop, because the body may continue after it.
     function onData(chunk: Buffer): void {
-      // Another listener may have settled the form during the same event. Bytes after the last boundary are ignored.
+      // Ignores bytes after the last boundary, or after another listener has settled the form.
       if (isSettled || isParsed) return
       isParsing = true
       request.pause()
@@ -120,7 +123,8 @@ export function feed(
       request.resume()
       checkEnd()
     }
-    // The parser does not report an incomplete form. Once it has the whole body, parts and storage need one turn to finish.
+    // The parser does not report an incomplete form, so this waits one event-loop turn after the last chunk
+    // and checks that every part is complete.
     async function checkEnd(): Promise<void> {
       if (!request.readableEnded || isParsing) return
       await nextTurn()
@@ -132,7 +136,7 @@ export function feed(
     }
     storing.onChange = checkEnd
     parser.on('error', () => fail(notAForm()))
-    // The parser does not always call back for the chunk with the last boundary.
+    // The parser may not invoke the callback for the chunk that contains the last boundary.
     parser.once('finish', () => {
       isParsed = true
       onParsed()
@@ -143,7 +147,7 @@ export function feed(
   })
 }
 
-/** Fails when the body is too large, idle, incomplete or stuck; the returned function stops the checks. */
+/** Fails a body that is too large, incomplete or idle; the returned function stops the checks. */
 function watchBody(
   request: IncomingMessage,
   storing: Storing,
@@ -167,7 +171,7 @@ function watchBody(
     if (!request.complete) fail(badPart('The request body ended early.'))
   }
   request.on('data', onData).on('close', onClose).on('error', onClose)
-  // Keeps the listener for errors, because a late error without one would end the process.
+  // Keeps the error listener, because a late error without a listener would crash the process.
   return () => {
     clearTimeout(idle)
     request.off('data', onData).off('close', onClose)
@@ -183,7 +187,10 @@ export interface SizeLimit {
   refuse(): ServiceError
 }
 
-/** Returns the fields by name; `expires_after[seconds]` sets `seconds` in `expires_after`. Parses JSON objects, except in `whole`. */
+/**
+ * Returns the form's fields by name, with `expires_after[seconds]` as a nested field; parses JSON objects,
+ * except those in `whole`.
+ */
 export function toFields(
   entries: readonly [string, string][],
   whole: readonly [string, unknown][],
@@ -192,7 +199,7 @@ export function toFields(
   for (const [name, value] of entries) {
     const [, outer, inner] = /^(\w+)\[(\w+)\]$/.exec(name) ?? []
     const parent = outer === undefined ? fields : (fields.get(outer) ?? new Map())
-    if (!(parent instanceof Map) || parent.has(inner ?? name)) throw badPart('the field occurs twice', name)
+    if (!(parent instanceof Map) || parent.has(inner ?? name)) throw badPart('must be sent only once', name)
     parent.set(inner ?? name, value.startsWith('{') ? (parseJson(value) ?? value) : value)
     if (outer !== undefined) fields.set(outer, parent)
   }
@@ -205,7 +212,7 @@ function toObject(fields: Map<string, unknown>): Record<string, unknown> {
   )
 }
 
-/** Returns the name without folders (RFC 7578, section 4.2). Decodes `%22`, but not escaped line breaks. */
+/** Removes the path from a file name (RFC 7578, section 4.2) and decodes `%22`, but not escaped line breaks. */
 function toFilename(sent: string | undefined): string {
   const name = sent?.replace(/^.*[/\\]/s, '').replaceAll('%22', '"') ?? ''
   return name === '' || name === '.' || name === '..' ? 'unnamed' : name

@@ -1,4 +1,4 @@
-/** Receives a multipart form (RFC 7578), and streams its file to storage. */
+/** Receives a multipart form (RFC 7578) and streams its file to storage. */
 
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
@@ -25,7 +25,10 @@ const MAX_HEADERS = 16
 const MAX_BOUNDARY_LENGTH = 250
 const MAX_OVERHEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
-/** Receives a form that `assertAcceptable` accepts; the caller must discard it after use, which does not delete a committed file. */
+/**
+ * Receives a form accepted by `assertAcceptable`. Callers must discard it after use; a committed file is not
+ * deleted.
+ */
 export async function receiveUpload(request: IncomingMessage, options: UploadOptions) {
   const parser = await createParser(request)
   const { file, entries } = await readParts(request, parser, options)
@@ -52,7 +55,7 @@ async function createParser(request: IncomingMessage): Promise<Dicer> {
   const boundary = parseHeaderValue(request.headers['content-type'] ?? '').parameters.get('boundary') ?? ''
   if (boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH)
     throw new ServiceError('invalid_value', 'Content-Type: boundary is missing or invalid')
-  // Loaded on the first upload, so that the server starts faster.
+  // Loaded on the first upload to keep server startup fast.
   const { Dicer } = await import('@fastify/busboy')
   const config = { boundary, maxHeaderPairs: MAX_HEADERS, maxHeaderSize: MAX_HEADER_BYTES }
   return new Dicer(config)
@@ -86,7 +89,7 @@ class FormParts {
   private readonly request: IncomingMessage
   private readonly storing: Storing
   private readonly stopping: AbortController
-  /** The number of parts whose headers do not end. */
+  /** The number of parts whose headers are still incomplete. */
   headlessCount = 0
   private partCount = 0
   private fieldCount = 0
@@ -99,14 +102,15 @@ class FormParts {
   }
 
   add(part: Readable): void {
-    // Without a listener, an error in a part that is no longer needed would end the process.
+    // Without a listener, an error in a part that is no longer needed would crash the process.
     part.on('error', () => {
-      // Storage reports errors of the file, with the reason.
+      // Storage reports the file part's errors.
       if (part !== this.file) this.stop(notAForm())
     })
     this.partCount += 1
     if (this.partCount > MAX_FIELDS + 1) this.stop(tooManyFields())
-    // The parser continues only once every part of its chunk has been read, even one whose headers do not end.
+    // The parser continues only after every part in the chunk has been read, even a part with incomplete
+    // headers.
     part.resume()
     this.headlessCount += 1
     part.once('header', (header: PartHeader) => {
@@ -116,7 +120,7 @@ class FormParts {
   }
 
   private open(part: Readable, header: PartHeader): void {
-    // The parser still emits the rest of its chunk after the form was rejected.
+    // The parser emits the rest of its chunk even after the form was rejected.
     if (this.stopping.signal.aborted) return
     try {
       const head = readPartHead(header)
@@ -129,7 +133,7 @@ class FormParts {
   }
 
   private openFile(part: Readable, { filename }: PartHead): void {
-    if (this.file !== undefined) throw badPart('the form has more than one', FILE_PART)
+    if (this.file !== undefined) throw badPart('must be sent only once', FILE_PART)
     this.file = part.pause()
     this.storing.start(part, filename, this.request).catch((failure) => this.stop(failure))
   }
@@ -142,18 +146,18 @@ class FormParts {
     part.on('data', (chunk: Uint8Array) => {
       sizeBytes += chunk.length
       if (sizeBytes <= MAX_FIELD_BYTES) chunks.push(chunk)
-      else this.stop(badPart(`the field is longer than ${MAX_FIELD_BYTES} bytes`, name))
+      else this.stop(badPart(`must be at most ${MAX_FIELD_BYTES} bytes`, name))
     })
     part.once('end', () => {
       try {
         this.entries.push([name, decodeStrictly(Buffer.concat(chunks), charset)])
       } catch {
-        this.stop(badPart(`the value is not valid text in the charset ${charset}`, name))
+        this.stop(badPart(`is not valid text in the charset ${charset}`, name))
       }
     })
   }
 
-  /** Stops the form; only the first failure is reported. */
+  /** Aborts the form with the failure; later failures are ignored. */
   private stop(failure: unknown): void {
     this.stopping.abort(failure)
   }
@@ -176,7 +180,7 @@ function readPartHead(header: PartHeader): PartHead | undefined {
   const { type, parameters } = parseHeaderValue(header['content-disposition']?.[0] ?? '')
   if (type !== 'form-data') return undefined
   const name = readText(parameters, 'name', () =>
-    badPart('The form has a field whose name is not valid text; encode names in UTF-8.'),
+    badPart('A field name in the form is not valid text; encode field names in UTF-8.'),
   )
   const filename = readText(parameters, 'filename', () =>
     badPart('the file name is not valid text; encode it in UTF-8', name || undefined),
@@ -201,7 +205,10 @@ function decodeStrictly(bytes: Uint8Array, charset: string): string {
   return new TextDecoder(charset, { fatal: true, ignoreBOM: true }).decode(bytes)
 }
 
-/** A backslash escapes only a quote or itself: some browsers send paths with single backslashes. */
+/**
+ * A backslash escapes only a quote or another backslash, because some browsers send paths with single
+ * backslashes.
+ */
 function unquote(value: string): string {
   return value.replace(/"((?:[^"\\]|\\.)*)"?/gs, (_all, inner: string) => inner.replace(/\\(["\\])/g, '$1'))
 }

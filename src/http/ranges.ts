@@ -1,8 +1,14 @@
-/** Chooses the bytes to send (RFC 9110, sections 13 and 14); the package `range-parser` mishandles suffixes and invalid ranges. */
+/**
+ * Evaluates conditional and range requests (RFC 9110, sections 13 and 14), because the `range-parser` package
+ * mishandles suffixes and invalid ranges.
+ */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ServiceError } from '../lib/errors.ts'
 
-/** The part to send: nothing (304), everything (200), or the bytes from `start` to `end`, inclusive (206). */
+/**
+ * The part of the content to send: nothing (304), everything (200), or the bytes from `start` to `end`,
+ * inclusive (206).
+ */
 export type Portion =
   | { readonly status: 200 | 304 }
   | { readonly status: 206; readonly start: number; readonly end: number }
@@ -16,13 +22,13 @@ export function choosePortion(
   if (known !== undefined && matchesTag(known, entityTag)) return { status: 304 }
   // A server must ignore `Range` for methods other than GET (RFC 9110, section 14.2).
   if (method !== 'GET' || headers.range === undefined) return { status: 200 }
-  // The comparison is strong. A date never matches, because the server sends no `Last-Modified`.
+  // Requires a strong match. A date never matches, because the server does not send `Last-Modified`.
   const base = headers['if-range']
   if (base !== undefined && base !== entityTag) return { status: 200 }
   return chooseRange(headers.range, sizeBytes)
 }
 
-/** "A recipient MUST use the weak comparison function when comparing entity tags for If-None-Match". */
+/** Compares weakly, as RFC 9110 requires for `If-None-Match` (section 13.1.2). */
 export function matchesTag(header: string, entityTag: string): boolean {
   const tags = header.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
   return tags.includes('*') || tags.includes(entityTag)
@@ -32,12 +38,15 @@ export function matchesTag(header: string, entityTag: string): boolean {
 function chooseRange(header: string, sizeBytes: number): Portion {
   const [, first, last] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header) ?? []
   if (first === undefined || last === undefined || (first === '' && last === '')) return { status: 200 }
-  // "If the selected representation is shorter than the specified suffix-length, the entire representation is used."
+  // A suffix longer than the content selects all of it (RFC 9110, section 14.1.2).
   const start = first === '' ? Math.max(0, sizeBytes - Number(last)) : Number(first)
   const end = first === '' || last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1)
   if (first !== '' && last !== '' && Number(last) < Number(first)) return { status: 200 }
   if (start >= sizeBytes) {
-    throw new ServiceError('range_not_satisfiable', `Range: is outside the content of ${sizeBytes} bytes`)
+    throw new ServiceError(
+      'range_not_satisfiable',
+      `Range: must be within the content, which has ${sizeBytes} bytes`,
+    )
   }
   return { status: 206, start, end }
 }

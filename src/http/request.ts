@@ -1,24 +1,24 @@
-/** Reads requests: their ids, addresses, credentials and bodies. */
+/** Reads and validates a request's id, address, credentials and body. */
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { type JsonOutline, outlineOf } from '../lib/formats/json.ts'
+import { isSurelyWithin, type JsonOutline, outlineOf } from '../lib/formats/json.ts'
 import { type AddressBlock, isWithin, withoutZone } from '../lib/net.ts'
 import { ChunkCounter, tooFine } from './chunks.ts'
 
-/** The credentials of a request without a key: a cookie, or the headers of a proxy. */
+/** Credentials other than a key: a session cookie or a proxy's headers. */
 export interface ImplicitCredentials {
   readonly method: string
-  /** The address of the socket, not of a header. */
+  /** The socket's remote address, never one from a header. */
   readonly peerAddress: string
   readonly headers: IncomingHttpHeaders
   readonly rawHeaders: readonly string[]
 }
 
-/** Makes an absolute target relative; its host then replaces `Host` (RFC 9112, section 3.2.2). */
+/** Converts an absolute request target to a path, and sets `Host` from it (RFC 9112, section 3.2.2). */
 export function toOriginForm(request: IncomingMessage): void {
   const [, authority, target] = /^[a-z][\w+.-]*:\/\/([^/?#]*)(.*)$/i.exec(request.url ?? '') ?? []
   if (authority === undefined) return
@@ -31,14 +31,17 @@ export function requestIdOf(request: IncomingMessage): string {
   return typeof sent === 'string' && /^[\w.:-]{1,128}$/.test(sent) ? sent : randomUUID()
 }
 
-/** Reads the token in `Authorization: Bearer`; keys are accepted nowhere else. */
+/** Returns the bearer token from `Authorization`, the only place where the server accepts keys. */
 export function bearerOf(request: IncomingMessage): string | undefined {
   const header = request.headers.authorization
   if (header === undefined || !/^bearer /i.test(header)) return undefined
   return header.slice(7).trim()
 }
 
-/** @throws ServiceError `invalid_value` for a repeated header of which a proxy might read another copy than this server. */
+/**
+ * @throws ServiceError `invalid_value` for a repeated header, because a proxy might use a different copy than
+ * this server.
+ */
 export function assertSingleHeaders({ rawHeaders }: IncomingMessage): void {
   const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -52,7 +55,10 @@ export function assertSingleHeaders({ rawHeaders }: IncomingMessage): void {
 
 const singleHeaders = new Map(['Authorization', 'Host'].map((name) => [name.toLowerCase(), name]))
 
-/** Reads the token in the query of an artifact's URL, for clients that cannot set a header, such as `<video>`. */
+/**
+ * Returns the `token` query parameter of an artifact's URL, for clients that cannot set headers, such as
+ * `<video>`.
+ */
 export function tokenOf({ method, url = '' }: IncomingMessage): string | undefined {
   if (method !== 'GET' && method !== 'HEAD') return undefined
   if (!/^\/artifacts\/[^?]*\?/.test(url)) return undefined
@@ -72,7 +78,10 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
   return client
 }
 
-/** Returns the last address of `X-Forwarded-For` if the peer is not a trusted proxy, and the header is therefore ignored. */
+/**
+ * Returns the last address in `X-Forwarded-For` if the header is ignored because the peer is not a trusted
+ * proxy.
+ */
 export function ignoredForwardedForOf(
   { headers, socket }: IncomingMessage,
   trusted: readonly AddressBlock[],
@@ -87,12 +96,12 @@ function plainAddress(address: string): string {
   return plain.startsWith('::ffff:') ? plain.slice(7) : plain
 }
 
-/** Sends `100 Continue` to a client that waits for it; must be called after authentication. */
+/** Sends `100 Continue` to a client that waits for it; call this only after authentication. */
 export function askForBody({ headers, httpVersion }: IncomingMessage, response: ServerResponse): void {
   if (headers.expect?.toLowerCase() === '100-continue' && httpVersion === '1.1') response.writeContinue()
 }
 
-/** Returns the implicit credentials of a request; undefined where only keys are accepted. */
+/** Returns a request's implicit credentials, or undefined on paths that accept only keys. */
 export function implicitCredentialsOf(request: IncomingMessage): ImplicitCredentials | undefined {
   const { method = '', url = '', headers, rawHeaders, socket } = request
   if (!/^\/(v1\/manager|trpc|artifacts|upload)(\/|\?|$)/.test(url)) return undefined
@@ -108,10 +117,10 @@ export function assertShortTarget({ url = '' }: IncomingMessage): void {
     throw new ServiceError('too_large', `The URL is longer than ${MAX_TARGET_LENGTH} characters.`)
 }
 
-/** The maximum nesting depth of a JSON body, because code that handles it may recurse. */
+/** Maximum nesting depth of a JSON body; limits recursion in code that processes it. */
 const MAX_JSON_DEPTH = 64
 
-/** The maximum number of values in a JSON body, which take at most about 100 ms to parse and validate. */
+/** Maximum number of values in a JSON body; parsing and validating this many takes about 100 ms. */
 export const MAX_JSON_VALUES = 50_000
 
 const EMPTY = Buffer.alloc(0)
@@ -135,7 +144,7 @@ export function readBody(
   }
   if (Number(request.headers['content-length'] ?? 0) > limits.maxBytes)
     return Promise.reject(tooLarge(limits))
-  // Most bodies arrive with the head, before authentication, and need no timers.
+  // Most bodies arrive together with the headers, so they need no timers.
   if (request.complete) return Promise.resolve((request.read() as Buffer | null) ?? EMPTY)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -147,7 +156,7 @@ export function readBody(
       request.off('data', onData).off('end', onEnd)
       reject(error)
     }
-    // Node reports a client that disconnects as an error.
+    // Also handles `error`, which Node emits when a client disconnects early.
     function onClose(): void {
       if (!request.complete) fail(new ServiceError('invalid_value', 'The request body ended early.'))
     }
@@ -175,11 +184,12 @@ export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolea
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
-/** `outline` is that of the bytes, where the caller has it already. */
+/** `outline` is the body's outline if the caller has already computed it. */
 export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES, outline?: JsonOutline): unknown {
   assertUtf8(bytes)
-  assertOutline(bytes, mostValues, outline)
   const text = bytes.toString('utf8')
+  if (outline !== undefined || !isSurelyWithin(text, MAX_JSON_DEPTH, mostValues))
+    assertOutline(outline ?? outlineOf(bytes, mostValues), mostValues)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -188,7 +198,7 @@ export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES, outline?:
       code: 'invalid_json',
     })
   }
-  // Copying an object with this key would set the copy's prototype; the key can also be written with escapes.
+  // Copying an object with this key would set the copy's prototype. The key may also be written with escapes.
   if ((text.includes('__proto__') || text.includes('\\u00')) && hasOwnProto(value))
     throw new ServiceError('invalid_value', "The key '__proto__' is not allowed.")
   return value
@@ -203,26 +213,11 @@ function assertUtf8(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw new ServiceError('invalid_value', 'The body is not valid UTF-8.')
 }
 
-function assertOutline(bytes: Buffer, mostValues: number, outline: JsonOutline | undefined): void {
-  // A body with few brackets is not deep, and a short body does not contain many values.
-  if (outline === undefined && bytes.length <= mostValues && !hasManyBrackets(bytes)) return
-  const { depth, values } = outline ?? outlineOf(bytes, mostValues)
+function assertOutline({ depth, values }: JsonOutline, mostValues: number): void {
   if (depth > MAX_JSON_DEPTH)
     throw new ServiceError('invalid_value', `The JSON body is nested deeper than ${MAX_JSON_DEPTH} levels.`)
   if (values > mostValues)
     throw new ServiceError('invalid_value', `The JSON body contains more than ${mostValues} values.`)
-}
-
-/** Counts brackets, which is much cheaper than walking the values of a short body. */
-function hasManyBrackets(bytes: Buffer): boolean {
-  let openers = 0
-  for (const opener of ['{', '[']) {
-    for (let at = bytes.indexOf(opener); at !== -1; at = bytes.indexOf(opener, at + 1)) {
-      openers += 1
-      if (openers > MAX_JSON_DEPTH) return true
-    }
-  }
-  return false
 }
 
 function hasOwnProto(value: unknown): boolean {

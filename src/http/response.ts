@@ -1,4 +1,4 @@
-/** Defines common response headers, and writes and ends responses. */
+/** Defines the common response headers and writes response bodies. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ChunkCounter } from './chunks.ts'
@@ -53,7 +53,10 @@ export const crossOriginHeaders: readonly string[] = [
   exposedHeaders,
 ]
 
-/** Returns true if pages of any origin may call a path: all API paths except `/v1/manager` and `/trpc`, which are for the console. */
+/**
+ * Returns true if pages from any origin may call this path: all API paths except the console's `/v1/manager`
+ * and `/trpc`.
+ */
 export function isOpenToOrigins(path: string): boolean {
   return /^\/(v1(?!\/manager(\/|$))|artifacts|upload|capabilities)(\/|$)/.test(path)
 }
@@ -83,10 +86,13 @@ export function preflightHeaders(request: IncomingMessage): string[] {
 
 export const STALL_MS = 120_000
 
-/** Above this size, copying costs more than a single write saves. */
+/** Larger bodies are not copied, because a second write is cheaper. */
 const MAX_COPIED_BYTES = 16 * 1024
 
-/** Ends a response with its body; Node sends text in one write with the head, which saves a chat 12 % CPU compared to a buffer. */
+/**
+ * Ends a response with its body. Sends small bodies as text, because Node then writes headers and body
+ * together, which saves 12 % CPU per chat.
+ */
 export function endWith(response: ServerResponse, body: readonly Uint8Array[]): void {
   const last = body.at(-1)
   for (const piece of body.slice(0, -1)) response.write(piece)
@@ -95,7 +101,10 @@ export function endWith(response: ServerResponse, body: readonly Uint8Array[]): 
   if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy())
 }
 
-/** Writes one chunk; returns false if the client reads too slowly. Node's own framing (RFC 9112, section 7.1) costs 12 % more CPU. */
+/**
+ * Writes one chunk with its own framing (RFC 9112, section 7.1), because Node's framing costs 12 % more CPU;
+ * returns false if the client reads too slowly.
+ */
 export function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean {
   if (bytes.length > MAX_COPIED_BYTES || !response.chunkedEncoding) return response.write(bytes)
   response.chunkedEncoding = false
@@ -116,7 +125,10 @@ export function isStillSending(request: IncomingMessage): boolean {
   return !request.complete && !hasNoBody(request)
 }
 
-/** Ends with a lingering close: closing at once would reset the connection before the client has read the response. */
+/**
+ * Ends with a lingering close, because an immediate close would reset the connection before the client has
+ * read the response.
+ */
 export function endAfterBody(
   request: IncomingMessage,
   response: ServerResponse,

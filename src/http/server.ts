@@ -7,10 +7,13 @@ import { within } from '../lib/timeout.ts'
 
 const ABORTED_CALLS_MS = 2_000
 const CLOSE_IDLE_EVERY_MS = 50
-/** More than the connections that wait in the backlog of Node's server, which is 511 long. */
+/** Exceeds the 511 connections that Node's listen backlog can hold. */
 const MAX_ACCEPT_TURNS = 1_024
 
-/** Sets no timeout for a whole request, because uploads and streams may take long; body readers have their own. */
+/**
+ * Sets no timeout for whole requests, because uploads and streams may be long; body readers set their own
+ * timeouts.
+ */
 function createHttpServer(listener: RequestListener): Server {
   const server = createServer(
     {
@@ -23,7 +26,7 @@ function createHttpServer(listener: RequestListener): Server {
     listener,
   )
   server.maxConnections = 10_000
-  // `100 Continue` is sent once the caller is authenticated; unknown expectations are ignored.
+  // Handlers send `100 Continue` after authentication; unknown expectations are ignored.
   server.on('checkContinue', listener).on('checkExpectation', listener)
   return server
 }
@@ -47,7 +50,10 @@ export function urlOf(server: Server): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-/** The returned function stops accepting connections, waits up to `graceMs` for active responses, then aborts the rest. */
+/**
+ * Returns a function that stops accepting connections, waits up to `graceMs` for active responses, and aborts
+ * the rest.
+ */
 export function createDrain(server: Server): (graceMs: number, abortCalls: () => void) => Promise<void> {
   const open = new Set<Socket>()
   let accepted = 0
@@ -57,14 +63,18 @@ export function createDrain(server: Server): (graceMs: number, abortCalls: () =>
     socket.once('close', () => open.delete(socket))
   })
 
-  /** Closes idle connections, which would delay the exit because Node does not check them after `close`. */
+  /** Closes idle connections, which would delay the exit because Node stops checking them after `close`. */
   function closeIdle(): void {
     server.closeIdleConnections()
-    // Node does not count a connection without a first request as idle; browsers open those in advance.
+    // Node does not treat a connection without a first request as idle; browsers open such connections in
+    // advance.
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
   }
 
-  /** Accepts the connections that wait in the backlog, which closing would reset. Node accepts one in each turn of its loop. */
+  /**
+   * Accepts connections that wait in the backlog, because closing the server would reset them. Node accepts
+   * one per event-loop turn.
+   */
   async function acceptWaiting(): Promise<void> {
     for (let turn = 0, quietTurns = 0; turn < MAX_ACCEPT_TURNS && quietTurns < 3; turn++) {
       const before = accepted

@@ -1,9 +1,9 @@
-/** Writes server-sent events to a response, with a heartbeat while idle and back-pressure. */
+/** Writes server-sent events to a response, with heartbeats and back-pressure. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { STALL_MS, writeChunk } from './response.ts'
 
-/** Never stored, like other API responses; proxies must not compress it, because that delays events. */
+/** Prevents caching, and compression by proxies, which would delay events. */
 const STREAM_CACHE_CONTROL = 'no-store, no-transform'
 
 export const eventStreamHeaders: readonly string[] = [
@@ -26,7 +26,10 @@ interface EventWriting {
   readonly heartbeatMs: number
 }
 
-/** Throws a failure before the head, so that it sets the status; writes a later failure as events, without `end`. */
+/**
+ * Throws a failure that occurs before the headers are sent, so that it can set the status; writes a later
+ * failure as events instead of `end`.
+ */
 export async function writeEvents(response: ServerResponse, writing: EventWriting): Promise<void> {
   const { events } = writing
   let isHeadSent = false
@@ -59,7 +62,7 @@ export async function writeEvents(response: ServerResponse, writing: EventWritin
   }
 }
 
-/** Waits until the client has read the buffer or has disconnected; a client that reads nothing is disconnected. */
+/** Waits until the client has read the buffered data; disconnects a client that stops reading. */
 async function drained(response: ServerResponse): Promise<void> {
   const waiting = new AbortController()
   const stalled = setTimeout(() => response.destroy(), STALL_MS)

@@ -1,4 +1,4 @@
-/** Mints and checks signed tokens for uploading or viewing one artifact, without the database. */
+/** Mints and verifies signed tokens for uploading or viewing one artifact, without database access. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
@@ -9,7 +9,10 @@ import type { Dependencies } from './dependencies.ts'
 
 export interface ArtifactTokens {
   mint(grant: Omit<TokenCaller, 'kind'>): string
-  /** Returns the caller of a token; undefined if the signature is wrong, the token has expired, or its parent key is revoked. */
+  /**
+   * Returns a token's caller, or undefined if the signature is wrong, the token has expired, or its parent
+   * key is revoked.
+   */
   find(text: string): Promise<TokenCaller | undefined>
 }
 
@@ -21,10 +24,10 @@ const [KEY_PURPOSE, NAME_PURPOSE] = ['parley artifact token key', 'parley artifa
 
 const Claims = z.strictObject({
   iss: z.literal(ISSUER),
-  /** The artifact. */
+  /** The artifact's id. */
   sub: z.string(),
   use: z.enum(['upload', 'view']),
-  /** The tenant. */
+  /** The tenant's id. */
   ten: z.string(),
   /** Unix seconds. */
   exp: z.int(),
@@ -37,7 +40,7 @@ export function createTokens({
   keys,
 }: Pick<Dependencies, 'sealer' | 'clock'> & { readonly keys: KeyDirectory }): ArtifactTokens {
   const newest = toName(sealer.derive(NAME_PURPOSE, KEY_ID_BYTES))
-  // A token contains the id of its secret, so that tokens from former master keys stay valid.
+  // A token contains its secret's id, so that tokens signed with a former master key stay valid.
   const former = sealer.deriveFormer(KEY_PURPOSE, KEY_BYTES)
   const formerNames = sealer.deriveFormer(NAME_PURPOSE, KEY_ID_BYTES).map(toName)
   const secrets = new Map(formerNames.map((name, index) => [name, former[index] as Buffer]))

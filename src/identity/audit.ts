@@ -1,4 +1,4 @@
-/** Records changes in the audit log, whose rows are never changed or deleted. */
+/** Records changes in the append-only audit log. */
 
 import type { Selectable } from 'kysely'
 import type { AuditEventTable } from '../db/tables.ts'
@@ -30,7 +30,7 @@ export const auditActions = [
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
   readonly target: { readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'user'; readonly id: string }
-  /** The parent key that is, or owns, the target; null without one. */
+  /** The parent key that is or owns the target; null without one. */
   readonly tenantId: string | null
   /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>
@@ -40,13 +40,16 @@ export type AuditDeps = Pick<Dependencies, 'db' | 'random' | 'nextPosition'>
 
 const MICROSECONDS = 1_000_000
 
-/** Records the event in the transaction of its change (`{ ...deps, db: trx }`), so that neither exists without the other (ADR 0014). */
+/**
+ * Records the event in the same transaction as its change (`{ ...deps, db: trx }`), so that neither exists
+ * without the other (ADR 0014).
+ */
 export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEvent): Promise<void> {
   const position = deps.nextPosition()
   const row: AuditRow = {
-    // Starts with the time, for ordering, and ends with random digits, because several processes write.
+    // Starts with the time for ordering, and ends with random digits because several processes write events.
     id: `${idPrefixOf(position)}${Buffer.from(deps.random(6)).toString('hex')}`,
-    // From the position and not from the clock, so that ids and times have the same order.
+    // Derived from the position instead of the clock, so that ids and times sort in the same order.
     created_at: Math.floor(position / MICROSECONDS),
     actor_kind: actor.kind,
     actor: actor.name,
@@ -54,7 +57,7 @@ export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEve
     target_kind: event.target.kind,
     target_id: event.target.id,
     tenant: event.tenantId,
-    // Clients choose names and request ids, which could contain a key.
+    // Removes keys, because clients choose request ids and names, which could contain a key.
     request_id: actor.requestId === null ? null : withoutKeys(actor.requestId),
     client_address: actor.clientAddress,
     details: withoutKeys(JSON.stringify(event.details ?? {})),
@@ -71,16 +74,22 @@ export interface AuditQuery extends PageQuery {
   readonly to?: number | undefined
 }
 
-/** Lists a page of events, newest first. @throws ServiceError `invalid_value` when `after` is not the id of an event. */
+/**
+ * Lists a page of events, newest first. @throws ServiceError `invalid_value` if `after` is not an event's id.
+ */
 export async function listAuditEvents(
   { db }: Pick<Dependencies, 'db'>,
   query: AuditQuery,
 ): Promise<Page<AuditRow>> {
   const { limit, after, from, to, action, actor, target } = query
   if (after !== undefined && !auditId.test(after))
-    throw new ServiceError('invalid_value', `after: '${withoutKeys(after)}' is not the id of an event`, {
-      param: 'after',
-    })
+    throw new ServiceError(
+      'invalid_value',
+      `after: must be the id of an event (got '${withoutKeys(after)}')`,
+      {
+        param: 'after',
+      },
+    )
   let rows = db
     .selectFrom('audit_events')
     .selectAll()
@@ -95,7 +104,7 @@ export async function listAuditEvents(
   return toPage(await rows.execute(), limit)
 }
 
-/** Returns who wrote each version of an agent; versions from before this was recorded are absent. */
+/** Returns each agent version's author; versions older than the audit log have no entry. */
 export async function listVersionAuthors(
   { db }: Pick<Dependencies, 'db'>,
   agentId: string,
@@ -112,23 +121,23 @@ export async function listVersionAuthors(
 const auditId = /^audit-[0-9a-z]{12}[0-9a-f]{12}$/
 const POSITION_DIGITS = 12
 
-/** Returns an id that sorts before the ids of all events at this position or later. */
+/** Returns an id prefix that sorts before every event at this position or later. */
 function idPrefixOf(position: number): string {
   return `audit-${position.toString(36).padStart(POSITION_DIGITS, '0')}`
 }
 
 export interface Actor {
   readonly kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
-  /** The public id of the key, the email of the user, the artifact of the token, or the system user who ran the command. */
+  /** The key's public id, the user's email, the token's artifact id, or the system user who ran the command. */
   readonly name: string
-  /** Null outside a request. */
+  /** Null outside of a request. */
   readonly requestId: string | null
   readonly clientAddress: string | null
 }
 
 export const serviceActor: Actor = { kind: 'service', name: 'service', requestId: null, clientAddress: null }
 
-/** Returns the user for calls from the console, else the key or token of the call. */
+/** Returns the user for a call from the console, or the key or token for any other call. */
 export function actorOf({
   caller,
   metadata,

@@ -1,4 +1,4 @@
-/** Finds the caller of a request by key, token, session or proxy headers; caches keys and users. */
+/** Authenticates requests by key, token, session or proxy headers, and caches keys and users. */
 import { timingSafeEqual } from 'node:crypto'
 import type { Database } from '../db/database.ts'
 import type { ImplicitCredentials } from '../http/request.ts'
@@ -32,28 +32,31 @@ export function createAuthenticator({ keys, tokens, users }: CredentialStores): 
 
 export const PREFIX = 'atk_'
 
-/** The lifetime of cached callers, and so the time for which a key works after another replica revoked it. */
+/**
+ * Lifetime of cached callers, and so the longest time that a key stays valid after another replica revokes
+ * it.
+ */
 const KNOWN_FOR_MS = 2_000
 const UNKNOWN_FOR_MS = 1_000
 const MOST_CACHED = 20_000
 
-/** The minimum time between writes of a key's last use. */
+/** Minimum time between two writes of a key's last use. */
 const LAST_USED_EVERY_SECONDS = 60
 
 export interface KeyDirectory {
-  /** Returns the caller of a key; undefined if the key is malformed, unknown, expired or revoked. */
+  /** Returns a key's caller, or undefined if the key is malformed, unknown, expired or revoked. */
   find(key: string): Promise<Caller | undefined>
   /** Returns true if the tenant's parent key exists and is not revoked. */
   isLive(tenantId: string): Promise<boolean>
   /** Drops all cached keys; must be called after every change to keys or agents. */
   invalidate(): void
   onInvalidate(listener: () => void): void
-  /** Marks a parent key as used by a user of the console, who does not send it. */
+  /** Records that a console user has used a parent key, which the console does not send. */
   noteUse(tenantId: string): void
   recordUse(): Promise<void>
 }
 
-/** Finds keys through a cache; changes by other processes take effect within two seconds. */
+/** Finds keys through a cache; changes made by other processes take effect within two seconds. */
 export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   const remembered = createTtlCache<FoundCredential | undefined>(clock, {
     max: MOST_CACHED,
@@ -109,13 +112,18 @@ function isSame(digest: string, other: string): boolean {
 }
 
 export interface UserDirectory {
-  /** Finds or creates the user, with a key; returns undefined if the request identifies no user. @throws ServiceError `invalid_value` for an ambiguous identity. */
+  /**
+   * Finds or creates the user and their key; returns undefined if the request identifies no user. @throws
+   * ServiceError `invalid_value` for an ambiguous identity.
+   */
   find(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined>
-  /** Drops all cached users; must be called after every change to users. Changes to keys do this automatically. */
+  /**
+   * Drops all cached users; must be called after every change to users. Invalidating the keys calls this too.
+   */
   invalidate(): void
 }
 
-/** Finds users through a cache; changes by other processes take effect within two seconds. */
+/** Finds users through a cache; changes made by other processes take effect within two seconds. */
 export function createUserDirectory(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'nextPosition'> & {
     readonly keys: KeyDirectory

@@ -1,4 +1,4 @@
-/** Lists the dependencies of the identity module. */
+/** Declares the identity module's dependencies. */
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Assigns parent keys to users: a key whose secret the user knows, or the installation's first key. */
+/** Assigns parent keys to users, either by a key's secret or as the installation's first key. */
 
 import { digestOf, parseKey } from '../lib/api-key.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -10,8 +10,10 @@ import { findCredential, findFirstUnowned, findParentKey, markRevoked, setUser }
 export { moveAgentKeys } from './key-store.ts'
 
 /**
- * Assigns the parent key with this secret to the user; `wasOwn` is true if the user already owned it. Runs in the caller's transaction.
- * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict` (`parent_key_already_claimed`).
+ * Assigns the parent key with this secret to the user, in the caller's transaction. `wasOwn` is true if the
+ * user already owned it.
+ * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`),
+ * `conflict` (`parent_key_already_claimed`).
  */
 export async function claimParentKey(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
@@ -32,7 +34,10 @@ export async function claimParentKey(
   })
 }
 
-/** Assigns the oldest live key without a user to the user; returns its id, or undefined without one. Runs in the caller's transaction. */
+/**
+ * Assigns the oldest unowned live key to the user, in the caller's transaction. Returns its id, or undefined
+ * if there is no such key.
+ */
 export async function claimFirstKey(
   deps: AuditDeps,
   actor: Actor,
@@ -54,7 +59,7 @@ export function assertParentKey(text: string): void {
   })
 }
 
-/** Revokes a key whose data was moved to another key. Runs in the caller's transaction. */
+/** Revokes a key after its data was moved to another key. Runs in the caller's transaction. */
 export async function retireParentKey(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   id: string,

@@ -1,4 +1,4 @@
-/** Defines the schemas of key operations. */
+/** Defines the schemas of the key operations. */
 import { z } from 'zod'
 import type { Rotation } from './keys.ts'
 

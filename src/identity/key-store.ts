@@ -1,4 +1,4 @@
-/** Reads and writes parent keys, and the credentials of all keys. */
+/** Reads and writes parent keys, and the credentials of parent and agent keys. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ParentKeyTable } from '../db/tables.ts'
@@ -33,7 +33,10 @@ export async function findParentKey(db: Database, id: string): Promise<ParentKey
   return db.selectFrom('parent_keys').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** Locks and returns the key until the end of the transaction; every transaction that adds to its tenant locks it too. */
+/**
+ * Locks the key until the transaction ends and returns it; every transaction that adds to its tenant takes
+ * this lock.
+ */
 export async function lockParentKey(trx: Database, id: string): Promise<ParentKeyRow | undefined> {
   return trx
     .updateTable('parent_keys')
@@ -81,11 +84,11 @@ export async function markUsed(db: Database, ids: readonly string[], at: number)
 
 export interface CredentialOwner {
   readonly tenantId: string
-  /** Null for the tenant's own key. */
+  /** Null for the tenant's parent key. */
   readonly agentId: string | null
 }
 
-/** Makes the owner's current secrets expire at `until`, and deletes those expired by `now`. */
+/** Makes the owner's current secrets expire at `until`, and deletes secrets that have expired by `now`. */
 export async function expireCredentials(
   db: Database,
   owner: CredentialOwner,
@@ -100,7 +103,7 @@ export async function expireCredentials(
     .where('agent_id', agent, owner.agentId)
     .where((where) => where.or([where('valid_until', 'is', null), where('valid_until', '>', until)]))
     .execute()
-  // Without an overlap this deletes all of them, so that a clock that is set back later revives none.
+  // Without an overlap, this deletes all secrets, so setting the clock back cannot make one valid again.
   await db
     .deleteFrom('credentials')
     .where('parent_key_id', '=', owner.tenantId)
@@ -109,7 +112,7 @@ export async function expireCredentials(
     .execute()
 }
 
-/** Assigns a live key without a user to the user; returns false for any other key. */
+/** Assigns an unowned live key to the user; returns false for any other key. */
 export async function setUser(db: Database, id: string, userId: string): Promise<boolean> {
   const result = await db
     .updateTable('parent_keys')

@@ -24,14 +24,14 @@ export type { ParentKeyRow } from './key-store.ts'
 
 type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: { invalidate(): void } }
 
-/** The result of a rotation; `key.text` cannot be read again later. Times are Unix seconds. */
+/** A rotation's result. Times are Unix seconds. */
 export interface Rotation {
   readonly key: MintedKey
   readonly rotatedAt: number
   readonly previousValidUntil: number
 }
 
-/** Creates a parent key, which is a new tenant, for a user if one is given. */
+/** Creates a parent key, and with it a new tenant. */
 export async function createParentKey(
   deps: KeyDeps,
   actor: Actor,
@@ -43,7 +43,7 @@ export async function createParentKey(
   return key
 }
 
-/** Creates a parent key in the caller's transaction, after which the caller calls `keys.invalidate()`. */
+/** Creates a parent key in the caller's transaction; the caller must call `keys.invalidate()` afterwards. */
 export async function insertFirstKey(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
@@ -53,11 +53,14 @@ export async function insertFirstKey(
   return key
 }
 
-/** Registers the key in `PARLEY_PARENT_KEY`, unless it was ever registered, even if it has since been rotated or revoked. */
+/**
+ * Registers the key from `PARLEY_PARENT_KEY`, unless it was registered before, even if it was rotated or
+ * revoked since then.
+ */
 export async function registerParentKey(deps: KeyDeps, text: string): Promise<void> {
   const parsed = parseKey(text)
   if (parsed?.kind !== 'parent')
-    throw new ServiceError('invalid_value', 'PARLEY_PARENT_KEY: is not a parent key')
+    throw new ServiceError('invalid_value', 'PARLEY_PARENT_KEY: must be a parent key (svc_…)')
   if ((await findParentKey(deps.db, parsed.publicId)) !== undefined) return
   const key = { text, publicId: parsed.publicId, digest: digestOf(text), hint: hintOf(text) }
   try {
@@ -95,7 +98,10 @@ export function listParentKeys({ db }: Pick<Dependencies, 'db'>): Promise<Parent
   return selectNewestFirst(db).execute()
 }
 
-/** Revokes a parent key and the keys of its agents. @throws ServiceError `not_found` if it does not exist or is already revoked. */
+/**
+ * Revokes a parent key and its agents' keys. @throws ServiceError `not_found` if it does not exist or is
+ * already revoked.
+ */
 export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
     if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
@@ -104,7 +110,10 @@ export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): 
   deps.keys.invalidate()
 }
 
-/** Replaces the secret of a parent key, which keeps its public id and data. @throws ServiceError `not_found` if it does not exist or was revoked. */
+/**
+ * Replaces a parent key's secret; the public id and the data do not change. @throws ServiceError `not_found`
+ * if it does not exist or was revoked.
+ */
 export async function rotateParentKey(
   deps: KeyDeps,
   actor: Actor,
@@ -112,7 +121,7 @@ export async function rotateParentKey(
   overlapSeconds: number,
 ): Promise<Rotation> {
   const rotation = await deps.db.transaction().execute(async (trx) => {
-    // Without the lock, two concurrent rotations would leave two secrets that do not expire.
+    // Without the lock, two concurrent rotations could create two secrets that never expire.
     const row = await lockParentKey(trx, tenantId)
     if (row === undefined || row.revoked_at !== null) throw keyNotFound(tenantId)
     const key = mintKey('parent', deps.random, tenantId)
@@ -128,12 +137,15 @@ export async function rotateParentKey(
   return rotation
 }
 
-/** Locks the tenant, so that transactions that change it or its data run one after the other. */
+/** Locks the tenant, so that transactions that change it or its data run one at a time. */
 export async function lockTenant({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
   await lockParentKey(db, tenantId)
 }
 
-/** Locks the tenant before a transaction adds data, which a revoked tenant could not access. @throws ServiceError `invalid_api_key` if revoked. */
+/**
+ * Locks the tenant before a transaction adds data to it. @throws ServiceError `invalid_api_key` if the tenant
+ * is revoked.
+ */
 export async function assertTenantLives({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
   const row = await lockParentKey(db, tenantId)
   if (row === undefined || row.revoked_at !== null) {
@@ -141,7 +153,10 @@ export async function assertTenantLives({ db }: Pick<Dependencies, 'db'>, tenant
   }
 }
 
-/** Makes `key` the owner's current secret; earlier ones expire after the overlap. Runs in the caller's transaction. */
+/**
+ * Makes `key` the owner's current secret, and lets earlier secrets expire after the overlap. Runs in the
+ * caller's transaction.
+ */
 export async function replaceSecret(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   owner: CredentialOwner,
@@ -195,7 +210,7 @@ async function insertKeyRows(
   await recordAudit(deps, actor, { action, ...about(id), details: { name: row.name, key_hint: hint } })
 }
 
-/** Describes an audit event about a parent key, which is its own tenant. */
+/** Builds the target of an audit event about a parent key, which is also its tenant. */
 function about(id: string): Pick<AuditEvent, 'target' | 'tenantId'> {
   return { target: { kind: 'key', id }, tenantId: id }
 }
@@ -204,13 +219,13 @@ export function keyNotFound(id: string): ServiceError {
   return new ServiceError('not_found', `Parent key '${withoutKeys(id)}' does not exist or was revoked.`)
 }
 
-/** Returns true if a parent key exists whose text was shown to a user; false on the first start. */
+/** Returns whether any parent key's text has been shown to a user. */
 export async function hasParentKey(db: Database): Promise<boolean> {
   const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
   return (await query.executeTakeFirst()) !== undefined
 }
 
-/** Lists a page of keys, newest first. @throws ServiceError `invalid_value` when `after` is not the id of a key. */
+/** Lists a page of keys, newest first. @throws ServiceError `invalid_value` if `after` is not a key's id. */
 export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<ParentKeyRow>> {
   return readPage(query, {
     find: (id) => findParentKey(db, id),
@@ -224,7 +239,7 @@ export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery):
   })
 }
 
-/** Lists the live keys of each user, newest first; users without keys are absent. */
+/** Lists each user's live keys, newest first; users without live keys have no entry. */
 export async function listKeysOfUsers(
   { db }: Pick<Dependencies, 'db'>,
   userIds: readonly string[],
@@ -233,7 +248,7 @@ export async function listKeysOfUsers(
   return Map.groupBy(await listLiveKeysOf(db, userIds), (row) => row.user_id)
 }
 
-/** @throws ServiceError `not_found` when the key does not exist or was revoked. */
+/** @throws ServiceError `not_found` if the key does not exist or was revoked. */
 export async function getLiveKey({ db }: Pick<Dependencies, 'db'>, id: string): Promise<ParentKeyRow> {
   const row = await findParentKey(db, id)
   if (row === undefined || row.revoked_at !== null) throw keyNotFound(id)

@@ -1,4 +1,4 @@
-/** Defines the operations on the caller's key. */
+/** Defines the operations that check and rotate the caller's key. */
 import { z } from 'zod'
 import { operationsOf } from '../operations/operation.ts'
 import { actorOf } from './audit.ts'

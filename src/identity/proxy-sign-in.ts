@@ -1,4 +1,4 @@
-/** Reads the user's identity from the headers of a trusted proxy, and ignores these headers from other clients. */
+/** Reads the user's identity from a trusted proxy's headers; ignores these headers from any other peer. */
 import { isUtf8 } from 'node:buffer'
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Config, ForwardedAuthConfig, ForwardedField } from '../config/config.ts'
@@ -13,13 +13,16 @@ export interface Identity {
   readonly name: string
   readonly username: string | undefined
   readonly groups: readonly string[]
-  /** On the first visit, the user gets the oldest parent key without a user instead of a new key. */
+  /** Assigns the oldest unowned parent key to the user on the first visit, instead of a new key. */
   readonly ownsFirstKey?: true
 }
 
 type Fields = Partial<Record<ForwardedField, string>>
 
-/** Reads the identity; returns undefined if no trusted proxy sent one. @throws ServiceError `invalid_value` for ambiguous or malformed headers of a trusted proxy. */
+/**
+ * Reads the identity, or returns undefined if no trusted proxy sent one. @throws ServiceError `invalid_value`
+ * for ambiguous or malformed headers from a trusted proxy.
+ */
 export function readIdentity(
   implicit: ImplicitCredentials,
   { forwardedAuth, server }: Pick<Config, 'forwardedAuth' | 'server'>,
@@ -43,7 +46,7 @@ function hasSecret({ headers }: ImplicitCredentials, secret: string): boolean {
   return timingSafeEqual(digestOf(Buffer.from(sent, 'latin1')), digestOf(Buffer.from(secret)))
 }
 
-/** Reads the header values by field; an empty header counts as absent. */
+/** Reads the header values by field; an empty header is treated as absent. */
 function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['headers']): Fields {
   const fieldOf = new Map(Object.entries(names).map(([field, name]) => [name, field as ForwardedField]))
   const fields: Fields = {}
@@ -53,7 +56,7 @@ function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['h
     const name = spelled.replaceAll('_', '-')
     const field = fieldOf.get(name)
     if (field === undefined) continue
-    // Another proxy on the way may treat `_` and `-` as the same.
+    // Rejects `_`, which another proxy may treat as `-`.
     if (name !== spelled) throw invalidHeader(name, `was sent as ${spelled}`)
     if (sent.has(name)) throw invalidHeader(name, 'was sent twice')
     sent.add(name)
@@ -64,17 +67,17 @@ function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['h
   return fields
 }
 
-/** Decodes UTF-8, which proxies send but Node reads as Latin-1. */
+/** Decodes UTF-8, because proxies send it but Node reads header values as Latin-1. */
 function decode(value: string): string {
   const bytes = Buffer.from(value, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : value
 }
 
 function assertSane(name: string, field: ForwardedField, value: string): void {
-  if (/[\p{Cc}\u2028\u2029]/u.test(value)) throw invalidHeader(name, 'holds a control character')
+  if (/[\p{Cc}\u2028\u2029]/u.test(value)) throw invalidHeader(name, 'contains a control character')
   if (field === 'groups') return
-  // Some proxies join duplicate headers with a comma.
-  if (value.includes(',')) throw invalidHeader(name, 'holds a comma')
+  // Rejects commas, because some proxies join duplicate headers with one.
+  if (value.includes(',')) throw invalidHeader(name, 'contains a comma')
   if ([...value].length > LONGEST_EMAIL)
     throw invalidHeader(name, `is longer than ${LONGEST_EMAIL} characters`)
 }

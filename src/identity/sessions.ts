@@ -8,7 +8,10 @@ import { type Actor, type AuditDeps, recordAudit, type Trace, userActor } from '
 import type { Dependencies } from './dependencies.ts'
 import type { Identity } from './proxy-sign-in.ts'
 
-/** The user with access to the server's terminal; a proxy cannot send this name, because it is not an email address. */
+/**
+ * The user with access to the server's terminal. A proxy cannot send this name, because it is not an email
+ * address.
+ */
 export const localAdministrator: Identity & { readonly ownsFirstKey: true } = {
   email: 'administrator',
   name: 'Administrator',
@@ -42,12 +45,15 @@ export async function createSignInLink(deps: SessionDeps, actor: Actor): Promise
   return { text, expiresAt }
 }
 
-/** Puts the secret after `#`, a part of the URL that browsers do not send to servers. */
+/** Puts the secret after `#`, because browsers do not send that part of a URL to servers. */
 export function renderSignInUrl(baseUrl: string, { text }: SignInLink): string {
   return `${baseUrl.replace(/\/$/, '')}/console/sign-in#${text}`
 }
 
-/** Begins a session and deletes the link; returns `Set-Cookie`. @throws ServiceError `invalid_api_key` for an unknown, used or expired link. */
+/**
+ * Starts a session, deletes the link, and returns the `Set-Cookie` value. @throws ServiceError
+ * `invalid_api_key` for an unknown, used or expired link.
+ */
 export async function signIn(
   deps: SessionDeps & Pick<Dependencies, 'config'>,
   linkText: string,
@@ -55,7 +61,7 @@ export async function signIn(
 ): Promise<string> {
   const { text, digest } = mintSecret(deps)
   const now = unixSeconds(deps.clock)
-  // A wrong link costs one read, because a transaction would lock the database for writing.
+  // Checks the link before the transaction, which would lock the database for writing even for a wrong link.
   await assertLink(deps, linkText, now)
   await deps.db.transaction().execute(async (trx) => {
     const link = await trx
@@ -89,7 +95,7 @@ function wrongLink(): ServiceError {
   return new ServiceError('invalid_api_key', 'This sign-in link has expired or was already used.')
 }
 
-/** Ends the session of a request; returns the `Set-Cookie` header that deletes the cookie. */
+/** Ends a request's session; returns the `Set-Cookie` value that deletes the cookie. */
 export async function signOut(
   deps: Pick<Dependencies, 'config' | 'db'> & { readonly users: { invalidate(): void } },
   headers: IncomingHttpHeaders,
@@ -100,7 +106,7 @@ export async function signOut(
   return renderCookie(deps.config, '', 0)
 }
 
-/** Returns the digest of the session cookie; undefined without one, or when a proxy handles sign-in. */
+/** Returns the session cookie's digest, or undefined without a cookie or when a proxy handles sign-in. */
 export function readSessionDigest(
   headers: IncomingHttpHeaders,
   config: Pick<Config, 'forwardedAuth' | 'server'>,
@@ -136,7 +142,10 @@ function digestOf(text: string): string {
   return hash('sha256', text)
 }
 
-/** Adds `__Host-`, so that other subdomains cannot set the cookie; browsers accept it over HTTPS only. */
+/**
+ * Adds `__Host-`, so that other subdomains cannot set the cookie; browsers accept this prefix only over
+ * HTTPS.
+ */
 function cookieNameOf({ server }: Pick<Config, 'server'>): string {
   return isEncrypted(server) ? '__Host-parley_session' : 'parley_session'
 }
@@ -150,7 +159,7 @@ function renderCookie(config: Pick<Config, 'server'>, text: string, maxAgeSecond
   return `${cookieNameOf(config)}=${text}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${secure}`
 }
 
-/** Finds the session cookie; ignores both if there are two, because another site has set one of them. */
+/** Finds the session cookie; if there are two, ignores both, because another site must have set one of them. */
 function findSessionText(
   { cookie }: IncomingHttpHeaders,
   config: Pick<Config, 'server'>,

@@ -1,4 +1,4 @@
-/** Manages users who sign in; creates a user and a parent key on the first visit. */
+/** Manages users who sign in, and creates a user and their parent key on the first visit. */
 
 import type { Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
@@ -21,7 +21,10 @@ export interface UserWithKey extends UserRow {
 
 const SEEN_EVERY_SECONDS = 60
 
-/** Creates the user and a key on the first visit. A user whose active key was revoked gets another of their keys, or a new one. */
+/**
+ * Creates the user and a key on the first visit. A user whose active key was revoked receives another of
+ * their keys, or a new one.
+ */
 export async function findOrCreateUser(
   deps: UserDeps,
   identity: Identity,
@@ -40,7 +43,7 @@ export async function findOrCreateUser(
   return activateKey(deps, user, identity, trace)
 }
 
-/** Creates the user; of two concurrent first visits, only one succeeds in doing so. */
+/** Creates the user; if two first visits are concurrent, only one of them creates it. */
 async function createUser(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
   const { email, name, username = null } = identity
   const now = unixSeconds(deps.clock)
@@ -82,7 +85,10 @@ async function activateKey(
   })
 }
 
-/** Assigns the installation's first key to its owner, or a new key to any other user. Runs in the caller's transaction. */
+/**
+ * Assigns the installation's first key to its owner, and a new key to any other user. Runs in the caller's
+ * transaction.
+ */
 async function assignKey(
   deps: UserDeps,
   user: UserRow,
@@ -96,7 +102,7 @@ async function assignKey(
   return { ...user, active_key_id }
 }
 
-/** Lists a page of users, newest first. @throws ServiceError `invalid_value` when `after` is not the id of a user. */
+/** Lists a page of users, newest first. @throws ServiceError `invalid_value` if `after` is not a user's id. */
 export function listUsers({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<UserRow>> {
   return readPage(query, {
     find: (id) => db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),

@@ -1,9 +1,9 @@
-/** Defines the format of keys; mints and checks them without the database. */
+/** Defines the API key format; mints and parses keys without database access. */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { ALPHABET, newId, type Random } from './ids.ts'
 
-/** Scoped keys are reserved: none is minted yet. */
+/** Scoped keys are reserved for later use; the server does not mint them. */
 export const keyPrefixes = { parent: 'svc_', agent: 'agnt_key-', scoped: 'svc_scoped_' } as const
 
 type KeyKind = keyof typeof keyPrefixes
@@ -12,22 +12,22 @@ export interface MintedKey {
   readonly text: string
   /** The 12 characters after the prefix, which identify the key and are not secret. */
   readonly publicId: string
-  /** The digest that the database stores, and by which it finds the key. */
+  /** SHA-256 of the key, by which the database finds it. */
   readonly digest: string
   readonly hint: string
 }
 
 const PUBLIC_ID_LENGTH = 12
 
-/** 43 characters of base62 hold 256 bits. */
+/** 43 base-62 characters encode 256 bits. */
 const SECRET_LENGTH = 43
 
 const CHECKSUM_LENGTH = 6
 
-// The longest prefix comes first, so that a scoped key is never read as a parent key.
+// The longest prefix comes first, so that a scoped key is never parsed as a parent key.
 const layout = /^(svc_scoped_|svc_|agnt_key-)([0-9A-Za-z]{12})[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/
 
-/** Mints a key; pass `publicId` to rotate a key, which keeps its public id. */
+/** Mints a key; pass `publicId` to rotate a key without changing its public id. */
 export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: string): MintedKey {
   const id = publicId ?? newId('', PUBLIC_ID_LENGTH, random)
   const body = keyPrefixes[kind] + id + newId('', SECRET_LENGTH, random)
@@ -35,7 +35,7 @@ export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: str
   return { text, publicId: id, digest: digestOf(text), hint: hintOf(text) }
 }
 
-/** Returns the kind and public id of a key; undefined if its format or checksum is wrong. */
+/** Returns a key's kind and public id, or undefined if its format or checksum is wrong. */
 export function parseKey(text: string): { kind: KeyKind; publicId: string } | undefined {
   const [, prefix = '', publicId = ''] = layout.exec(text) ?? []
   const kind = (Object.keys(keyPrefixes) as KeyKind[]).find((one) => keyPrefixes[one] === prefix)
@@ -45,18 +45,20 @@ export function parseKey(text: string): { kind: KeyKind; publicId: string } | un
   return { kind, publicId }
 }
 
-/** The id in the public part of an agent key, which is its prefix and 12 characters; undefined for any other text. */
+/**
+ * Returns the id from an agent key's public part (prefix and 12 characters), or undefined for any other text.
+ */
 export function parsePublicKey(text: string): string | undefined {
   const id = text.startsWith(keyPrefixes.agent) ? text.slice(keyPrefixes.agent.length) : ''
   return /^[0-9A-Za-z]{12}$/.test(id) ? id : undefined
 }
 
-/** Returns the SHA-256 of the complete key in hexadecimal, as `sha256sum` prints it. */
+/** Returns the complete key's SHA-256 in hexadecimal, as `sha256sum` prints it. */
 export function digestOf(text: string): string {
   return hash('sha256', text)
 }
 
-/** Returns the prefix and last four characters of a well-formed key, such as `svc_…a1B2`. */
+/** Returns a well-formed key's prefix and last four characters, such as `svc_…a1B2`. */
 export function hintOf(text: string): string {
   const [, prefix = ''] = layout.exec(text) ?? []
   return `${prefix}…${text.slice(-4)}`
@@ -72,7 +74,10 @@ function checksumOf(body: string): string {
   return text
 }
 
-/** Redacts each key to its prefix and public id, and each artifact token to the id of its secret. Hints do not change. */
+/**
+ * Shortens each key to its prefix and public id, and each artifact token to its secret's id; key hints do not
+ * match.
+ */
 export function withoutKeys(text: string): string {
   return text
     .replace(/((?:svc_(?:scoped_)?|agnt_key-)\w{12})\w+/g, '$1…')

@@ -5,9 +5,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
-  /** Milliseconds on a monotonic clock, for windows, leases and deadlines. */
+  /** Milliseconds on a monotonic clock, for measuring durations. */
   monotonic(): number
-  /** Resolves after `ms` milliseconds; rejects with the reason of the signal if it aborts first. */
+  /** Resolves after `ms` milliseconds; rejects with the signal's reason if it aborts first. */
   wait(ms: number, signal?: AbortSignal): Promise<void>
 }
 
@@ -15,7 +15,7 @@ export function unixSeconds(clock: Pick<Clock, 'now'>): number {
   return Math.floor(clock.now() / 1000)
 }
 
-/** Creates numbers to order lists by, which grow with time and are unique within a process. */
+/** Creates microsecond timestamps for ordering lists; they increase strictly within a process. */
 export function createPositions(clock: Pick<Clock, 'now'>): () => number {
   let last = 0
   return () => {
@@ -24,14 +24,14 @@ export function createPositions(clock: Pick<Clock, 'now'>): () => number {
   }
 }
 
-/** A larger drift between the wall clock and the monotonic clock means that the wall clock was set. */
+/** A larger drift between the wall clock and the monotonic clock means that the wall clock was changed. */
 const CLOCK_JUMP_MS = 60_000
-/** An operator has this long to correct a clock that was set to a wrong time. */
+/** Gives the operator a day to correct a wrong clock before expired data is deleted. */
 const TRUST_JUMP_AFTER_MS = 24 * 3_600_000
 
 /**
- * Returns the time, in milliseconds, up to which expired data may be deleted. It never runs ahead of the wall
- * clock, and follows a jump of the wall clock into the future only a day later.
+ * Returns a function that reads the time before which expired data may be deleted, in milliseconds. It is
+ * never ahead of the wall clock, and follows a forward jump of the wall clock only after a day.
  */
 export function createDeletionTime(
   clock: Pick<Clock, 'now' | 'monotonic'>,

@@ -1,11 +1,11 @@
-/** Normalizes e-mail addresses, which identify users. */
+/** Normalizes and validates e-mail addresses, which identify users. */
 
-/** The longest valid address, in characters (RFC 3696, section 3). */
+/** Maximum length of an address, in characters (RFC 3696, section 3). */
 export const LONGEST_EMAIL = 320
 
 const plausible = /^[^\s@,;:<>()[\]\\"\p{C}]+@[\p{L}\p{N}\p{M}-]+(\.[\p{L}\p{N}\p{M}-]+)*$/u
 
-/** An address in the form that is compared, lower case and NFC; undefined when it is invalid. */
+/** Returns the address in lower case and NFC for comparison, or undefined if it is invalid. */
 export function parseEmail(text: string): string | undefined {
   const email = canonical(text)
   if ([...text].length > LONGEST_EMAIL || !plausible.test(email) || hidesAscii(text)) return undefined
@@ -16,7 +16,10 @@ function canonical(text: string): string {
   return text.normalize('NFC').toLowerCase().normalize('NFC')
 }
 
-/** Whether normalizing turns another character into ASCII: an address with the Kelvin sign must not equal one with a `k`. */
+/**
+ * Rejects characters that normalize to ASCII, so that an address with the Kelvin sign does not equal one with
+ * a `k`.
+ */
 function hidesAscii(text: string): boolean {
   return (text.match(/[^\p{ASCII}]/gu) ?? []).some((character) => /\p{ASCII}/u.test(canonical(character)))
 }

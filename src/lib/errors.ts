@@ -1,6 +1,9 @@
-/** Lists the reasons for which a request can fail, and defines the error that every module throws. */
+/** Defines the error that every module throws, and its reasons. */
 
-/** The HTTP status, the OpenAI error `type` and the tRPC code of each reason; the name is the `code` of the body by default. */
+/**
+ * Maps each reason to its HTTP status, OpenAI error `type` and tRPC code; the reason is also the default
+ * `code`.
+ */
 export const reasons = {
   missing_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
   invalid_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
@@ -31,19 +34,22 @@ export const reasons = {
 export type Reason = keyof typeof reasons
 
 interface ErrorDetails {
-  /** The request field at fault, as a path: `messages[2].tool_call_id`. */
+  /** Path of the invalid request field, such as `messages[2].tool_call_id`. */
   param?: string
-  /** The place of the error in a text; both numbers start at 1. */
+  /** Position of the error in a text; both numbers start at 1. */
   position?: { readonly line: number; readonly column: number }
-  /** A more specific `code` than the reason's name. */
+  /** A more specific `code` than the reason. */
   code?: string
-  /** Whole seconds after which the same request can succeed, for the header `Retry-After`. */
+  /** Whole seconds after which the same request may succeed; sent as `Retry-After`. */
   retryAfterSeconds?: number
-  /** The HTTP methods of the path, for the header `Allow`. */
+  /** The path's HTTP methods, for the `Allow` header. */
   allow?: readonly string[]
-  /** The message comes from another server and may quote the request, so it is sent to the client and not logged. */
+  /**
+   * The message comes from another server and may quote the request, so it is sent to the client but not
+   * logged.
+   */
   isQuoted?: true
-  /** The underlying error: logged, never sent. */
+  /** The underlying error, which is logged but not sent to the client. */
   cause?: unknown
 }
 
@@ -77,12 +83,12 @@ const storageFaults: Readonly<Record<string, Reason>> = {
   DATABASE_AWAY: 'service_unavailable',
 }
 
-/** Error codes of PostgreSQL; a code that is not listed is looked up by its class, its first two characters. */
+/** Maps PostgreSQL error codes, or their two-character classes, to reasons. */
 const postgresFaults: Readonly<Record<string, Reason>> = {
-  // The character U+0000, which PostgreSQL cannot store.
+  // The request contains U+0000, which PostgreSQL cannot store.
   '22021': 'invalid_value',
   '53100': 'storage_full',
-  // The server became read-only (failover), a time limit or a deadlock: the same request may succeed the next time.
+  // Temporary failures (failover, time limit, deadlock), after which the same request may succeed.
   '25006': 'service_unavailable',
   '25P03': 'service_unavailable',
   '55P03': 'service_unavailable',
@@ -110,7 +116,7 @@ export function toServiceError(thrown: unknown): ServiceError {
 
 function findFault(thrown: unknown): Reason | undefined {
   const code = String((thrown as { code?: unknown } | null)?.code)
-  // SQLite appends a detail to some codes, as in SQLITE_BUSY_RECOVERY.
+  // SQLite adds a suffix to some codes, such as SQLITE_BUSY_RECOVERY.
   if (!/^[0-9A-Z]{5}$/.test(code)) return storageFaults[code.replace(/^(SQLITE_(?:BUSY|LOCKED))_.*/, '$1')]
   return postgresFaults[code] ?? postgresFaults[code.slice(0, 2)]
 }

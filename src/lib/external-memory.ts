@@ -1,9 +1,15 @@
-/** Frees transferred bytes before V8 accumulates 64 MiB of them; this halves the CPU time of uploads (`npm run bench -- --only uploads`). */
+/**
+ * Frees memory of transferred bytes before V8 accumulates 64 MiB of it, which halves the CPU time of uploads
+ * (`npm run bench -- --only uploads`).
+ */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 const COLLECT_EVERY_BYTES = 32 * 1024 ** 2
-/** V8 counts received bytes as heap growth; with its default, it would keep collecting the whole heap. */
+/**
+ * V8 counts received bytes as heap growth, and with its default setting would run full collections
+ * continuously.
+ */
 const HEAP_GROWTH_PERCENT = 200
 
 let countedBytes = 0
@@ -26,7 +32,7 @@ export async function* countingExternalBytes<Chunk extends Uint8Array>(
   }
 }
 
-/** `gc` exists only in a context that is created while the flag is set. */
+/** V8 adds `gc` only to contexts created while the flag is set. */
 function findCollector(): () => void {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
   setFlagsFromString('--expose-gc')

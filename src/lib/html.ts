@@ -1,4 +1,4 @@
-/** Renders HTML, and escapes every value that is not markup itself. */
+/** Renders HTML and escapes every value that is not markup. */
 
 export class Html {
   readonly text: string
@@ -10,7 +10,10 @@ export class Html {
 
 type Value = string | number | Html | readonly Html[] | undefined
 
-/** Markup with escaped values, for use between tags and in double quotes; `undefined` renders as nothing. */
+/**
+ * Builds markup with escaped values, for use between tags and in double-quoted attributes; renders
+ * `undefined` as an empty string.
+ */
 export function html(strings: TemplateStringsArray, ...values: Value[]): Html {
   return new Html(strings.map((string, index) => string + renderValue(values[index])).join(''))
 }

@@ -2,11 +2,11 @@
 
 export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Cryptographically secure random bytes; passed as a parameter so that tests can replace it. */
+/** Returns cryptographically secure random bytes; passed as a parameter so that tests can replace it. */
 export type Random = (bytes: number) => Uint8Array
 
 export function newId(prefix: string, length: number, random: Random): string {
-  // Larger bytes would make the first characters of the alphabet more likely, so they are drawn again.
+  // Discards larger bytes, which would make the alphabet's first characters more likely.
   const usableBytes = 256 - (256 % ALPHABET.length)
   let text = prefix
   while (text.length < prefix.length + length) {

@@ -4,10 +4,10 @@ import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { buildConnector } from 'undici'
 
-/** Metadata services of clouds outside of the link-local ranges; they return credentials of the instance. */
+/** Cloud metadata services outside the link-local ranges; they return the instance's credentials. */
 const metadataAddresses = new Set(['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200', '192.0.0.192'])
 
-/** Whether a host is such an address, in any notation; a host name never is. */
+/** Returns whether a host is a link-local or metadata address in any notation; always false for host names. */
 export function isForbiddenAddress(host: string): boolean {
   const address = withoutZone(host.replace(/^\[(.*)\]$/, '$1'))
   if (!ipaddr.isValid(address)) return false
@@ -15,7 +15,10 @@ export function isForbiddenAddress(host: string): boolean {
   return parsed.range() === 'linkLocal' || metadataAddresses.has(parsed.toString())
 }
 
-/** Rejects forbidden addresses at each connection, because DNS answers change; the caller has to check literal addresses. */
+/**
+ * Checks the resolved addresses of each connection, because DNS answers change; callers must check literal
+ * addresses themselves.
+ */
 export function guardLookup(lookup: LookupFunction = lookupName): LookupFunction {
   return (hostname, lookupOptions, callback) => {
     lookup(hostname, lookupOptions, (error, found, family) => {
@@ -31,7 +34,10 @@ export function forbiddenAddress(hostname: string): Error {
   return new Error(`${hostname} is a link-local or metadata address; connections to those are not allowed.`)
 }
 
-/** Allows loopback and private networks, where model and MCP servers run; rejects link-local and metadata addresses. */
+/**
+ * Rejects link-local and metadata addresses; allows loopback and private networks, where model and MCP
+ * servers run.
+ */
 export function createGuardedConnector(connectMs: number, lookup?: LookupFunction): buildConnector.connector {
   const connect = buildConnector({ timeout: connectMs, allowH2: false, lookup: guardLookup(lookup) })
   return (target, callback) =>
@@ -40,15 +46,15 @@ export function createGuardedConnector(connectMs: number, lookup?: LookupFunctio
       : connect(target, callback)
 }
 
-/** Without the zone of a link-local IPv6 address, such as `%eth0.1`, which names an interface of this machine. */
+/** Removes an IPv6 address's zone, such as `%eth0`. */
 export function withoutZone(address: string): string {
   return address.split('%', 1)[0] as string
 }
 
-/** A block of addresses: the network's address and the length of its prefix in bits. */
+/** The network's address and its prefix length in bits. */
 export type AddressBlock = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
 
-/** Whether an address is in one of the blocks; an IPv4 address mapped to IPv6, as dual-stack sockets report it, counts as IPv4. */
+/** Returns whether a block contains the address; treats an IPv4-mapped IPv6 address as IPv4. */
 export function isWithin(address: string, blocks: readonly AddressBlock[]): boolean {
   const plain = withoutZone(address)
   if (!ipaddr.isValid(plain)) return false

@@ -1,4 +1,4 @@
-/** Splits long lists into pages, newest first. */
+/** Splits long lists into pages. */
 import { ServiceError } from './errors.ts'
 
 export interface PageQuery {
@@ -25,7 +25,7 @@ export async function readPage<Row>({ limit, after }: PageQuery, source: Pageabl
   return toPage(await source.list(limit + 1, last), limit)
 }
 
-/** Takes `limit + 1` rows; the last one only indicates that there are more. */
+/** Expects up to `limit + 1` rows; the extra row indicates that another page exists. */
 export function toPage<Row>(rows: readonly Row[], limit: number): Page<Row> {
   return { rows: rows.slice(0, limit), hasMore: rows.length > limit }
 }

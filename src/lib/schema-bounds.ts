@@ -1,14 +1,17 @@
-/** Defines schemas with size limits; every list, record and string of an input has a limit, or is marked as content. */
+/**
+ * Defines schemas with size limits; every list, record and string in an input is limited or marked as
+ * content.
+ */
 import { z } from 'zod'
 import { isJsonObject } from './formats/json.ts'
 
-/** Registers schemas without a length limit, and states what limits them; a test rejects all other unlimited schemas. */
+/** Registers schemas without a length limit, with the reason; a test rejects all other unlimited schemas. */
 export const boundElsewhere = z.registry<{ readonly by: string }>()
 
-/** Content such as a base64 image, which only the body limit restricts. */
-export const longText = () => z.string().register(boundElsewhere, { by: 'the limit of the body' })
+/** Content such as a base64 image, which is limited only by the body size. */
+export const longText = () => z.string().register(boundElsewhere, { by: 'the body size limit' })
 
-/** A JSON object that passes through unchecked, such as a JSON Schema. */
+/** A JSON object that is not checked further, such as a JSON Schema. */
 export function jsonObject() {
   return z
     .custom<Record<string, unknown>>(isJsonObject, {
@@ -19,10 +22,13 @@ export function jsonObject() {
 
 export const label = () => z.string().max(1024)
 
-/** An id that a client or a provider made; some providers put signatures into the ids of tool calls. */
+/** An id from a client or provider; some providers put signatures into tool call ids. */
 export const foreignId = () => z.string().max(65_536)
 
-/** The id of an agent, a file or a key. As long as a request target, so that an id of any length is an unknown one. */
+/**
+ * An agent's, file's or key's id. Allows as many characters as a request target, so that every id in a path
+ * is either found or unknown, never invalid.
+ */
 export const reference = () => z.string().max(8192)
 
 export const modelId = () => z.string().min(1).max(300)

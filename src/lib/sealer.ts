@@ -1,14 +1,14 @@
-/** Encrypts secrets that must be shown again, such as agent keys, before they are stored. */
+/** Encrypts secrets that are stored and shown again, such as agent keys. */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import type { Random } from './ids.ts'
 
 export interface Sealer {
-  /** Identifies the master key without revealing it; part of every sealed text. */
+  /** Identifies the master key without revealing it, and is part of every sealed text. */
   readonly keyId: string
   readonly formerKeyIds: readonly string[]
-  /** `context` is what the text belongs to, such as an agent's id; only the same context opens it. */
+  /** `context` is the id of the text's owner, such as an agent; `open` requires the same context. */
   seal(text: string, context: string): string
-  /** @throws Error when the text was sealed with another master key or context, or was changed. */
+  /** @throws Error if the text was changed, or sealed with another master key or context. */
   open(sealed: string, context: string): string
   derive(purpose: string, sizeBytes: number): Buffer
   deriveFormer(purpose: string, sizeBytes: number): Buffer[]
@@ -18,7 +18,7 @@ const CIPHER = 'aes-256-gcm'
 const VERSION = 'v1'
 const [KEY_BYTES, KEY_ID_BYTES, NONCE_BYTES, TAG_BYTES] = [32, 6, 12, 16]
 
-/** The master key has at least 32 bytes; a text is the same key as its bytes in UTF-8. */
+/** The secret must have at least 32 bytes; a string is used as its UTF-8 bytes. */
 export function createSealer(
   secret: string | Uint8Array,
   random: Random,
@@ -39,7 +39,7 @@ export function createSealer(
     open(sealed, context) {
       const [version, sealedUnder = '', payload, ...rest] = sealed.split('.')
       const bytes = Buffer.from(payload ?? '', 'base64url')
-      // Decoding ignores invalid characters and unused bits, so only the canonical encoding is accepted.
+      // Requires the canonical encoding, because decoding ignores invalid characters and unused bits.
       const isWhole = bytes.length >= NONCE_BYTES + TAG_BYTES && bytes.toString('base64url') === payload
       if (version !== VERSION || rest.length > 0 || !isWhole) {
         throw new Error('The stored secret has an unknown format.')

@@ -1,4 +1,4 @@
-/** Bounds how long the service waits for a promise. */
+/** Limits how long the service waits for a promise. */
 
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError'
@@ -8,7 +8,10 @@ export class TimeoutError extends Error {
   }
 }
 
-/** The value of the promise if it settles within `ms`, or else what `onTimeout` returns; by default it throws a TimeoutError. */
+/**
+ * Returns the promise's value if it settles within `ms`, or `onTimeout`'s result; by default, throws a
+ * TimeoutError.
+ */
 export async function within<T, Late = never>(
   ms: number,
   promise: Promise<T>,
@@ -17,7 +20,7 @@ export async function within<T, Late = never>(
   },
 ): Promise<T | Late> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
-  // A process that was busy for that long reads what has arrived before it gives up.
+  // Lets a busy process handle input that has already arrived before the timeout takes effect.
   const timer = setTimeout(() => setImmediate(resolve), ms)
   try {
     return await Promise.race([promise, late.then(onTimeout)])

@@ -1,14 +1,14 @@
-/** A cache of database look-ups with a short lifetime, so that changes by other processes take effect soon. */
+/** Caches database look-ups briefly, so that changes by other processes take effect soon. */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from './clock.ts'
 
-/** `max` bounds the number of values; `keepMs` returns the lifetime of one. */
+/** `max` limits the number of values; `keepMs` returns a value's lifetime in milliseconds. */
 export function createTtlCache<V>(
   clock: Pick<Clock, 'monotonic'>,
   { max, keepMs }: { max: number; keepMs: (value: V) => number },
 ) {
   const entries = new LRUCache<string, { value: V; untilMs: number }>({
-    // `max` would allocate memory for all entries at once; `maxSize` does not.
+    // `maxSize` allocates memory as entries are added; `max` would allocate all of it in advance.
     maxSize: max,
     sizeCalculation: () => 1,
   })
@@ -19,7 +19,7 @@ export function createTtlCache<V>(
       if (known !== undefined && known.untilMs > clock.monotonic()) return known.value
       const generationBefore = generation
       const value = await load()
-      // A value loaded before an invalidation is stale and must not be cached after it.
+      // Does not cache a value that was loaded before an invalidation, because it may be stale.
       if (generation === generationBefore) {
         entries.set(key, { value, untilMs: clock.monotonic() + keepMs(value) })
       }

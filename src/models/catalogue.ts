@@ -1,4 +1,4 @@
-/** Knows which models the providers offer. Refreshes in the background, so no request waits for it. */
+/** Caches the providers' model lists; refreshes them in the background, so no request waits for it. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -52,7 +52,7 @@ export class ModelCatalogue {
     this.firstLists = Promise.all(backends.map((backend) => this.refresh(backend)))
   }
 
-  /** Lists all models. The id is `provider/model` where the bare id is not unique. */
+  /** Lists all models; an id that is not unique is prefixed with its provider (`provider/model`). */
   list(): readonly CatalogueModel[] {
     return this.merged
   }
@@ -61,12 +61,12 @@ export class ModelCatalogue {
     return this.byId.get(id)
   }
 
-  /** Returns the route for an id, bare or prefixed with its provider. Undefined for an unknown model. */
+  /** Returns the route for an id, with or without its provider prefix, or undefined for an unknown model. */
   resolve(id: string): ModelRoute | undefined {
     const listed = this.byId.get(id)
     if (listed !== undefined) return this.findRoute(listed.provider, listed.backendId)
     if (this.providers.includes(id.slice(0, Math.max(id.indexOf('/'), 0)))) return this.findQualified(id)
-    // While a provider's list is unavailable, passes it the ids that no other provider lists.
+    // Sends an unlisted id to the first provider whose list is unavailable.
     if ([...this.lists.values()].some((models) => models.has(id))) return undefined
     const backend = this.backends.find(({ name }) => !this.lists.has(name))
     return backend && { backend, model: id }
@@ -78,7 +78,10 @@ export class ModelCatalogue {
     throw new ServiceError('model_not_found', `The model '${id}' does not exist.`, { param: 'model' })
   }
 
-  /** Returns undefined for an unknown provider or model. Any model passes while the provider's list is unavailable. */
+  /**
+   * Returns undefined for an unknown provider or model; accepts any model while the provider's list is
+   * unavailable.
+   */
   findRoute(provider: string, model: string): ModelRoute | undefined {
     const backend = this.backends.find(({ name }) => name === provider)
     if (backend === undefined || this.lists.get(provider)?.has(model) === false) return undefined
@@ -114,7 +117,7 @@ export class ModelCatalogue {
     const { name } = backend
     try {
       const models = await backend.listModels(signal)
-      // A gateway that spreads a model over several servers may list it several times.
+      // Removes duplicates, because a gateway may list a model once per server.
       this.lists.set(name, new Map(models.map((model) => [model.id, model])))
       this.merge()
       this.down.delete(name)
@@ -136,7 +139,7 @@ export class ModelCatalogue {
       }),
     )
     const byId = new Map<string, CatalogueModel>()
-    // Later entries win: a listed id takes precedence over an alias.
+    // Later entries overwrite earlier ones, so that a listed id takes precedence over an alias.
     for (const model of merged) {
       for (const alias of model.aliases ?? []) {
         if (this.isUnique(alias, model.provider)) byId.set(alias, model)
@@ -149,10 +152,7 @@ export class ModelCatalogue {
     this.byId = byId
   }
 
-  /**
-   * Returns whether a bare id can mean only that provider's model: another provider may list it too, or
-   * read it as `provider/model`.
-   */
+  /** Returns whether only this provider has the id: another may list it too, or read it as `provider/model`. */
   private isUnique(id: string, provider: string): boolean {
     if ([...this.lists].some(([name, models]) => name !== provider && models.has(id))) return false
     return this.findQualified(id) === undefined

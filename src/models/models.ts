@@ -1,4 +1,4 @@
-/** Lists the models that a caller may name: the providers' models and the tenant's agents. */
+/** Lists the models that a caller may use: the providers' models and the tenant's agents. */
 import { ServiceError } from '../lib/errors.ts'
 import { type Caller, JsonBytes } from '../operations/operation.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
@@ -10,14 +10,14 @@ export type ModelDeps = { readonly agents: ListedAgents; readonly models: ModelC
 interface Offer {
   readonly agents: readonly ListedAgent[]
   isAllowed(model: CatalogueModel): boolean
-  /** Stays the same object until the models change. */
+  /** The same object until the models change. */
   readonly source: object
 }
 
-/** The last rendered list per source, with the models in it. */
+/** The last rendered list for each source, with the models in it. */
 const renderedLists = new WeakMap<object, { models: readonly CatalogueModel[]; bytes: Buffer }>()
 
-/** Returns the list as JSON. Encodes it again only after the models or the caller's agents have changed. */
+/** Returns the list as JSON; encodes it again only after the models or the caller's agents have changed. */
 export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonBytes> {
   const { agents, isAllowed, source } = await findOffer(deps, caller)
   const models = deps.models.list()
@@ -29,7 +29,7 @@ export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonB
   return new JsonBytes(bytes)
 }
 
-/** Returns one model of the list, also by `provider/model`. @throws ServiceError `model_not_found` */
+/** Returns one listed model, also by its `provider/model` id. @throws ServiceError `model_not_found` */
 export async function getModel(deps: ModelDeps, caller: Caller, id: string): Promise<Model> {
   const { agents, isAllowed } = await findOffer(deps, caller)
   if (id.startsWith(AGENT_PREFIX)) {
@@ -42,7 +42,7 @@ export async function getModel(deps: ModelDeps, caller: Caller, id: string): Pro
 }
 
 /**
- * A parent key may use every model and all its agents. An agent key may use the models that its agent's
+ * A parent key may use every model and its own agents; an agent key may use the models that its agent's
  * policy allows.
  */
 async function findOffer(deps: ModelDeps, caller: Caller): Promise<Offer> {
@@ -57,7 +57,7 @@ async function findOffer(deps: ModelDeps, caller: Caller): Promise<Offer> {
 }
 
 export interface ListedAgents {
-  /** Returns the tenant's agents, newest first. Returns the same array while it is cached. */
+  /** Returns the tenant's agents, newest first; the same array while it is cached. */
   list(tenantId: string): Promise<readonly ListedAgent[]>
   find(
     tenantId: string,

@@ -1,7 +1,4 @@
-/**
- * Defines an agent's model policy: the models it may use and their order. It is stored separately from the
- * definition.
- */
+/** Implements agents' model policies, which state the models an agent may use and their order. */
 import { ServiceError } from '../lib/errors.ts'
 import type { ModelRoute } from '../providers/provider.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
@@ -33,7 +30,7 @@ export const openPolicy: ModelPolicy = {
 
 interface ModelWishes {
   readonly policy: ModelPolicy
-  /** The model in the agent's definition, which may be any id that a client could name. */
+  /** The model in the agent's definition; may be any id that clients can use. */
   readonly ownModel: string | undefined
 }
 
@@ -48,7 +45,10 @@ function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): bo
   return isAllowed(policy, { provider: backend.name, model })
 }
 
-/** Tries the policy's default model, then the definition's model, the providers' default, and the allowed models. */
+/**
+ * Tries the policy's default model, the definition's model, the providers' default, and the allowed models,
+ * in that order.
+ */
 export function findDefaultModel(
   models: ModelCatalogue,
   { policy, ownModel }: ModelWishes,
@@ -63,8 +63,8 @@ export function findDefaultModel(
 }
 
 /**
- * Returns the named or default model, followed by the fallbacks. @throws ServiceError if the model does not
- * exist or is not allowed.
+ * Returns the requested or default model, followed by the fallbacks. @throws ServiceError if the model does
+ * not exist or is not allowed.
  */
 export function chooseRoutes(
   models: ModelCatalogue,
@@ -90,7 +90,7 @@ function chooseDefault(models: ModelCatalogue, wishes: ModelWishes): ModelRoute 
       'service_unavailable',
       'No model provider has reported its models yet; try again later.',
     )
-  // Reports a configured default model that no provider has.
+  // Throws `model_not_found` if no provider has the configured default model.
   if (wishes.policy.allowed_models.length === 0) return models.route(standard)
   throw new ServiceError(
     'service_unavailable',
@@ -132,7 +132,7 @@ function findAllowed(
   return route !== undefined && isRouteAllowed(policy, route) ? route : undefined
 }
 
-/** Follows the order of the policy. For a whole provider, takes the first model that it lists. */
+/** Follows the policy's order; an entry without a model selects the provider's first listed chat model. */
 function findFirstAllowed(models: ModelCatalogue, policy: ModelPolicy): ModelRoute | undefined {
   for (const { provider, model } of policy.allowed_models) {
     const id =

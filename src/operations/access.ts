@@ -1,4 +1,4 @@
-/** Implements the access steps: authentication, permissions, rate limits, the same-origin check and body size limits. */
+/** Implements the access checks: authentication, permissions, rate limits, same origin and body size. */
 
 import type { IncomingHttpHeaders } from 'node:http'
 import ipaddr from 'ipaddr.js'
@@ -9,7 +9,7 @@ import type { Hit, Quota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
 
-/** A call and its access policy; a preflight has no policy. */
+/** A call and its access policy; `auth` is undefined for a preflight. */
 export interface GuardedCall {
   readonly context: CallContext<AnyCaller, Dependencies>
   readonly auth: AuthPolicy | undefined
@@ -82,7 +82,10 @@ export function checkSameOrigin({ context, auth }: GuardedCall): void {
   if (auth !== undefined) assertSameOrigin(context.metadata, context.deps.config, auth.implicitBodyType)
 }
 
-/** Protects calls with implicit credentials against CSRF; the required media type must be one that a form cannot send. */
+/**
+ * Protects calls with implicit credentials against CSRF; `mediaType` must be a type that HTML forms cannot
+ * send.
+ */
 export function assertSameOrigin(
   { implicit }: RequestMetadata,
   { server, forwardedAuth }: Pick<Config, 'server' | 'forwardedAuth'>,
@@ -90,7 +93,8 @@ export function assertSameOrigin(
 ): void {
   if (implicit === undefined || changesNothing(implicit)) return
   const { headers } = implicit
-  // With a cookie, `Host` is trustworthy, because browsers send cookies only to their host; a proxy may forward any host.
+  // Without a proxy, the credentials are a cookie, which browsers send only to its own host, so `Host` can be
+  // trusted.
   const isOwn = isOwnOrigin(headers, server.publicUrl) || (forwardedAuth === undefined && isOwnHost(headers))
   if (!isOwn) {
     throw new ServiceError('insufficient_permissions', 'Cross-site requests require an API key.')
@@ -109,12 +113,14 @@ export function assertSameOrigin(
   }
 }
 
-/** Returns true for a read; in the upload protocol a header can override the method. */
+/** Returns true for reads; the upload protocol can override the method with a header. */
 function changesNothing({ method, headers }: ImplicitCredentials): boolean {
   return (method === 'GET' || method === 'HEAD') && headers['x-http-method-override'] === undefined
 }
 
-/** The origin of the page that makes the request; undefined without one and for pages of this service. */
+/**
+ * Returns the calling page's origin, or undefined if no page is calling or the page belongs to this service.
+ */
 export function foreignOriginOf(
   headers: IncomingHttpHeaders,
   publicUrl: string | undefined,
@@ -127,15 +133,17 @@ function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined
   return publicUrl !== undefined && headers.origin === new URL(publicUrl).origin
 }
 
-/** Compares `Origin` with `Host`, because browsers send `Sec-Fetch-Site` only to secure origins and localhost. */
+/**
+ * Compares `Origin` with `Host`, because browsers send `Sec-Fetch-Site` only to secure origins and localhost.
+ */
 function isOwnHost({ origin, host }: IncomingHttpHeaders): boolean {
   return origin !== undefined && host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host
 }
 
-/** The largest body of an operation that needs no key, such as a sign-in. */
+/** Maximum body size of an operation that needs no key, such as sign-in. */
 const MAX_ANONYMOUS_BYTES = 16 * 1024
 
-/** The caller is undefined for operations that need no key. */
+/** Returns the body limit in bytes; `caller` is undefined for operations that need no key. */
 export function limitBodyBytes(
   { limits }: Pick<Config, 'limits'>,
   caller: Pick<AnyCaller, 'kind'> | undefined,
@@ -163,7 +171,10 @@ export async function countRequest(context: LimitedContext, caller: AnyCaller): 
   rejectLimited(context, hit, `Too many requests: the limit is ${hit.limit} per minute.`)
 }
 
-/** Counts a request that is counted already as `requests`, but never as more than its limit, so that it can pass alone. */
+/**
+ * Charges a large request that was already counted once as `requests`, capped at the limit so that it can
+ * succeed alone.
+ */
 export async function chargeRequest(
   context: LimitedContext,
   caller: AnyCaller,
@@ -172,7 +183,7 @@ export async function chargeRequest(
   if (requests <= 1) return
   const hit = await hitQuotas(context, caller, (limit) => Math.min(requests, limit) - 1)
   if (!hit?.isLimited) return
-  const problem = `Too many large requests: this one counts as ${requests}, at most ${hit.limit} a minute.`
+  const problem = `Too many large requests: this one counts as ${requests} of at most ${hit.limit} requests per minute.`
   rejectLimited(context, hit, problem)
 }
 
@@ -207,7 +218,7 @@ function listQuotas({ deps, metadata }: LimitedContext, caller: AnyCaller): Quot
   ]
 }
 
-/** Counts a call without valid credentials against its address; calls with valid keys are not affected. */
+/** Charges a call without valid credentials to its client address; calls with valid keys are not affected. */
 export async function limitAuthFailures(context: LimitedContext): Promise<void> {
   const { deps, metadata } = context
   const limit = deps.config.limits.authFailures
@@ -231,7 +242,7 @@ function setLimitHeaders(context: CallContext<AnyCaller>, hit: Hit): void {
   context.setHeader('X-RateLimit-Reset', String(hit.resetAt))
 }
 
-/** Groups IPv6 addresses by /64, because one subscriber owns a whole /64. */
+/** Groups IPv6 addresses by /64, because a /64 usually belongs to one subscriber. */
 export function addressGroup(address: string): string {
   if (!address.includes(':')) return address
   return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':')

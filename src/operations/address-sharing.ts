@@ -1,9 +1,12 @@
-/** Detects a client address that many keys or visitors share: usually a proxy that is missing in PARLEY_TRUSTED_PROXIES. */
+/**
+ * Detects a client address that many keys or visitors share, usually because a proxy is missing in
+ * PARLEY_TRUSTED_PROXIES.
+ */
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 
-/** The agent keys, or the visitors behind an untrusted proxy, that make an address a shared one. */
+/** Number of agent keys, or of visitors behind an untrusted proxy, at which an address is considered shared. */
 const MANY = 10
 const WINDOW_MS = 3_600_000
 const MAX_ADDRESSES = 1_000
@@ -14,7 +17,7 @@ interface Use {
   readonly visitors: Set<string>
 }
 
-/** Counts the users of each address over an hour. */
+/** Counts each address's agent keys and visitors over an hour. */
 export class AddressSharing {
   private readonly uses = new LRUCache<string, Use>({ max: MAX_ADDRESSES })
   private readonly clock: Pick<Clock, 'monotonic'>
@@ -31,7 +34,10 @@ export class AddressSharing {
     return this.sharedAtMs !== undefined && this.clock.monotonic() - this.sharedAtMs < WINDOW_MS
   }
 
-  /** Records a call of an agent key; `forwardedFor` is a header that was ignored because the peer is not a trusted proxy. */
+  /**
+   * Records a call with an agent key; `forwardedFor` is a header ignored because the peer is not a trusted
+   * proxy.
+   */
   record(address: string, agentId: string, forwardedFor: string | undefined): void {
     const { agents, visitors } = this.find(address)
     if (agents.size < MANY) agents.add(agentId)
@@ -40,10 +46,10 @@ export class AddressSharing {
     const wasShared = this.isShared
     this.sharedAtMs = this.clock.monotonic()
     if (wasShared) return
-    // Addresses identify people, so the log does not contain them.
+    // Omits the addresses, because they are personal data.
     this.log.warn(
       { agents: agents.size, forwarded: visitors.size },
-      'many clients share one address and its limits: if a proxy is in front, add it to PARLEY_TRUSTED_PROXIES; otherwise raise PARLEY_MAX_STREAMS_ADDRESS',
+      'many clients share one address and its limits; if they connect through a proxy, add it to PARLEY_TRUSTED_PROXIES, otherwise raise PARLEY_MAX_STREAMS_ADDRESS',
     )
   }
 

@@ -1,14 +1,14 @@
-/** Charges the rate limits for what a body costs: its bytes and its values, each in steps that take a few milliseconds of CPU. */
+/** Charges large request bodies to the rate limits, by their bytes and JSON values. */
 import { MAX_JSON_VALUES } from '../http/request.ts'
 import { type JsonOutline, outlineOf } from '../lib/formats/json.ts'
 
-/** The bytes that count as one request. */
+/** Bytes charged as one request. */
 const BYTES_PER_REQUEST = 256 * 1024
 
-/** YAML costs far more to read than JSON. */
+/** Lower than for JSON, because parsing YAML costs far more. */
 export const DEFINITION_BYTES_PER_REQUEST = 16 * 1024
 
-/** A body with as many values as are allowed counts as this many requests. */
+/** Number of requests charged for a body with the maximum number of values. */
 const REQUESTS_FOR_ALL_VALUES = 10
 
 export interface BodyCost {
@@ -16,7 +16,7 @@ export interface BodyCost {
   readonly bytesPerRequest?: number | undefined
 }
 
-/** The outline of a body that may cost more than one request because of its values. */
+/** Returns the body's outline, or undefined if its values cannot cost more than one request. */
 export function outlineOfBody(
   bytes: Buffer,
   { maxJsonValues = MAX_JSON_VALUES }: BodyCost,
@@ -25,7 +25,7 @@ export function outlineOfBody(
   return isShort ? undefined : outlineOf(bytes, maxJsonValues)
 }
 
-/** The number of requests that a body counts as. */
+/** Returns the number of requests charged for a body. */
 export function requestsOf(
   sizeBytes: number,
   outline: JsonOutline | undefined,

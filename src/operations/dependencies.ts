@@ -1,4 +1,4 @@
-/** Lists the dependencies of the operations module. */
+/** Declares the operations module's dependencies. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Renders failures for REST clients and for the log. */
+/** Renders failures for REST clients and logs. */
 import type { z } from 'zod'
 import { isAboutArtifacts } from '../http/response.ts'
 import { withoutKeys } from '../lib/api-key.ts'
@@ -7,7 +7,7 @@ import type { Dependencies } from './dependencies.ts'
 
 export type ErrorShape = 'agent' | 'openai' | 'artifact'
 
-/** Returns the error shape for a path, even if no operation matches it. */
+/** Returns the path's error format, even if no operation matches the path. */
 export function errorShapeOf(path: string): ErrorShape {
   if (isAboutArtifacts(path)) return 'artifact'
   return /^\/v1\/(manager\/)?agents(\/|$)/.test(path) ? 'agent' : 'openai'
@@ -34,7 +34,7 @@ export function errorHeaders({ details, status }: ServiceError): string[] {
   return headers
 }
 
-/** Reports the first problem as `path: problem`; `param` is the path. */
+/** Converts a validation error to `path: problem` for its first issue; `param` is the path. */
 export function toInvalidValue(error: z.ZodError): ServiceError {
   const issue = mostSpecific(error.issues)
   const param = renderPath(issue.path)
@@ -45,10 +45,10 @@ export function toInvalidValue(error: z.ZodError): ServiceError {
 
 type Issue = z.core.$ZodIssue
 
-/** Matches zod's own messages, which a schema with an `error` replaces. */
+/** Matches zod's default messages; a schema's own `error` message does not match. */
 const defaultMessage = /^(Too (big|small)|Invalid|Unrecognized)/
 
-/** Returns the schema's own message, or one that says what the value must be. */
+/** Returns the schema's own message, or a description of the expected value. */
 function describeIssue(issue: Issue): string {
   if (issue.message.endsWith(', received undefined')) return 'is required'
   if (!defaultMessage.test(issue.message)) return issue.message
@@ -81,14 +81,17 @@ function describeBound(origin: string, bound: string, limit: number | bigint): s
   return unit === undefined ? `must be ${bound} ${limit}` : `must have ${bound} ${limit} ${unit}`
 }
 
-/** Picks the union branch that matched deepest, which names the field that the caller must fix. */
+/**
+ * Returns the issue of the union branch that matched deepest, because it names the field that the client must
+ * fix.
+ */
 function mostSpecific(issues: readonly Issue[]): Issue {
   const first = issues[0] as Issue
   if (first.code !== 'invalid_union' || first.errors.length === 0) return first
   const branches = first.errors.map((branch) => mostSpecific(branch))
   const deepest = branches.reduce((best, issue) => (issue.path.length > best.path.length ? issue : best))
   if (deepest.path.length > 0) return { ...deepest, path: [...first.path, ...deepest.path] }
-  // A value that is too long has the right type, so its branch is the intended one.
+  // A value that is too long has the right type, so the client probably meant this branch.
   const tooLong = branches.find(
     (issue) => issue.code === 'too_big' && ['array', 'string'].includes(issue.origin),
   )

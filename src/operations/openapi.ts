@@ -1,4 +1,4 @@
-/** Generates the OpenAPI document from the operation records. */
+/** Generates the OpenAPI document from the operations. */
 
 import { z } from 'zod'
 import {
@@ -160,13 +160,13 @@ function renderFailures(operation: RestOperation): Record<string, object> {
   )
 }
 
-/** Encodes object fields of a form one by one, such as `expires_after[seconds]`. */
+/** Encodes a form's object fields one by one, such as `expires_after[seconds]`. */
 const encoding = { expires_after: { style: 'deepObject', explode: true } } as const
 
 const page = { 'text/html': { schema: { type: 'string' } } } as const
 const binary = { type: 'string', format: 'binary' } as const
 
-/** The request headers of RFC 9110, sections 13 and 14. */
+/** The range and conditional request headers of RFC 9110, sections 13 and 14. */
 const downloadConditions = z.object({
   Range: z.string().optional().meta({ description: 'A single byte range, such as `bytes=0-1023`.' }),
   'If-Range': z
@@ -211,7 +211,7 @@ function isYaml(mediaType: string): boolean {
 
 type Schemas = NonNullable<ZodOpenApiComponentsObject['schemas']>
 
-/** Collects the schema of definitions, which is not a Zod schema of a body. */
+/** Adds the definition schema, which the generator does not find because it is not a Zod schema. */
 function definitionSchemas(operations: readonly RestOperation[]): Schemas {
   const found = operations.find(({ request }) => request?.definitionSchema !== undefined)
   if (found?.request?.definitionSchema === undefined) return {}
@@ -219,7 +219,7 @@ function definitionSchemas(operations: readonly RestOperation[]): Schemas {
   return { [DEFINITION_ID]: schema } as Schemas
 }
 
-/** Collects event schemas, which the generator does not find because responses describe events as strings. */
+/** Adds the event schemas, which the generator does not find because responses describe events as strings. */
 function eventSchemas(operations: readonly RestOperation[]): Record<string, z.ZodType> {
   const events = operations.flatMap(({ response }) => response?.events ?? [])
   return Object.fromEntries(events.map((schema) => [idOf(schema), schema]))

@@ -1,4 +1,4 @@
-/** Defines the operation record, from which the REST API, the tRPC API and the OpenAPI document are built. */
+/** Defines operations, from which the REST API, the tRPC API and the OpenAPI document are built. */
 
 import type { Logger } from 'pino'
 import type { z } from 'zod'
@@ -9,52 +9,52 @@ import type { ImplicitCredentials } from '../http/request.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import type { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 
-/** The method and full path of the operation, so that a search for a URL finds it. */
+/** The method and complete path, so that a search for a URL finds the operation. */
 export interface Http {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** `{name}` is a path parameter and sets the input field with that name. */
+  /** `{name}` is a path parameter, which sets the input field with that name. */
   readonly path: `/${string}`
 }
 
 export interface AuthPolicy<K extends CallerKind = CallerKind> {
   readonly callers: readonly K[]
-  /** Accepts signed-in users only, and rejects every key. */
+  /** Accepts only signed-in users and rejects all keys. */
   readonly needs?: 'user' | 'administrator'
-  /** The error for a valid key of another kind; `insufficient_permissions` by default. */
+  /** The error for a valid key of the wrong kind; `insufficient_permissions` by default. */
   readonly wrongKind?: 'invalid_api_key'
-  /** Calls do not count against the rate limits of their key. */
+  /** Exempts calls from their key's rate limits. */
   readonly isUncounted?: true
-  /** The required media type of a body sent with implicit credentials; JSON by default. */
+  /** The media type required for a body sent with implicit credentials; JSON by default. */
   readonly implicitBodyType?: string
 }
 
 export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
-  /** Validates the path parameters, before the caller is authenticated. */
+  /** Validates the path parameters before the caller is authenticated. */
   readonly path?: z.ZodType
   readonly body?: 'definition'
-  /** The JSON Schema of a definition in YAML; required with `body`. */
+  /** The JSON Schema of a YAML definition; required with `body`. */
   readonly definitionSchema?: Readonly<Record<string, unknown>>
-  /** Set when the body is a form with a `file`: returns where to store the file, and its maximum size. */
+  /** Set for a form with a `file`; returns where to store the file, and its maximum size. */
   readonly upload?: (context: CallContext<C, D>) => Promise<Pick<UploadOptions, 'files' | 'limit'>>
-  /** The schema of the body when the input also has path or header fields. */
+  /** The body's schema, if the input also has path or header fields. */
   readonly bodySchema?: z.ZodType
   /** Body fields to ignore, so that clients can send back a modified response. */
   readonly ignoredFields?: readonly string[]
-  /** The maximum size of a JSON body; 1 MiB by default. */
+  /** Maximum size of a JSON body in bytes; 1 MiB by default. */
   readonly maxBodyBytes?: (config: Config) => number
   readonly maxJsonValues?: number
-  /** The bytes of a body that count as one request; 256 KiB unless given. */
+  /** Bytes of a body charged as one request; 256 KiB by default. */
   readonly bytesPerRequest?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** The last path parameter takes the rest of the path, slashes included. */
+  /** The last path parameter matches the rest of the path, including slashes. */
   readonly takesRest?: true
 }
 
 interface ResponseOptions {
   readonly status?: 201
-  /** Set when the response is stored bytes: the media types that the document names. */
+  /** Set for a response with a stored file; lists the media types for the OpenAPI document. */
   readonly download?: readonly string[]
-  /** Set when the response is a page; renders failures as pages too. */
+  /** Set for an HTML response; also renders failures as HTML. */
   readonly page?: (failure: ServiceError) => Page
   readonly events?: z.ZodType
 }
@@ -85,7 +85,7 @@ interface OperationDefinition<D, K extends CallerKind, I extends z.ZodType, O ex
 
 type Answer<O> = O | JsonBytes | EventStream | Download | Page
 
-/** `D` is the type of its dependencies; the list of all operations requires the union of them. */
+/** `D` is the type of the operation's dependencies. */
 export interface Operation<
   D = never,
   Kind extends OperationKind = OperationKind,
@@ -94,9 +94,9 @@ export interface Operation<
 > {
   readonly kind: Kind
   readonly tag: string
-  /** Absent when the operation is only in the tRPC API. */
+  /** Absent if the operation exists only in the tRPC API. */
   readonly http?: Http
-  /** False when the operation is only in the REST API. */
+  /** False if the operation exists only in the REST API. */
   readonly rpc?: false
   readonly auth: AuthPolicy
   readonly request?: RequestOptions<D>
@@ -132,16 +132,16 @@ export interface ConsoleUser {
   readonly isAdministrator: boolean
 }
 
-/** A server with a parent key, or a console user who works with one of their parent keys. */
+/** A client with a parent key, or a console user who acts with one of their parent keys. */
 export interface ParentCaller {
   readonly kind: 'parent'
-  /** The public id of the parent key, which owns everything that the caller can access. */
+  /** The parent key's public id; everything that the caller can access belongs to this key. */
   readonly tenantId: string
-  /** Set when no key was sent; the tenant is then the user's active key. */
+  /** Set for a console user, who sends no key; the tenant is then the user's active key. */
   readonly user?: ConsoleUser
 }
 
-/** A widget or embedding page with an agent key. */
+/** A widget or embedding page that uses an agent key. */
 export interface AgentCaller {
   readonly kind: 'agent'
   readonly tenantId: string
@@ -164,28 +164,28 @@ export type AnyCaller = Caller | TokenCaller
 
 export type CallerKind = AnyCaller['kind']
 
-/** The metadata of a request, which is known before its caller is authenticated. */
+/** Request metadata, available before the caller is authenticated. */
 export interface RequestMetadata {
   readonly instrumentation: RequestInstrumentation
   readonly requestId: string
-  /** The client's address; taken from a header only if a trusted proxy sent it. */
+  /** The client's address, read from a header only if a trusted proxy sent it. */
   readonly clientAddress: string
-  /** `X-Forwarded-For` of a peer that is not a trusted proxy. */
+  /** `X-Forwarded-For`, if the peer is not a trusted proxy. */
   readonly ignoredForwardedFor?: string | undefined
   readonly bearer: string | undefined
-  /** The artifact token in the query of a read; undefined where such tokens are not accepted. */
+  /** The artifact token in a GET or HEAD request's query; undefined on paths that do not accept one. */
   readonly token?: string | undefined
-  /** A cookie or proxy headers; undefined with a bearer token or where only keys are accepted. */
+  /** A cookie or proxy headers; undefined with a bearer token, or on paths that accept only keys. */
   readonly implicit: ImplicitCredentials | undefined
-  /** The `Origin` header, unless it names this service; undefined for callers that are not pages. */
+  /** The `Origin` header; undefined for pages of this service and for callers that are not pages. */
   readonly foreignOrigin?: string | undefined
 }
 
-/** The context of one call; a class, because accessors of object literals are slow here. */
+/** The context of one call. A class, because accessors in object literals are slower. */
 export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   readonly deps: D
   readonly metadata: RequestMetadata
-  /** Response headers as a flat list of names and values, written on success and on failure. */
+  /** Response headers as a flat list of names and values; sent with successes and failures. */
   readonly headers: string[] = []
   private authenticated: C | undefined
 
@@ -222,11 +222,11 @@ export function withRequestLog<D extends { readonly log: Logger }>({
 }
 
 export interface Authenticator {
-  /** Finds the caller by key or token, else by session or trusted proxy; undefined without valid credentials. */
+  /** Finds the caller by key, token, session or trusted proxy; undefined without valid credentials. */
   find(metadata: RequestMetadata): Promise<AnyCaller | undefined> | undefined
 }
 
-/** A JSON response that is already encoded, in pieces of any size. */
+/** A JSON response that is already encoded, in chunks that may end at any byte. */
 export class JsonBytes {
   readonly pieces: readonly Uint8Array[]
 
@@ -239,10 +239,13 @@ export class JsonBytes {
   }
 }
 
-/** Server-sent events; each item contains complete events, and the REST API adds the head, heartbeat and end. */
+/**
+ * Server-sent events; each item contains complete events. The REST API adds headers, heartbeats and the final
+ * event.
+ */
 export class EventStream {
   readonly events: AsyncIterator<Uint8Array, void, void>
-  /** Renders a failure after the first event; a stream with this function does not end with `[DONE]`. */
+  /** Renders a failure after the first event. A stream with this function does not end with `[DONE]`. */
   readonly renderFailure: ((failure: ServiceError) => Uint8Array) | undefined
 
   constructor(
@@ -254,7 +257,7 @@ export class EventStream {
   }
 }
 
-/** Uploaded bytes; the REST API adds ranges, conditional requests and safe headers. */
+/** A stored file; the REST API adds ranges, conditional requests and security headers. */
 export class Download {
   readonly content: DownloadContent
 
@@ -263,7 +266,7 @@ export class Download {
   }
 }
 
-/** A page; the REST API adds headers that keep the page, and the token in its address, private. */
+/** An HTML page; the REST API adds headers that prevent caching and hide the URL, which contains a token. */
 export class Page {
   readonly html: string
 

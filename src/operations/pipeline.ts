@@ -1,4 +1,4 @@
-/** Runs the steps that every request passes through, which `server/app.ts` lists. */
+/** Runs a request through the steps listed in `server/app.ts`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import {
@@ -21,31 +21,31 @@ import { type AnyCaller, type AuthPolicy, CallContext, type RequestMetadata } fr
 export type Step<D extends CallDeps = Dependencies> = (call: HttpCall<AnyCaller, D>) => Promise<void> | void
 
 export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
-  /** The operation name in metrics and traces. */
+  /** The operation's name in metrics and traces. */
   readonly name?: string
   /** The path with parameter names instead of values, for traces. */
   readonly pattern?: string
-  /** Undefined for a preflight, and for a tRPC batch, where each procedure has its own policy. */
+  /** Undefined for a preflight and for a tRPC batch, whose procedures each have their own policy. */
   readonly auth: AuthPolicy | undefined
   readonly schema?: z.ZodType
-  /** Checks the head of a request before its caller is authenticated. */
+  /** Checks the request's headers and path before the caller is authenticated. */
   check?(call: HttpCall<C, D>): void
   parse?(call: HttpCall<C, D>): unknown
   run(call: HttpCall<C, D>): unknown
-  /** Writes the result of `run`, unless `run` has written the response itself. */
+  /** Writes the result of `run`; does nothing if `run` has written the response itself. */
   write?(call: HttpCall<C, D>, result: unknown): Promise<void> | void
-  /** Writes a failure; by default as JSON in the error format of the path. */
+  /** Writes a failure; by default as JSON in the path's error format. */
   writeFailure?(call: HttpCall<C, D>, failure: ServiceError): void
 }
 
 export interface Endpoint<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
-  /** Finds the route of a request; returns undefined when the path belongs to another endpoint. */
+  /** Finds the request's route; returns undefined if the path belongs to another endpoint. */
   find(call: HttpCall<C, D>): Route<C, D> | Promise<never> | undefined
 }
 
 type CallDeps = Pick<Dependencies, 'clock' | 'log' | 'metrics'>
 
-/** Never rejects: a failure of a step becomes the response. */
+/** Runs the steps in order and writes a failed step's error as the response; never rejects. */
 export async function runSteps<D extends CallDeps>(
   call: HttpCall<AnyCaller, D>,
   steps: readonly Step<D>[],
@@ -124,15 +124,15 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   readonly deps: D
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** The path without the query. */
+  /** The path without its query. */
   readonly path: string
   readonly context: CallContext<C, D>
   route: Route<C, D> = unrouted
-  /** The decoded parameters of the path. */
+  /** The decoded path parameters. */
   params: Readonly<Record<string, string>> = {}
   input: unknown
   result: unknown
-  /** Runs after the response, on success and on failure. */
+  /** Runs after the response, whether it succeeded or failed. */
   cleanUp: (() => Promise<void>) | undefined
   private readonly startedAtMs: number
   private controller: AbortController | undefined
@@ -150,7 +150,9 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     return this.route.auth
   }
 
-  /** Aborted when the client disconnects before its response is complete, or at shutdown; created on first use. */
+  /**
+   * Aborts when the client disconnects before the response is complete, or at shutdown. Created on first use.
+   */
   get signal(): AbortSignal {
     if (this.controller === undefined) {
       const controller = new AbortController()
@@ -166,12 +168,12 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     return this.controller.signal
   }
 
-  /** Aborts the signal, if the operation has asked for one. */
+  /** Aborts the signal if it has been created. */
   abort(reason: ServiceError): void {
     this.controller?.abort(reason)
   }
 
-  /** Whether the client accepts a stream of events; a HEAD request would get nothing of it but its head. */
+  /** Whether the client accepts a stream of events; always false for HEAD, whose response has no body. */
   get wantsEvents(): boolean {
     const { method, headers } = this.request
     return method !== 'HEAD' && headers.accept?.includes('text/event-stream') === true
@@ -224,7 +226,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     this.writeJson(failure.status, [body], errorHeaders(failure))
   }
 
-  /** Prepares a response that other code writes. Reads an unread body first, because Node would read all of it afterwards. */
+  /** Prepares a response that the caller writes itself. Reads an unread body first, because Node would read all of it afterwards. */
   async delegateResponse(): Promise<void> {
     const { request, response } = this
     response.setHeader('X-Request-Id', this.context.metadata.requestId)

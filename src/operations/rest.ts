@@ -1,4 +1,4 @@
-/** Serves the REST API: finds the operation of a request, reads its input and writes its result. */
+/** Serves the REST API: matches a request to its operation, reads the input and writes the result. */
 
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
@@ -37,7 +37,7 @@ import { type Endpoint, type HttpCall, type Route, validate } from './pipeline.t
 export type RestOperation<D = never> = Operation<D> & {
   readonly http: Http
   readonly docs: OperationDocs
-  /** The name in the list of operations; the same for both paths of an operation. */
+  /** The operation's name in the list of operations; both paths of an operation share it. */
   readonly name: string
   /** The OpenAPI operation id; an operation with two paths has two. */
   readonly id: string
@@ -53,7 +53,7 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
   return [...operations, ...operations.filter(isForConsole).map(toManagerOperation)]
 }
 
-/** Returns true for agent and file operations, which console users may call too; form uploads require a key. */
+/** Returns true for agent and file operations that console users may also call; form uploads require a key. */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
   const isTheirs = /^\/v1\/(agents|files)(\/|$)/.test(http.path) && auth.callers.includes('parent')
   return isTheirs && request?.upload === undefined
@@ -84,7 +84,7 @@ interface Pattern<O> {
   readonly byMethod: Map<string, O>
 }
 
-/** Stores fixed paths in a map, and patterns in a list that starts with those with the most fixed segments. */
+/** Looks up fixed paths in a map, then tries patterns, starting with those with the most fixed segments. */
 export function createRouteTable<O extends Routable>(operations: readonly O[]) {
   const fixed = new Map<string, Map<string, O>>()
   const patterns = new Map<string, Pattern<O>>()
@@ -103,7 +103,7 @@ export function createRouteTable<O extends Routable>(operations: readonly O[]) {
   const ordered = [...patterns.values()].sort((a, b) => countParams(a.segments) - countParams(b.segments))
 
   return {
-    /** The operation of a request with its decoded path parameters; a GET operation also serves HEAD. */
+    /** Returns the request's operation and decoded path parameters; HEAD matches GET operations. */
     match(method: string, path: string): { operation: O; params: Readonly<Record<string, string>> } {
       const byMethod = fixed.get(path)
       if (byMethod !== undefined) return { operation: choose(byMethod, method), params: {} }
@@ -187,10 +187,13 @@ export function createRestEndpoint<D extends Dependencies>(
   }
 }
 
-/** Allows a preflight without authentication, because browsers send it without credentials. */
+/** Answers preflights without authentication, because browsers send them without credentials. */
 const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
-/** Counts an unmatched call like any other. Otherwise an unknown path would reveal valid keys without a limit. */
+/**
+ * Charges requests to unknown paths to the rate limits, because they would otherwise allow unlimited guessing
+ * of keys.
+ */
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
   const { bearer, token } = context.metadata
   const caller = await context.deps.authenticator.find(context.metadata)
@@ -228,7 +231,7 @@ function toRoute<D extends Dependencies>(operation: RestOperation<D>): Route<Any
   }
 }
 
-/** Receives the file of a form, which is deleted after the call unless the operation commits it. */
+/** Receives a form's file, which is deleted after the call unless the operation commits it. */
 async function readForm<D extends Dependencies>(
   call: HttpCall<AnyCaller, D>,
   { files, limit }: Pick<UploadOptions, 'files' | 'limit'>,
@@ -269,7 +272,10 @@ export const definitionFormats: Readonly<Record<string, 'yaml' | 'markdown'>> = 
   'text/markdown': 'markdown',
 }
 
-/** Reads the input from the query of a GET or DELETE, else from the body, which must not contain path or header fields. */
+/**
+ * Reads a GET or DELETE request's input from the query, and any other from the body, which must not contain
+ * path or header fields.
+ */
 function createInputReader<D>(operation: RestOperation<D>): (call: HttpCall) => unknown {
   const { http, request: { headers = {}, ignoredFields = [] } = {} } = operation
   const headerFields = Object.entries(headers)
@@ -339,7 +345,7 @@ function listNumericFields(input: z.ZodType): string[] {
   return Object.keys(shape).filter((name) => (shape[name] as z.ZodType).safeParse(1).success)
 }
 
-/** Reads the query, and converts values of numeric fields that consist of digits. */
+/** Reads the query; converts numeric fields that consist of digits to numbers. */
 function readQuery({ url = '' }: IncomingMessage, numbers: readonly string[]): Record<string, unknown> {
   const start = url.indexOf('?')
   if (start === -1) return {}

@@ -29,10 +29,10 @@ import {
 import type { Endpoint, HttpCall, Route } from './pipeline.ts'
 import { readTypedInput } from './typed-input.ts'
 
-/** Holds the call in a single field, because tRPC copies the fields of its context. */
+/** Holds the call in a single field, because tRPC copies the context's fields. */
 export interface RpcContext {
   readonly call: CallContext<AnyCaller, Dependencies>
-  /** The error in the request body; reported only to authorized callers. */
+  /** The request body's error; reported only to authorized callers. */
   readonly badBody: ServiceError | undefined
   readonly accessSteps: readonly AccessStep[]
 }
@@ -43,7 +43,7 @@ const t = initTRPC.context<RpcContext>().create({
     output: outputTransformer,
   },
   isDev: false,
-  // Keeps an idle stream open through proxies that close silent connections.
+  // Pings idle streams, because some proxies close silent connections.
   jsonl: { pingMs: 15_000 },
   errorFormatter({ shape, error }) {
     const failure = toRpcFailure(error)
@@ -56,14 +56,14 @@ const t = initTRPC.context<RpcContext>().create({
         reason: failure.reason,
         code: failure.code,
         param: failure.details.param ?? null,
-        // Part of the error, because a failed stream has already sent its headers.
+        // Included in the error, because a failed stream has already sent its headers.
         retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
       },
     }
   },
 })
 
-/** Makes the input optional when it has no required fields. */
+/** Makes the input optional if it has no required fields. */
 type InputOf<I extends z.ZodType> =
   Record<never, never> extends z.input<I> ? z.input<I> | undefined : z.input<I>
 
@@ -101,7 +101,7 @@ function createProcedure(operation: Operation) {
       if (ctx.badBody !== undefined) rethrowForRpc(ctx.badBody)
       return next()
     })
-    // A missing input counts as an empty object, as in REST.
+    // Treats a missing input as an empty object, as in REST.
     .input(z.preprocess((input) => (input === undefined ? {} : input), operation.input))
     .output(operation.output)
   const resolve = async (given: { ctx: RpcContext; input: unknown; signal: AbortSignal | undefined }) => {
@@ -119,13 +119,13 @@ function createProcedure(operation: Operation) {
 
 const neverAborted = new AbortController().signal
 
-/** Throws a failure as tRPC's own error, so that tRPC's status and batch handling apply. */
+/** Throws a failure as a TRPCError, so that tRPC sets the status and handles batches. */
 function rethrowForRpc(thrown: unknown): never {
   const failure = toServiceError(thrown)
   throw new TRPCError({ code: reasons[failure.reason].rpc, message: failure.message, cause: failure })
 }
 
-/** Converts a tRPC error, which tRPC throws for invalid input and unknown paths. */
+/** Converts an error that tRPC throws, for example for invalid input or an unknown path. */
 function toRpcFailure(error: TRPCError): ServiceError {
   if (error.cause instanceof ServiceError) return error.cause
   if (error.code === 'BAD_REQUEST' && error.cause instanceof ZodError) return toInvalidValue(error.cause)
@@ -148,10 +148,10 @@ function toRpcFailure(error: TRPCError): ServiceError {
 
 const MAX_CALLS_OF_BATCH = 10
 
-/** The minimum body limit, even if the operator sets a lower limit for chats. */
+/** Minimum body limit in bytes, which applies even if the operator sets a lower limit for chats. */
 const MIN_BODY_LIMIT_BYTES = 1024 * 1024
 
-/** Serves all paths under `/trpc`; each procedure of a batch runs the access steps. */
+/** Serves all paths under `/trpc`; runs the access steps for each procedure in a batch. */
 export function createTrpcEndpoint(
   router: AnyTRPCRouter,
   operations: readonly NamedOperation[],
@@ -174,7 +174,7 @@ export function createTrpcEndpoint(
       const isPublic = names.every((name) => publicNames.has(name))
       const isKnown = names.some((name) => costs.has(name))
       const cost = combineCosts(names.map((name) => costs.get(name) ?? {}))
-      // An unknown procedure checks no credentials, so nothing may depend on them.
+      // Does not read the body of an unknown procedure, for which credentials are never checked.
       const body = isKnown ? await readCallBody(call, isPublic, cost).catch(toServiceError) : ''
       Object.assign(call.request, { body: body instanceof ServiceError ? '' : body })
       const badBody = body instanceof ServiceError ? body : undefined
@@ -187,7 +187,7 @@ export function createTrpcEndpoint(
   return { find: ({ path }) => (/^\/trpc(\/|$)/.test(path) ? route : undefined) }
 }
 
-/** One body holds the inputs of all calls of a batch: the largest limit and the highest price apply. */
+/** Uses the highest limit and cost of a batch's calls, because one body contains all their inputs. */
 function combineCosts(costs: readonly BodyCost[]): BodyCost {
   const steps = costs.flatMap(({ bytesPerRequest }) => bytesPerRequest ?? [])
   return {
@@ -208,13 +208,13 @@ async function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> 
     maxBatchSize: MAX_CALLS_OF_BATCH,
     createContext: async () => call.input as RpcContext,
     responseMeta: ({ errors: [error] }) => ({
-      // When several calls of a batch set a header, the last one wins.
+      // If several calls in a batch set the same header, the last one takes precedence.
       headers: Object.fromEntries(
         toPairs([
           'Vary',
           'Authorization, Origin, trpc-accept, accept',
           ...context.headers,
-          // tRPC sets no content type when it fails before it finds the procedure.
+          // tRPC sets no content type if it fails before it finds the procedure.
           ...(error === undefined
             ? []
             : ['Content-Type', 'application/json', ...errorHeaders(toRpcFailure(error))]),
@@ -234,7 +234,7 @@ function listNames(path: string): string[] {
   return path.slice('/trpc/'.length).split(',')
 }
 
-/** Reads the body as text; returns an empty string for an unknown caller, whom the procedures reject anyway. */
+/** Reads the body as text; returns an empty string for an unknown caller, whom every procedure rejects. */
 async function readCallBody(
   { context, request, response, deps }: HttpCall,
   isPublic: boolean,

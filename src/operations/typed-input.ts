@@ -1,7 +1,7 @@
-/** Reads tRPC input from its superjson envelope, without superjson, which trusts its input (ADR 0001). */
+/** Reads tRPC input from superjson's envelope, without superjson, which trusts its input (ADR 0001). */
 import { ServiceError } from '../lib/errors.ts'
 
-/** The maximum number of annotated paths; far more than a chat with two undefined fields per message needs. */
+/** Maximum number of annotated paths; far more than a chat with two undefined fields per message needs. */
 const MAX_PATHS = 10_000
 
 interface Place {
@@ -10,17 +10,20 @@ interface Place {
   readonly value: unknown
 }
 
-/** Returns `json` without the fields that `meta` marks as undefined; null, which no operation accepts, without an envelope. */
+/**
+ * Returns `json` without the fields that `meta` marks as undefined. Returns null, which no operation accepts,
+ * if there is no envelope.
+ */
 export function readTypedInput(sent: { json?: unknown; meta?: unknown } | null | undefined): unknown {
   if (typeof sent !== 'object' || sent === null || !Object.hasOwn(sent, 'json')) return null
   const { json, meta } = sent
   if (meta === undefined || meta === null) return json
   if (!isObject(meta)) throw refuse('must be an object')
   const { values, referentialEqualities } = meta
-  // The input as a whole is marked by a list instead of a list for each path.
+  // A list, unlike an object, applies to the whole input.
   if (Array.isArray(values)) {
     if (values.length !== 1 || values[0] !== 'undefined')
-      throw refuse('describes a value that JSON cannot hold')
+      throw refuse('describes a value that JSON cannot represent')
     return undefined
   }
   const budget = { pathsLeft: MAX_PATHS }
@@ -37,35 +40,38 @@ function applyValues(json: unknown, values: unknown, budget: Budget): void {
     const annotation = values[path]
     const place = findPlace(json, path, budget)
     if (!Array.isArray(annotation) || annotation.length !== 1)
-      throw refuse('describes a value that JSON cannot hold')
+      throw refuse('describes a value that JSON cannot represent')
     applyType(place, annotation[0])
   }
 }
 
-/** Converts one value as JSON encoding would. */
+/** Converts a value to what plain JSON encoding would produce. */
 function applyType({ holder, key, value }: Place, type: unknown): void {
   switch (type) {
     case 'undefined':
-      // JSON writes null for an undefined item of a list, and so does superjson.
+      // In lists, JSON and superjson encode undefined as null.
       if (!Array.isArray(holder)) Reflect.deleteProperty(holder, key)
       return
     case 'number':
-      // These are -0, which JSON writes as 0, and NaN and the infinities, which it writes as null.
+      // JSON encodes -0 as 0, and NaN and infinities as null.
       Reflect.set(holder, key, value === '-0' ? 0 : null)
       return
     case 'Date':
     case 'URL':
-      // JSON and superjson write the same text for these.
+      // JSON and superjson encode these as the same text.
       return
     default:
-      throw refuse('describes a value that JSON cannot hold')
+      throw refuse('describes a value that JSON cannot represent')
   }
 }
 
-/** Ignores which objects of the client were the same, because `json` repeats them; rejects an object that contains itself. */
+/**
+ * Checks that the input is not circular; ignores other shared references, because `json` contains a copy of
+ * each.
+ */
 function assertWritten(json: unknown, equalities: unknown, budget: Budget): void {
   if (equalities === undefined) return
-  // Paths that are equal to the input itself come in a list: the input contains itself.
+  // A list contains paths that refer to the input itself, which makes the input circular.
   if (!isObject(equalities) || Array.isArray(equalities)) throw refuse('must not contain circular references')
   for (const original in equalities) {
     findPlace(json, original, budget)
@@ -81,7 +87,7 @@ interface Budget {
   pathsLeft: number
 }
 
-/** The value at a path such as `messages.0.name`, found through own fields only. */
+/** Returns the value at a path such as `messages.0.name`; follows only own properties. */
 function findPlace(json: unknown, path: unknown, budget: Budget): Place {
   budget.pathsLeft -= 1
   if (budget.pathsLeft < 0) throw refuse(`has more than ${MAX_PATHS} paths`)
@@ -96,7 +102,7 @@ function findPlace(json: unknown, path: unknown, budget: Budget): Place {
   return place as Place
 }
 
-/** The keys of a path, at least one; a backslash escapes a dot and itself. */
+/** Splits a path into its keys, at least one. A backslash escapes a dot or a backslash. */
 function* splitPath(path: string): Generator<string> {
   let key = ''
   let from = 0

@@ -1,4 +1,4 @@
-/** Creates spans for model calls by OpenTelemetry's generative AI conventions, without message text. */
+/** Creates spans for model calls with OpenTelemetry's generative AI attributes, without message text. */
 import type { SpanAttributes, TraceSpan } from '../telemetry/tracing.ts'
 import type { AnswerNames, ChatRequest, Usage } from './chat-api.ts'
 import { nameFailure } from './failures.ts'

@@ -5,14 +5,14 @@ import { foreignId, jsonObject, label, modelId } from '../lib/schema-bounds.ts'
 export const MAX_MESSAGES = 2048
 const MAX_TEXT_LENGTH = 2 * 1024 * 1024
 export const MAX_TOOLS = 128
-/** The maximum number of content parts or tool calls in a message, and of tools in `allowed_tools`. */
+/** Maximum number of content parts or tool calls in a message, and of tools in `allowed_tools`. */
 export const MAX_PARTS = 2048
 export const MAX_STOPS = 64
 
 export const text = z.string().max(MAX_TEXT_LENGTH)
 export const toolArguments = z.string().max(256 * 1024)
 
-/** One part of a message's content; unknown types pass through. */
+/** One content part of a message; unknown types pass through. */
 const ContentPart = z
   .looseObject({ type: label(), text: text.optional() })
   .refine((part) => part.type !== 'text' || part.text !== undefined, {
@@ -96,7 +96,7 @@ export type ChatTool = z.infer<typeof ChatTool>
 
 const named = z.looseObject({ name: label() }).optional()
 
-/** Accepts the four standard forms of `tool_choice`, and those that other providers add. */
+/** Accepts the four standard forms of `tool_choice` and the forms that other providers add. */
 const ToolChoice = z.union([
   label(),
   z.looseObject({
@@ -112,7 +112,10 @@ const ToolChoice = z.union([
 const positiveInteger = z.int().positive().nullish()
 const flag = z.boolean().nullish()
 
-/** Validates the fields that the service uses or limits. Other chat API fields pass through; with a parent key, any field does. */
+/**
+ * Validates the fields that the service uses or limits, and passes all others through; `chatApiFields`
+ * restricts requests with agent keys further.
+ */
 export const ChatRequest = z
   .looseObject({
     model: modelId().nullish(),
@@ -158,7 +161,10 @@ const uncheckedFields = [
   'web_search_options',
 ] as const
 
-/** The only fields that a request with an agent key may contain: the key is public, and other fields might control the provider. See `chat/public-request.ts`. */
+/**
+ * The only fields allowed with an agent key: the key is public, and other fields could control the provider.
+ * See `chat/public-request.ts`.
+ */
 export const chatApiFields: ReadonlySet<string> = new Set([
   ...Object.keys(ChatRequest.shape),
   ...uncheckedFields,

@@ -1,4 +1,7 @@
-/** Creates the configured providers; loads their code on demand, because the HTTP client alone takes a tenth of the start-up time. */
+/**
+ * Creates the configured providers; loads their code on demand, because the HTTP client alone takes a tenth
+ * of the start-up time.
+ */
 import type { Config, ProviderConfig } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId, type Random } from '../lib/ids.ts'
@@ -11,7 +14,7 @@ interface BackendDeps {
 
 export type RemoteConfig = Extract<ProviderConfig, { kind: 'gateway' | 'local' }>
 
-/** @throws StartupError when an in-process model cannot be loaded; closes the other providers first. */
+/** @throws StartupError if an in-process model cannot be loaded, after closing the other providers. */
 export async function createBackends(
   { providers, timings }: Pick<Config, 'providers' | 'timings'>,
   deps: BackendDeps,
@@ -41,12 +44,17 @@ async function createBackend(
   return createRemote(provider, timings)
 }
 
-/** Imports the optional package for in-process models (ADR 0041); a server without such a model never loads it. */
+/**
+ * Imports the optional package for in-process models (ADR 0041); servers without such a model never load it.
+ */
 export function importLocalModels() {
   return import('../../packages/in-process/src/index.ts')
 }
 
-/** Creates a single gateway or local-server provider, for `parley doctor`; `modelListMs` is the timeout for listing its models. */
+/**
+ * Creates one gateway or local-server provider for `parley doctor`; `modelListMs` limits how long listing its
+ * models may take.
+ */
 export async function createRemote(
   provider: RemoteConfig,
   timings: Config['timings'],

@@ -17,7 +17,10 @@ export function nameFailure({ kind, status = 500 }: BackendFailure): string {
 
 const callersMistakes: ReadonlySet<number | undefined> = new Set([400, 409, 413, 415, 422])
 
-/** Returns true for an invalid client request: no other provider would accept it, and the client may see the reason. */
+/**
+ * Returns true if the client's request is invalid; other providers would reject it too, and the client may
+ * see the reason.
+ */
 export function isCallersMistake({ status }: Pick<BackendFailure, 'status'>): boolean {
   return callersMistakes.has(status)
 }
@@ -45,7 +48,7 @@ export function toCallerError(thrown: unknown): unknown {
   }
 }
 
-/** Returns the client's error for a failure after the first event, which leaves the answer incomplete. */
+/** Returns the client's error for a failure after the first event, which leaves the response incomplete. */
 export function toInterruption(thrown: unknown): unknown {
   if (!(thrown instanceof BackendFailure)) return thrown
   if (thrown.kind === 'timeout') return toCallerError(thrown)
@@ -67,7 +70,7 @@ function statusError(failure: BackendFailure, details: { cause: unknown; retryAf
   if (said === undefined) {
     return new ServiceError('backend_error', `The model provider rejected the request (${status}).`, details)
   }
-  // The provider's explanation is more helpful than a generic message.
+  // Reports the provider's explanation, which is more helpful than a generic message.
   const { message, ...where } = said
   return new ServiceError(saidReasons[status ?? 400] ?? 'invalid_value', message, {
     ...details,

@@ -12,7 +12,7 @@ export interface GatewayOptions {
   readonly timings: HttpTimings & {
     readonly modelListMs?: number | undefined
   }
-  /** The maximum size of a chat completion or model list; 16 MiB by default. */
+  /** Maximum size of a chat completion or model list, in bytes; 16 MiB by default. */
   readonly maxAnswerBytes?: number
   readonly lookup?: LookupFunction
   /** Corrects a server's misleading rejections; clients may see the returned `said`. */
@@ -21,7 +21,7 @@ export interface GatewayOptions {
 
 export type SaidRejection = Pick<BackendFailure, 'said'> & { readonly status: number }
 
-/** Large enough for 2048 vectors of 1536 numbers. */
+/** Enough for 2048 vectors of 1536 numbers. */
 const maxEmbeddingsBytes = 64 * 1024 * 1024
 
 export function createGatewayBackend(options: GatewayOptions): ChatBackend {
@@ -38,7 +38,7 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
     maxAnswerBytes = 16 * 1024 * 1024,
     normalizeRejection = keepCallersMistake,
   } = options
-  // An empty key counts as absent, because redacting it would match everywhere.
+  // Treats an empty key as absent, because redacting it would match everywhere.
   const apiKey = options.apiKey || undefined
   const client = new HttpClient({
     origin: base.origin,
@@ -99,17 +99,20 @@ function toFailure(
 
 type Header = string | string[] | undefined
 
-/** Reads `Retry-After`, which is either seconds or a date by the server's clock. */
+/** Reads `Retry-After`, in seconds or as a date by the server's clock. */
 function findRetryAfterSeconds(retryAfter: Header, date: Header): number | undefined {
   if (typeof retryAfter !== 'string') return undefined
   if (/^\d{1,9}(\.\d+)?$/.test(retryAfter)) return Math.ceil(Number(retryAfter))
-  // Date.parse accepts many strings that are not dates, such as `-5`.
+  // Requires GMT, because Date.parse also accepts other strings, such as `-5`.
   if (!retryAfter.endsWith('GMT')) return undefined
   const waitMs = Date.parse(retryAfter) - Date.parse(String(date))
   return Number.isNaN(waitMs) ? undefined : Math.max(0, Math.ceil(waitMs / 1000))
 }
 
-/** Reads the error bodies of OpenAI (`error.message`), Ollama (`error`), vLLM (`message`) and FastAPI (`detail`, a string or a list). */
+/**
+ * Reads error bodies from OpenAI (`error.message`), Ollama (`error`), vLLM (`message`) and FastAPI (`detail`,
+ * a string or a list).
+ */
 function findSaid(body: Buffer, apiKey: string | undefined): BackendFailure['said'] {
   const whole = parseJson(body.toString())
   if (!isJsonObject(whole)) return undefined
@@ -127,12 +130,12 @@ function findSaid(body: Buffer, apiKey: string | undefined): BackendFailure['sai
   }
 }
 
-/** Codes for llama-server's error types; its own `code` repeats the status. */
+/** Maps llama-server's error types to codes, because its own `code` repeats the HTTP status. */
 const codesOfTypes: ReadonlyMap<unknown, string> = new Map([
   ['exceed_context_size_error', 'context_length_exceeded'],
 ])
 
-/** Removes the API key and anything that looks like a key, because some servers quote it in errors. */
+/** Removes the API key and text that looks like a key, because some servers quote keys in errors. */
 function redact(text: string, apiKey: string | undefined): string {
   const withoutKey = apiKey === undefined ? text : text.replaceAll(apiKey, '[redacted]')
   return withoutKey
@@ -142,7 +145,7 @@ function redact(text: string, apiKey: string | undefined): string {
 
 function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
   const list = parseJson(body.toString())
-  // Ollama writes an empty list as null.
+  // Ollama sends null for an empty list.
   const data = isJsonObject(list) && list.data === null ? [] : isJsonObject(list) && list.data
   if (!Array.isArray(data)) {
     throw new BackendFailure('protocol', 'The provider did not return a model list.')
@@ -154,7 +157,7 @@ function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
 
 function toModel(listed: JsonObject, id: string, provider: string): BackendModel {
   const { created, owned_by: ownedBy, meta } = listed
-  // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server (configured, then trained).
+  // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server (configured, trained).
   const lengths = [listed.context_length, listed.max_model_len, listed.context_window]
   const own = isJsonObject(meta) ? [meta.n_ctx, meta.n_ctx_train] : []
   const contextLength = [...lengths, ...own].find(isCount)
@@ -168,10 +171,10 @@ function toModel(listed: JsonObject, id: string, provider: string): BackendModel
   }
 }
 
-/** Ollama adds this tag to models that were pulled without one; requests may omit it. */
+/** Ollama adds this tag to models pulled without a tag; requests may omit it. */
 const newestTag = ':latest'
 
-/** Matches names of embedding models, including those in Ollama's library without `embed` in their name. */
+/** Matches embedding models, including Ollama models without `embed` in their name. */
 const embeddingNames = /embed|(^|\/)(all-minilm|bge-|gte-|e5-|paraphrase-multilingual)/i
 
 function isCount(value: unknown): value is number {

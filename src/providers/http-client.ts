@@ -1,31 +1,31 @@
-/** Calls one provider origin over HTTP, and returns a JSON body, a stream of events, or a failure. */
+/** Calls one provider origin over HTTP; returns a JSON body or an event stream, or throws a BackendFailure. */
 import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
 import { countExternalBytes } from '../lib/external-memory.ts'
 import { createGuardedConnector } from '../lib/net.ts'
 import { BackendFailure } from './provider.ts'
 
-/** Timeouts of a call. undici checks them about twice a second, so they can fire up to a second late. */
+/** Timeouts of a call. undici checks them about twice a second, so they may fire up to a second late. */
 export interface HttpTimings {
   readonly connectMs: number
   readonly firstByteMs: number
-  /** The maximum time between two reads of the body; paused while the reader is slow. */
+  /** Maximum time between two reads of the body; paused while the reader is slow. */
   readonly idleMs: number
 }
 
 interface HttpClientOptions {
   readonly origin: string
-  /** A bearer token, sent only to `origin`. */
+  /** Bearer token, sent only to `origin`. */
   readonly apiKey?: string | undefined
   readonly timings: HttpTimings
   readonly lookup?: LookupFunction | undefined
   readonly toFailure: ToFailure
 }
 
-/** One call; it sends only the HTTP client's own headers and trace headers. */
+/** One call; sends only the HTTP client's own headers and trace headers. */
 export interface HttpCall {
   readonly path: string
-  /** The JSON body of a POST; without it the call is a GET. */
+  /** JSON body of a POST request; without it, the request is a GET. */
   readonly body?: string
   readonly signal: AbortSignal
   readonly trace?: Readonly<Record<string, string>> | undefined
@@ -33,10 +33,10 @@ export interface HttpCall {
 
 const MAX_HEAD_BYTES = 16_384
 
-/** Less than 5 s, after which uvicorn (vLLM, LiteLLM) closes idle connections without announcing it. */
+/** Below uvicorn's 5 s limit, after which it (vLLM, LiteLLM) closes idle connections without notice. */
 const IDLE_CONNECTION_MS = 4_000
 
-/** Calls one origin; treats a redirect as a rejection. */
+/** Calls one origin; treats redirects as rejections. */
 export class HttpClient {
   private readonly pool: Pool
   private readonly toFailure: ToFailure
@@ -55,18 +55,25 @@ export class HttpClient {
       headersTimeout: timings.firstByteMs,
       bodyTimeout: timings.idleMs,
     })
-    // Without accept-encoding a server may use any coding (RFC 9110, section 12.5.3), which this client cannot decode.
+    // Without accept-encoding, a server may use any coding (RFC 9110, section 12.5.3), which this client
+    // could not decode.
     this.getHeaders = ['accept', 'application/json', 'accept-encoding', 'identity', 'user-agent', 'parley']
     if (apiKey !== undefined) this.getHeaders.push('authorization', `Bearer ${apiKey}`)
     this.postHeaders = ['content-type', 'application/json', ...this.getHeaders]
   }
 
-  /** Returns the JSON body of a 2xx response in pieces, because joining them is the main cost. @throws BackendFailure, or the signal's reason */
+  /**
+   * Returns a 2xx response's JSON body in chunks, because joining them would be the main cost. @throws
+   * BackendFailure, or the signal's reason
+   */
   readJson(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
     return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes))
   }
 
-  /** Returns the events of a 2xx response; `next` must not be called concurrently. @throws BackendFailure, or the signal's reason */
+  /**
+   * Returns a 2xx response's events; `next` must not be called concurrently. @throws BackendFailure, or the
+   * signal's reason
+   */
   readEvents(call: HttpCall): Promise<AsyncIterator<Buffer, void, void>> {
     return this.send(call, new EventHandler(call.signal, this.toFailure))
   }
@@ -105,15 +112,15 @@ export interface Rejection extends Head {
 type ToFailure = (rejection: Rejection) => BackendFailure
 
 const MAX_REJECTION_BYTES = 65_536
-/** The number of bytes buffered for a slow reader before the socket is paused. */
+/** Number of bytes to buffer for a slow reader before the socket is paused. */
 const READ_AHEAD_BYTES = 65_536
-/** Reads with a smaller average size are joined. */
+/** Chunks with a smaller average size are joined. */
 const LEAST_PIECE_BYTES = 4_096
 
-/** Aborts a call in undici; no caller sees this error, so all calls share it. */
+/** Aborts a call in undici. Callers never see this error, so all calls share it. */
 const callIsOver = new Error('The call is over.')
 
-/** Handles one call: settles the answer once, and ignores later events from undici. */
+/** Handles one call's response; settles once, and ignores later events from undici. */
 abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
   protected readonly answer = Promise.withResolvers<Answer>()
   protected readonly reads = new Reads()
@@ -135,7 +142,7 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
   protected abstract onEnd(): void
 
   protected onFailed(reason: unknown): void {
-    // Has no effect once a stream's head has arrived, because the answer is settled.
+    // Has no effect after a stream's headers have arrived, because the promise is already resolved.
     this.answer.reject(reason)
   }
 
@@ -159,7 +166,7 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller
-    // If aborted while connecting, undici drops the request before it sends anything.
+    // If the call is aborted while connecting, undici drops the request before sending it.
     if (this.isOver) controller.abort(callIsOver)
   }
 
@@ -196,7 +203,7 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.isOver) return
-    // A rejection is reported by its status even if its body was lost.
+    // Reports a rejection by its status even if its body was lost.
     this.abort(this.rejected === undefined ? toNetworkFailure(error) : this.toRejection(this.rejected))
   }
 
@@ -253,10 +260,10 @@ function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   const code = typeof cause.code === 'string' ? cause.code : ''
   if (timeoutCodes.has(code))
     return new BackendFailure('timeout', 'The provider did not respond in time.', { cause })
-  // A truncated body is a lost connection; only llhttp's message distinguishes it from a protocol error.
+  // A truncated body means a lost connection; only llhttp's message distinguishes it from a protocol error.
   const isProtocolError = cause.name === 'HTTPParserError' && !cause.message.includes('Invalid EOF state')
   if (isProtocolError || code === 'UND_ERR_HEADERS_OVERFLOW') {
-    // The parser error is not kept as the cause, because it contains bytes that may be part of an answer.
+    // Drops the original error, because it contains bytes that may be part of a model's response.
     const reason = new Error(cause.message)
     return new BackendFailure('protocol', 'The provider sent an invalid HTTP response.', { cause: reason })
   }
@@ -337,7 +344,7 @@ class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
     this.schedule()
   }
 
-  /** Waits for a microtask, by when undici has reported all HTTP chunks of one network read. */
+  /** Waits for a microtask, because undici reports the HTTP chunks of one network read one by one. */
   private schedule(): void {
     if (this.isScheduled || this.waiting === undefined) return
     this.isScheduled = true
@@ -349,7 +356,7 @@ class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
     this.settleRead()
   }
 
-  /** Settles a waiting read with bytes if there are any, else with the failure or the end. */
+  /** Settles a pending read with bytes if there are any, or else with the failure or the end. */
   private settleRead(): void {
     const { waiting } = this
     if (waiting === undefined) return

@@ -1,4 +1,4 @@
-/** Calls a model server on this machine, and handles the differences of Ollama and llama-server. */
+/** Calls a model server on this machine, and handles the differences between Ollama and llama-server. */
 import { basename } from 'node:path'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
@@ -25,7 +25,10 @@ export function createRunnerBackend(options: RunnerOptions): ChatBackend {
   }
 }
 
-/** Adapts a request to Ollama, which ignores `max_completion_tokens` and drops messages with the role `developer`. */
+/**
+ * Adapts a request to Ollama, which ignores `max_completion_tokens` and drops messages with the role
+ * `developer`.
+ */
 function toRunnerRequest({ body, ...call }: BackendRequest): BackendRequest {
   const { max_tokens = null, max_completion_tokens = null, messages } = body
   const limit = max_tokens ?? max_completion_tokens
@@ -49,7 +52,7 @@ function normalizeRejection({ status, said }: SaidRejection): SaidRejection {
   if (said?.message.includes(tooLongForEmbedding)) {
     return { status: 400, said: { ...said, code: 'context_length_exceeded', param: 'input' } }
   }
-  // The model cannot embed, so a retry would fail too.
+  // A 501 means that the model cannot embed, so a retry would fail too.
   if (status === 501) return { status: 400, said }
   if (status === 503 && said !== undefined) {
     return { status, said: { message: `The local model server is not ready: ${said.message}` } }
@@ -59,7 +62,7 @@ function normalizeRejection({ status, said }: SaidRejection): SaidRejection {
   return isModelGone || isCallersMistake({ status }) ? { status, said } : { status, said: undefined }
 }
 
-/** Removes folders from model ids: llama-server lists models by path, but accepts any name. */
+/** Removes folders from model ids, because llama-server lists models by path but accepts any name. */
 function withoutFolders(model: BackendModel): BackendModel {
   const { id } = model
   return /^(\.{0,2}[\\/]|~|[a-z]:\\).*\.gguf$/i.test(id)

@@ -1,4 +1,4 @@
-/** Provides deterministic answers for development and tests, controlled by directives in the message. */
+/** Provides deterministic responses for development and tests, controlled by directives in messages. */
 import { isJsonObject } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
 import { type Answer, makeAnswer, readDirectives } from './mock/answer.ts'
@@ -20,10 +20,13 @@ const models: readonly BackendModel[] = [
   { id: 'mock-embedding', created: 1_735_689_600, ownedBy: 'parley', chats: false },
 ]
 
-/** The maximum number of events in one read when there is no delay. */
+/** Maximum number of events per read if there is no delay. */
 const eventsPerRead = 64
 
-/** Answers `You said: <last user text>` unless the message contains directives. A completion counts as one chunk. */
+/**
+ * Answers `You said: <last user text>` unless the message contains directives. A non-streamed completion
+ * counts as one chunk.
+ */
 export function createMockBackend(options: MockBackendOptions): ChatBackend {
   const now = () => Math.floor(options.clock.now() / 1000)
   return {
@@ -62,7 +65,7 @@ async function acceptRequest(
   return { answer: makeAnswer(body, directives, newId), directives }
 }
 
-/** Groups events into reads, or delays each one; fails after the number of chunks that a directive gives. */
+/** Groups events into reads, or delays each event; fails after `breakAfterChunks` chunks. */
 function createEventReader(
   events: Iterator<string, void>,
   { delayMs, breakAfterChunks }: Directives,

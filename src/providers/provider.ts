@@ -1,7 +1,7 @@
 /** Defines the interface of model providers and their failures. */
 
 export interface BackendRequest {
-  /** A chat or embeddings request of the chat API; `model` is the provider's own id. */
+  /** A chat or embeddings request in the chat API's format; `model` is the provider's own id. */
   readonly body: Readonly<Record<string, unknown>>
   /** Aborted when the client disconnects or a deadline passes; the provider must then stop within a second. */
   readonly signal: AbortSignal
@@ -13,21 +13,27 @@ export interface BackendModel {
   readonly created: number
   readonly ownedBy: string
   readonly contextLength?: number
-  /** Other ids that requests may use, which are not listed. */
+  /** Unlisted ids that requests may also use. */
   readonly aliases?: readonly string[]
   /** False for embedding models, which cannot be an agent's default. */
   readonly chats: boolean
-  /** True for a model that also embeds; it is the default for embeddings when there is no embedding model. */
+  /**
+   * True for a chat model that also embeds; used as the default for embeddings if there is no embedding
+   * model.
+   */
   readonly embeds?: boolean
 }
 
-/** A model provider; it returns bytes in the chat API's format, so that unchanged answers need no decoding. */
+/** A model provider. Returns bytes in the chat API's format, so that unchanged responses need no decoding. */
 export interface ChatBackend {
   readonly name: string
   readonly address?: { readonly host: string; readonly port: number } | undefined
   /** Returns one `chat.completion` object as JSON. @throws BackendFailure */
   complete(request: BackendRequest): Promise<Uint8Array>
-  /** Returns server-sent events, split at any byte, once the request is accepted; `return` aborts the call. @throws BackendFailure */
+  /**
+   * Returns server-sent events once the provider accepts the request, in chunks that may end at any byte;
+   * `return` aborts the call. @throws BackendFailure
+   */
   stream(request: BackendRequest): Promise<AsyncIterator<Uint8Array, void, void>>
   /** Returns an embedding list as JSON, in chunks that may end at any byte. @throws BackendFailure */
   embed(request: BackendRequest): Promise<readonly Uint8Array[]>
@@ -38,7 +44,7 @@ export interface ChatBackend {
 
 export type BackendFailureKind = 'status' | 'unreachable' | 'timeout' | 'protocol'
 
-/** A failed provider call; `failures.ts` maps it to the error that the client gets. */
+/** A failed provider call; `failures.ts` maps it to the client's error. */
 export class BackendFailure extends Error {
   override readonly name = 'BackendFailure'
   readonly kind: BackendFailureKind

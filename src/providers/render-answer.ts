@@ -1,4 +1,4 @@
-/** Reads requests and renders answers in the chat API's format, for the mock and in-process providers. */
+/** Reads chat API requests and renders chat API responses, for the mock and in-process providers. */
 import { isJsonObject, type JsonObject, listObjects } from '../lib/formats/json.ts'
 
 export interface AnswerHead {
@@ -54,7 +54,7 @@ export function encodeVector(vector: ArrayLike<number>): string {
   return bytes.toString('base64')
 }
 
-/** Lists the inputs of an embeddings request; an array of numbers is one input of token ids. */
+/** Lists an embeddings request's inputs; an array of numbers is one input of token ids. */
 export function listInputs(input: unknown): readonly (string | readonly number[])[] {
   if (!Array.isArray(input)) return [String(input)]
   return typeof input[0] === 'number' ? [input] : input
@@ -62,7 +62,7 @@ export function listInputs(input: unknown): readonly (string | readonly number[]
 
 interface ToolChoice {
   readonly mode: 'none' | 'auto' | 'required'
-  /** The only tools that may be called; undefined for all. */
+  /** The only tools that may be called; undefined if all may be called. */
   readonly names?: ReadonlySet<unknown>
 }
 

@@ -11,7 +11,7 @@ import { BackendFailure, type ModelRoute } from './provider.ts'
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 4_000
-/** A call is not retried when the provider's `Retry-After` is longer. */
+/** Calls are not retried if the provider's `Retry-After` is longer. */
 const LONGEST_RETRY_AFTER_MS = 20_000
 
 interface AttemptDeps {
@@ -26,7 +26,7 @@ export type Routes = readonly [ModelRoute, ...ModelRoute[]]
 
 type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined, signal: AbortSignal) => Promise<T>
 
-/** Makes the attempts of a turn; all its model calls share one retry limit. */
+/** Makes a turn's model calls, which share one retry limit. */
 export class Attempts {
   count = 0
   private readonly deps: AttemptDeps
@@ -51,7 +51,10 @@ export class Attempts {
     return this.position > 0
   }
 
-  /** Retries until a model answers. @throws BackendFailure of the last attempt; rethrows any other error of `ask` immediately. */
+  /**
+   * Retries until a model responds. @throws BackendFailure of the last attempt; rethrows any other error of
+   * `ask` immediately.
+   */
   async run<T>(deadline: Deadline, ask: Ask<T>): Promise<T> {
     for (;;) {
       const breaker = this.deps.breakers.of(this.route)
@@ -130,7 +133,7 @@ export class Attempts {
 
   private pauseBefore(failure: BackendFailure, retries: number): number | undefined {
     if (!isRetryable(failure)) return undefined
-    // A model that hangs would use up the time of the fallback.
+    // Does not retry after a timeout, because a retry would use up the fallback's time.
     if (failure.kind === 'timeout' && this.hasFallback) return undefined
     const { retryAfterSeconds } = failure
     if (retryAfterSeconds !== undefined) {
@@ -142,7 +145,7 @@ export class Attempts {
   }
 }
 
-/** Combines the client's signal with two timeouts; callers must call `release` at the end. */
+/** Combines the client's signal with two timeouts; callers must call `release` when done. */
 export class Deadline {
   private readonly controller = new AbortController()
   private readonly client: AbortSignal
@@ -180,7 +183,7 @@ export class Deadline {
     return { signal: this.signal, release() {} }
   }
 
-  /** Limits a model to half of the time left for the first event, so that its fallback has time to answer. */
+  /** Limits a model to half of the time left for the first event, so that its fallback has time to respond. */
   halve(): TimeShare {
     const controller = new AbortController()
     const leftMs = Math.max(0, this.firstEventEndsAtMs - this.clock.monotonic())
@@ -197,10 +200,10 @@ export class Deadline {
   }
 }
 
-/** The time that a model has for its answer, or for the first event of a stream. */
+/** A model's time limit for its response, or for a stream's first event. */
 interface TimeShare {
   readonly signal: AbortSignal
-  /** Ends the limit; the signal still follows the deadline. */
+  /** Removes the time limit; the signal still follows the deadline. */
   release(): void
 }
 
@@ -209,10 +212,10 @@ function startTimer(controller: AbortController, afterMs: number): NodeJS.Timeou
   return setTimeout(expire, afterMs)
 }
 
-/** Half-open allows one call; open allows none if another model can answer. */
+/** A half-open breaker allows one call; an open one allows none if another model can respond. */
 type BreakerState = 'closed' | 'half-open' | 'open'
 
-/** Invalid requests, 429s and client disconnects are inconclusive. */
+/** Invalid requests, 429 responses and disconnected clients are inconclusive. */
 type Outcome = 'answered' | 'failed' | 'inconclusive'
 
 function outcomeOf(thrown: unknown): Outcome {
@@ -223,7 +226,7 @@ function outcomeOf(thrown: unknown): Outcome {
 /** Limits the number of breakers, because clients may send any model id. */
 const MOST_MODELS = 1_000
 
-/** Keeps one breaker per provider and model, which opens when at least half of the recent calls have failed. */
+/** Keeps one breaker per provider and model; it opens when at least half of the recent calls have failed. */
 export class Breakers {
   private readonly known = new LRUCache<string, Breaker>({ max: MOST_MODELS })
   private readonly limits: Config['breaker']
@@ -271,7 +274,7 @@ class Breaker {
     return this.halfOpensAtMs !== undefined
   }
 
-  /** Returns the state for the next call; callers must pass its outcome to `settle`. */
+  /** Returns the state for the next call; callers must pass the call's outcome to `settle`. */
   enter(): BreakerState {
     if (this.halfOpensAtMs === undefined) return 'closed'
     if (this.isProbing || this.clock.monotonic() < this.halfOpensAtMs) return 'open'
@@ -279,7 +282,7 @@ class Breaker {
     return 'half-open'
   }
 
-  /** Counts a call whose answer has begun or failed; call it once for each `enter`. */
+  /** Counts a call whose response has begun or failed; call it once for each `enter`. */
   settle(state: BreakerState, outcome: Outcome): void {
     if (state === 'closed' && outcome !== 'inconclusive') this.count(1, outcome === 'failed' ? 1 : 0)
     if (state !== 'half-open') return
@@ -288,7 +291,7 @@ class Breaker {
     else if (outcome === 'answered') this.halfOpensAtMs = undefined
   }
 
-  /** Counts a failure for a call that was already counted as answered. */
+  /** Counts the failure of a call that was already counted as answered. */
   recordInterruption(): void {
     if (!this.isOpen) this.count(0, 1)
   }
@@ -309,7 +312,7 @@ class Breaker {
     return this.limits.calls > 0 && calls >= this.limits.calls && failures * 2 >= calls
   }
 
-  /** Resets the window, because earlier calls say nothing about the model after the break. */
+  /** Resets the window, because calls from before the break say nothing about the model after it. */
   private open(): void {
     this.halfOpensAtMs = this.clock.monotonic() + this.limits.restMs
     for (const each of this.window) each.step = -1

@@ -1,9 +1,12 @@
-/** Sends messages between replicas. */
+/** Sends messages between the replicas of an installation. */
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { Subscriber } from './coordination-store.ts'
 
-/** Shared with other versions. `forget` carries a cache name; `stop-upload` a reason and artifact id; `jobs` nothing; the others an artifact id. */
+/**
+ * Topic names must stay the same across versions. `forget` carries a cache name, `stop-upload` a reason and
+ * an artifact id, `jobs` nothing, and the others an artifact id.
+ */
 export const topics = [
   'forget',
   'artifact',
@@ -15,13 +18,15 @@ export const topics = [
 export type Topic = (typeof topics)[number]
 
 export interface Bus {
-  /** True if there can be other replicas. */
+  /** True if other replicas can exist. */
   readonly reachesOthers: boolean
-  /** Sends to all other replicas while the store is available. Never throws, and returns before the message is sent. */
+  /**
+   * Queues a message for all other replicas; never throws. Messages are lost while the store is unavailable.
+   */
   publish(topic: Topic, text?: string): void
-  /** Calls the listener with messages of other replicas; logs errors that it throws. */
+  /** Calls the listener with messages from other replicas; logs errors that it throws. */
   subscribe(topic: Topic, listener: (text: string) => void): void
-  /** Calls the listener whenever messages may have been missed. */
+  /** Calls the listener when messages may have been missed. */
   onGap(listener: () => void): void
 }
 
@@ -32,7 +37,7 @@ export const localBus: Bus = {
   onGap() {},
 }
 
-/** Makes `invalidate` of a cache take effect on all replicas; `name` must be the same on each. */
+/** Invalidates a cache on all replicas when it is invalidated on one; `name` must be the same on each. */
 export function broadcastInvalidation<C extends { invalidate(): void }>(bus: Bus, name: string, cache: C): C {
   bus.subscribe('forget', (text) => {
     if (text === name) cache.invalidate()
@@ -47,25 +52,28 @@ export function broadcastInvalidation<C extends { invalidate(): void }>(bus: Bus
   }
 }
 
-/** The topic of a message that reports the loss of earlier messages. */
+/** Topic of the message that reports lost messages. */
 const LOST = 'lost'
 
-/** PostgreSQL limits a notification to 8,000 bytes. */
+/** Below PostgreSQL's limit of 8,000 bytes per notification. */
 const MESSAGE_BYTES = 7_000
 
 const MAX_LOGGED_REASONS = 50
 const MAX_LOGGED_TOPIC = 40
 
-/** The sender, and pairs of topic and text. */
+/** The sender, and a list of topic and text pairs. */
 const Message = z.tuple([z.string(), z.array(z.tuple([z.string(), z.string()]))])
 
 export interface StoreBus extends Bus {
   readonly subscriber: Subscriber
-  /** Called when the store is available again: makes the other replicas handle a gap if a message was lost. */
+  /**
+   * Call this when the store is available again; if a message was lost, the other replicas then call their
+   * gap listeners.
+   */
   reportLost(): void
 }
 
-/** `sender` is unique to this replica; `send` resolves with false when a text is lost. */
+/** `sender` must be unique to this replica; `send` resolves to false if the text was lost. */
 export function createStoreBus(
   sender: string,
   send: (text: string) => Promise<boolean>,
@@ -74,7 +82,7 @@ export function createStoreBus(
   const drop = createDropLog(log)
   const listeners = new Map<string, ((text: string) => void)[]>()
   const gapListeners: (() => void)[] = []
-  /** A set, so that equal messages are sent once. */
+  /** A set, so that duplicate messages are sent once. */
   const unsent = new Set<string>()
   let isSending = false
   let hasLost = false
@@ -90,7 +98,7 @@ export function createStoreBus(
 
   function publish(topic: Topic | typeof LOST, text = ''): void {
     unsent.add(JSON.stringify([topic, text]))
-    // Waits for a microtask, so that one message contains everything published until then.
+    // Waits for a microtask, to send everything published until then in one message.
     if (!isSending) queueMicrotask(() => isSending || void sendAll())
   }
 
@@ -98,7 +106,7 @@ export function createStoreBus(
     for (const listener of gapListeners) call(LOST, listener, '')
   }
 
-  /** Catches errors, because this runs in an event handler of a connection, where they would end the process. */
+  /** Catches errors, because they would crash the process when thrown from a connection's event handler. */
   function call(topic: string, listener: (text: string) => void, text: string): void {
     try {
       listener(text)
@@ -136,7 +144,7 @@ export function createStoreBus(
   }
 }
 
-/** Logs each reason to drop a message once: a replica of another version may send it every second. */
+/** Logs each reason once, because a replica of another version may send such a message every second. */
 function createDropLog(log: Logger): (topic: string, reason: string) => void {
   const logged = new Set<string>()
   return (topic, reason) => {
@@ -147,7 +155,10 @@ function createDropLog(log: Logger): (topic: string, reason: string) => void {
   }
 }
 
-/** Removes as many entries as fit into one message; an entry that is too long is sent alone, and the store rejects it. */
+/**
+ * Removes as many entries as fit into one message. An entry that is too long is sent alone, and the store
+ * rejects it.
+ */
 function takeBatch(unsent: Set<string>): string[] {
   const batch: string[] = []
   let sizeBytes = 0

@@ -1,36 +1,45 @@
-/** Defines the interface of the coordination store, which Redis and PostgreSQL implement. */
+/** Defines the coordination store's interface, which Redis and PostgreSQL implement. */
 import type { Quota, StreamQuota, WindowCount } from './limits.ts'
 
-/** A replica without a heartbeat for this long counts as dead, and its streams are no longer counted. */
+/** A replica without a heartbeat for this long is considered dead, and its streams no longer count. */
 export const LIVE_FOR_MS = 10_000
 
 export interface Registration {
-  /** A new, unique name of the replica. */
+  /** The replica's new, unique name. */
   readonly replica: string
-  /** The previous name of the replica; everything counted for it is deleted. */
+  /** The replica's previous name, whose stream counts are deleted. */
   readonly former: string
-  /** The number of open streams by key. */
+  /** Number of open streams by key. */
   readonly open: ReadonlyMap<string, number>
 }
 
-/** The name of the check in `/readyz`; `replicas` is PostgreSQL, whose own health is the check `database`. */
+/** Name of the check in `/readyz`. `replicas` means PostgreSQL, whose own health is the check `database`. */
 export type CoordinationStoreName = 'redis' | 'replicas'
 
-/** Every method settles soon, and rejects when the store is unavailable. */
+/** Every method settles quickly, and rejects if the store is unavailable. */
 export interface CoordinationStore {
   readonly name: CoordinationStoreName
-  /** Counts a hit as `cost` requests in the windows of all quotas, or in none if one has fewer left; returns the counts including this hit. */
+  /**
+   * Charges `cost` requests to every quota, or to none if one has fewer left; returns the counts including
+   * this hit.
+   */
   hit(quotas: readonly Quota[], cost: number): Promise<readonly WindowCount[]>
-  /** Counts one stream for every quota, or for none; returns the quota that is used up. */
+  /**
+   * Counts one stream in every quota and returns undefined, or counts none and returns the quota that is
+   * full.
+   */
   acquireStream(replica: string, quotas: readonly StreamQuota[]): Promise<StreamQuota | undefined>
   adjustStreams(replica: string, key: string, by: number): Promise<void>
   register(registration: Registration): Promise<number>
-  /** Renews the replica; returns the number of live replicas, or undefined if this one is not registered. */
+  /**
+   * Renews the replica's lease; returns the number of live replicas, or undefined if this one is not
+   * registered.
+   */
   beat(replica: string): Promise<number | undefined>
   leave(replica: string): Promise<void>
   /** Publishes to every subscribed replica, including this one. */
   send(text: string): Promise<void>
-  /** Subscribes to messages; resolves when subscribed, or when the first attempt has failed. */
+  /** Resolves when subscribed, or when the first attempt has failed. */
   subscribe(subscriber: Subscriber): Promise<void>
   isSubscribed(): boolean
   close(): Promise<void>
@@ -38,6 +47,6 @@ export interface CoordinationStore {
 
 export interface Subscriber {
   onMessage(text: string): void
-  /** Called after messages may have been missed. */
+  /** Called when messages may have been missed. */
   onGap(): void
 }

@@ -1,4 +1,4 @@
-/** Lists the dependencies of the replicas module. */
+/** Declares the replicas module's dependencies. */
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'

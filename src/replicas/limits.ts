@@ -1,16 +1,16 @@
 /**
- * Limits requests per minute, in fixed windows, and the number of open streams. Counts are in memory for a single
- * replica, and while the coordination store is unavailable.
+ * Limits requests per minute, in fixed windows, and open streams. Counts in memory if there is one replica or
+ * the coordination store is unavailable.
  */
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 export const WINDOW_MS = 60_000
-/** Half of the maximum number of windows, which limits the memory used by requests from many addresses. */
+/** Half of the maximum number of windows; limits the memory used by requests from many addresses. */
 const GENERATION = 50_000
 
-/** The number of requests that a key may make in a minute. */
+/** Number of requests that a key may make per minute. */
 export interface Quota {
   readonly key: string
   readonly limit: number
@@ -19,15 +19,18 @@ export interface Quota {
 export interface Hit {
   readonly limit: number
   readonly remaining: number
-  /** The end of the window in Unix seconds, rounded up. */
+  /** When the window ends, in Unix seconds, rounded up. */
   readonly resetAt: number
   readonly isLimited: boolean
-  /** Whole seconds, at least 1; a client that waits exactly that long succeeds. */
+  /** Whole seconds, at least 1; a request sent after exactly this time succeeds. */
   readonly retryAfterSeconds: number
 }
 
 export interface RateLimiter {
-  /** Counts `cost` requests (1 by default) against every quota, or none if one is exhausted, so that a rejected request does not delay the next. */
+  /**
+   * Charges `cost` requests (1 by default) to every quota, or to none if one is exhausted, so that rejected
+   * requests do not delay later ones.
+   */
   hit(quotas: readonly [Quota, ...Quota[]], cost?: number): Promise<Hit> | Hit
 }
 
@@ -43,7 +46,8 @@ export function advanceWindow(window: Window | undefined, nowMs: number, cost = 
 }
 
 export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>): RateLimiter {
-  // When the newer map is full, it replaces the older one; windows that were not used since are dropped.
+  // When `newer` is full, it replaces `older`, which drops all windows that have not been used since the last
+  // replacement.
   let newer = new Map<string, Window>()
   let older = new Map<string, Window>()
 
@@ -56,7 +60,7 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
 
   return {
     hit(quotas, cost = 1) {
-      // Whole milliseconds, because rounding up a fraction could add a second to the wait.
+      // Uses whole milliseconds, because rounding up a fraction could add a second to the wait.
       const nowMs = Math.floor(clock.monotonic())
       const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs, cost))
       const counts = after.map(({ count, endsAtMs }) => ({ count, leftMs: endsAtMs - nowMs }))
@@ -75,7 +79,10 @@ export interface WindowCount {
   readonly leftMs: number
 }
 
-/** Returns the tightest window after a hit; `counts` has the order of `quotas`, `nowMs` is wall-clock time. */
+/**
+ * Returns the window closest to its limit after a hit; `counts` must be in the order of `quotas`, and `nowMs`
+ * is wall-clock time.
+ */
 export function toHit(quotas: readonly Quota[], counts: readonly WindowCount[], nowMs: number): Hit {
   const hits = quotas.map(({ limit }, index): Hit => {
     const { count, leftMs } = counts[index] as WindowCount
@@ -90,7 +97,7 @@ export function toHit(quotas: readonly Quota[], counts: readonly WindowCount[], 
   return hits.reduce(tighterOf)
 }
 
-/** Of two windows that are both used up, the one that ends later decides. */
+/** If both windows are used up, chooses the one that ends later. */
 function tighterOf(one: Hit, other: Hit): Hit {
   if (one.isLimited !== other.isLimited) return one.isLimited ? one : other
   const isOtherTighter = one.isLimited
@@ -99,21 +106,27 @@ function tighterOf(one: Hit, other: Hit): Hit {
   return isOtherTighter ? other : one
 }
 
-/** The number of streams that a key may have open at once; 0 means no limit. */
+/** Number of concurrent streams that a key may open; 0 means no limit. */
 export interface StreamQuota {
   readonly key: string
   readonly limit: number
 }
 
-/** Ends a stream; only the first call counts. Resolves when the other replicas can open another, and never rejects. */
+/**
+ * Releases a stream; later calls have no effect. Resolves when another stream can be opened on any replica;
+ * never rejects.
+ */
 export type Release = () => Promise<void> | void
 
 export interface StreamLimiter {
-  /** Counts one stream for every quota. @throws ServiceError `rate_limit_exceeded` when one is used up; then none is counted. */
+  /**
+   * Counts one stream in every quota. @throws ServiceError `rate_limit_exceeded` if one is full; then nothing
+   * is counted.
+   */
   acquire(quotas: readonly StreamQuota[]): Promise<Release> | Release
 }
 
-/** The number of open streams by key; a key without streams is absent. */
+/** Number of open streams by key; a key without streams has no entry. */
 export class OpenStreams {
   private readonly counts = new Map<string, number>()
 
@@ -167,7 +180,7 @@ export function createMemoryStreamLimiter(): StreamLimiter {
   }
 }
 
-/** Adds metrics to a limiter. */
+/** Adds metrics to a stream limiter. */
 export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLimiter {
   return {
     async acquire(quotas) {

@@ -1,4 +1,7 @@
-/** Registers this replica in the coordination store, and detects when the store becomes unavailable or available again. */
+/**
+ * Registers this replica in the coordination store, and detects when the store becomes unavailable or
+ * available again.
+ */
 
 import { newId } from '../lib/ids.ts'
 import type { CoordinationStore } from './coordination-store.ts'
@@ -8,9 +11,12 @@ import { OpenStreams } from './limits.ts'
 const BEAT_EVERY_MS = 1_000
 const ID_LENGTH = 16
 
-/** Only the heartbeat retries a failed store, so no request waits. The replica then gets a new name, because failed calls may have taken effect. */
+/**
+ * Only the heartbeat retries a failed store, so requests never wait for it. After a failure, the replica
+ * registers under a new name, because failed calls may have taken effect.
+ */
 export class Membership {
-  /** The open streams of this replica, including those that the store has not counted. */
+  /** This replica's open streams, including those that the store has not counted. */
   readonly open = new OpenStreams()
   private readonly store: CoordinationStore
   private readonly deps: Pick<Dependencies, 'random' | 'log'>
@@ -28,7 +34,10 @@ export class Membership {
     this.name = this.newName()
   }
 
-  /** Resolves after the first attempt, also if it fails; calls `onConnected` whenever the store becomes available. */
+  /**
+   * Resolves after the first attempt, even if it fails; calls `onConnected` whenever the store becomes
+   * available.
+   */
   start(onConnected: () => void): Promise<void> {
     this.onConnected = onConnected
     this.timer = setInterval(() => void this.beat(), BEAT_EVERY_MS).unref()
@@ -44,7 +53,7 @@ export class Membership {
     return this.name
   }
 
-  /** The part of a limit that this replica enforces while the store is unavailable. */
+  /** This replica's share of a limit while the store is unavailable. */
   shareOf(limit: number): number {
     return Math.ceil(limit / this.replicas)
   }
@@ -72,7 +81,7 @@ export class Membership {
 
   async close(): Promise<void> {
     clearInterval(this.timer)
-    // This is the last chance to report lost messages.
+    // Makes a last attempt to report lost messages.
     if (this.isAlone) await this.beat()
     this.isClosed = true
     await this.beating
@@ -88,7 +97,8 @@ export class Membership {
   private async register(): Promise<void> {
     const registration = { replica: this.newName(), former: this.name, open: this.open.snapshot() }
     const replicas = await this.store.register(registration)
-    // If the store lost its data, the other replicas register again within a second.
+    // Keeps a higher known count, because the other replicas register again within a second after the store
+    // has lost its data.
     this.replicas = Math.max(this.replicas, replicas)
     this.name = registration.replica
     if (this.state === 'lost')
@@ -98,7 +108,7 @@ export class Membership {
     this.onConnected()
   }
 
-  /** Corrects streams that were acquired or released during the registration. */
+  /** Corrects the counts of streams that were opened or closed during the registration. */
   private adjustStreams({ replica, open }: { replica: string; open: ReadonlyMap<string, number> }): void {
     const now = this.open.snapshot()
     for (const key of new Set([...open.keys(), ...now.keys()])) {
@@ -110,7 +120,7 @@ export class Membership {
   private lose(error: unknown): void {
     if (this.state === 'lost') return
     this.state = 'lost'
-    // Not the error object, which may contain the credentials of the connection.
+    // Omits the error object, which may contain the connection's credentials.
     const reason = error instanceof Error ? error.message || error.name : String(error)
     const fields = { reason, replicas: this.replicas }
     this.deps.log.warn(

@@ -3,11 +3,11 @@ import { RedisConnection } from './redis/connection.ts'
 
 export interface RedisProbe {
   readonly version: string
-  /** Milliseconds since the epoch, by the clock of the server. */
+  /** Milliseconds since the epoch, by the server's clock. */
   readonly now: number
 }
 
-/** @throws Error when the server is unavailable or rejects the credentials. */
+/** @throws Error if the server is unavailable or rejects the credentials. */
 export async function probeRedis(url: string): Promise<RedisProbe> {
   const connection = new RedisConnection(url)
   try {

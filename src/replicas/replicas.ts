@@ -1,4 +1,4 @@
-/** Shares rate limits, stream limits and the message bus between the replicas of an installation. */
+/** Connects an installation's replicas, which share rate limits, stream limits and a message bus. */
 
 import type { Config } from '../config/config.ts'
 import type { PostgresAccess } from '../db/database.ts'
@@ -24,14 +24,17 @@ export interface Replicas {
   readonly bus: Bus
   readonly limiter: RateLimiter
   readonly streams: StreamLimiter
-  /** The state of the coordination store for `/readyz`; empty for a single replica. */
+  /** The coordination store's state for `/readyz`; empty for a single replica. */
   health(): { readonly [Name in CoordinationStoreName]?: 'up' | 'down' }
   close(): Promise<void>
 }
 
 const NAME_LENGTH = 16
 
-/** Uses Redis if configured, else PostgreSQL if that is the database, else no store. Starts even if the store is unavailable, with a share of the limits. */
+/**
+ * Uses Redis if configured, or else PostgreSQL if it is the database. Starts even if the store is
+ * unavailable, and then enforces a share of the limits.
+ */
 export async function openReplicas(
   config: Pick<Config, 'redisUrl' | 'timings'>,
   postgres: PostgresAccess | undefined,
@@ -107,7 +110,8 @@ function createSharedStreamLimiter(membership: Membership): StreamLimiter {
       if (full !== undefined) throw tooManyStreams(full)
       const keys = limited.map(({ key }) => key)
       open.add(keys, 1)
-      // The replica registered again under a new name during the request, and the store dropped the counts of the old name.
+      // Counts the stream again, because the replica registered under a new name during the request, and the
+      // store dropped the old name's counts.
       if (counted !== undefined && replica !== membership.replica) await adjust(membership.replica, keys, 1)
       return once(() => {
         open.add(keys, -1)

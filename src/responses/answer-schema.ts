@@ -1,4 +1,4 @@
-/** Defines the schemas of Responses API responses: the response object and its stream events. */
+/** Defines the schemas of the Responses API's response object and stream events. */
 import { z } from 'zod'
 
 const token = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()) }
@@ -67,7 +67,7 @@ const word = z.string().nullable()
 const number = z.number().nullable()
 const nothing = z.null()
 
-/** The fields that echo the request. An agent's changes to them are not shown. */
+/** The fields that echo the request; they do not show an agent's changes. */
 const echo = {
   instructions: word,
   tools: z.array(z.looseObject({ type: z.literal('function'), name: z.string() })),
@@ -133,7 +133,7 @@ const inPart = { ...inItem, content_index: place }
 const part = { ...inPart, part: Part }
 const delta = { ...inPart, delta: z.string() }
 
-/** Every stream event by its `type`, in the order in which the server sends them. */
+/** Every stream event by `type`, in the order in which the server sends them. */
 export const ResponseEvent = z
   .discriminatedUnion('type', [
     event('response.created', response),

@@ -1,4 +1,4 @@
-/** Builds a response from the chunks of a chat response, and reports each step as an event. */
+/** Builds a Responses API response from chat chunks, and reports each step as an event. */
 import type { Dependencies } from '../chat/dependencies.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import type { ServiceError } from '../lib/errors.ts'
@@ -132,7 +132,7 @@ function toEcho(request: ResponsesRequest): ResponseEcho {
   }
 }
 
-/** Drops null fields, because null counts as absent in the API's optional fields. */
+/** Drops null fields, because the API treats null optional fields as absent. */
 export function present(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),

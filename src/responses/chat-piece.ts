@@ -1,10 +1,10 @@
-/** Reads the parts of a chat response that a Responses API response needs: text, calls and usage. */
+/** Reads the text, calls and usage of a chat response. */
 import { isJsonObject, type JsonObject, listObjects, toCount } from '../lib/formats/json.ts'
 import type { ChatCompletion, Usage } from '../providers/chat-api.ts'
 import type { Logprobs, Part, ResponseUsage } from './answer-schema.ts'
 import type { CallAddition } from './output.ts'
 
-/** A chat chunk, or a whole completion in the form of a single chunk. */
+/** A chat chunk, or a whole completion converted to a single chunk. */
 export interface ChatPiece {
   readonly model: string
   readonly service_tier?: unknown
@@ -28,7 +28,7 @@ export function toPiece({ choices, ...completion }: ChatCompletion): ChatPiece {
   }
 }
 
-/** Returns reasoning, text and refusal, in this order. Providers use two names for reasoning. */
+/** Returns reasoning, text and refusal, in this order. Reasoning has two names, depending on the provider. */
 export function partsOf({ delta, logprobs }: ChatChoice): Part[] {
   const { content, refusal } = delta
   const thought = delta.reasoning_content || delta.reasoning
@@ -66,7 +66,7 @@ export function toResponseUsage(usage: Usage): ResponseUsage {
   }
 }
 
-/** The Responses API always includes a list of bytes. */
+/** Adds an empty byte list if the provider sends none, because the Responses API requires one. */
 function toLogprobs(sent: unknown): Logprobs {
   const toToken = ({ token, logprob, bytes }: JsonObject) => ({
     token: String(token),

@@ -1,4 +1,4 @@
-/** Defines the Responses operation, a single REST-only call that returns an object or a stream. */
+/** Defines the Responses operation, a REST-only call that returns an object or a stream. */
 import type { Dependencies } from '../chat/dependencies.ts'
 import { chatAuth, chatFailures, chatRequest } from '../chat/operations.ts'
 import { operationsOf } from '../operations/operation.ts'

@@ -1,7 +1,7 @@
-/** Builds the output items of a response, and reports each step as an event. */
+/** Builds a response's output items, and reports each step as an event. */
 import type { OutputCall, OutputItem, Part, UnnumberedEvent } from './answer-schema.ts'
 
-/** The handler must use the event at once, because its items keep growing. */
+/** Handlers must encode the event before they return, because its items change later. */
 export type OnEvent = (event: UnnumberedEvent) => void
 
 export interface CallAddition {
@@ -22,7 +22,7 @@ interface Open<Item extends OutputItem> {
 export class Output {
   readonly items: OutputItem[] = []
   private speech: Open<Speech> | undefined
-  /** Calls by their index in the chat, because a chat may continue any of its calls until it ends. */
+  /** By index in the chat response, because a chat may continue any of its calls until it ends. */
   private readonly calls = new Map<number, Open<OutputCall>>()
   private readonly newId: (prefix: string) => string
   private readonly onEvent: OnEvent
@@ -47,8 +47,8 @@ export class Output {
   }
 
   /**
-   * Ends the open items, the last one as incomplete if the response was truncated. A complete response has
-   * a message or a call.
+   * Closes the open items; if the response was truncated, marks the last one as incomplete. Adds an empty
+   * message to a complete response without a message or call.
    */
   close(isCutOff: boolean): void {
     if (!isCutOff && this.items.every(({ type }) => type === 'reasoning')) this.openSpeech('output_text')
@@ -165,7 +165,7 @@ function growPart(part: Part, added: Part, place: Place): UnnumberedEvent {
   if (part.type === 'output_text' && added.type === 'output_text') {
     const { text: delta, logprobs } = added
     part.text += delta
-    // Spreading a long list into arguments would overflow the stack.
+    // Pushes one by one, because spreading a long list into arguments would overflow the stack.
     for (const each of logprobs) part.logprobs.push(each)
     return { type: 'response.output_text.delta', ...place, delta, logprobs }
   }

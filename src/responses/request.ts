@@ -15,7 +15,9 @@ import type {
 
 const LOGPROBS = 'message.output_text.logprobs'
 
-/** Sends the token limit as `max_tokens`, because some providers ignore the newer field. @throws ServiceError */
+/**
+ * Sends the token limit as `max_tokens`, because some providers ignore the newer field. @throws ServiceError
+ */
 export function toChatRequest(request: ResponsesRequest): ChatRequest {
   const { instructions, text, reasoning, stream, top_logprobs } = request
   const wantsLogprobs = request.include?.includes(LOGPROBS) || (top_logprobs ?? 0) > 0
@@ -67,7 +69,9 @@ function toResponseFormat(format: TextFormat): ChatRequest['response_format'] {
 
 type Content = Extract<ChatMessage, { role: 'user' }>['content']
 
-/** Merges a model's text and its calls into one message and omits reasoning. @throws ServiceError `invalid_value` */
+/**
+ * Merges a model's text and calls into one message, and omits reasoning. @throws ServiceError `invalid_value`
+ */
 function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   const messages: ChatMessage[] = []
@@ -109,17 +113,17 @@ function addMessage(messages: ChatMessage[], item: Extract<InputItem, { role: st
   }
   const said = typeof item.content === 'string' ? item.content : item.content.map(textOf).join('')
   const last = messages.at(-1)
-  // A chat cannot have text between calls and their results.
+  // Chats do not allow text between calls and their results.
   if (last?.role === 'assistant' && last.tool_calls) last.content = `${last.content ?? ''}${said}`
   else messages.push({ role: 'assistant', content: said })
 }
 
-/** Joins the parts, because not every provider accepts them in an assistant message. */
+/** Joins the parts, because some providers reject lists in assistant messages. */
 function textOf(part: SaidPart): string {
   return part.type === 'refusal' ? part.refusal : part.text
 }
 
-/** Keeps a single text as a string, which every provider accepts. */
+/** Sends a single text as a string, which every provider accepts. */
 function toContent(content: string | readonly InputPart[]): Content {
   if (typeof content === 'string') return content
   const [first, ...others] = content.map(toPart)

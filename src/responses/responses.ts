@@ -1,4 +1,4 @@
-/** Answers a Responses API request with one chat turn and stores nothing. */
+/** Handles a Responses API request with one chat turn; stores nothing. */
 import { collect, startTurn } from '../chat/chat.ts'
 import type { Dependencies } from '../chat/dependencies.ts'
 import { decodeRuns } from '../chat/sse-reader.ts'
@@ -29,7 +29,10 @@ export async function respond(
   return answer.end()
 }
 
-/** Rejects unknown fields from an agent key, which is public, because the fields might gain an effect later. */
+/**
+ * Rejects unknown fields from agent keys, which are public, because such fields may gain an effect in later
+ * versions.
+ */
 function assertKnownFieldsOnly(request: ResponsesRequest): void {
   const param = Object.keys(request).find((field) => !Object.hasOwn(ResponsesRequest.shape, field))
   if (param === undefined) return
@@ -39,7 +42,7 @@ function assertKnownFieldsOnly(request: ResponsesRequest): void {
   })
 }
 
-/** Encodes the events of one response, each at once because its items keep growing. */
+/** Encodes a response's events; each one immediately, because its items change later. */
 export class ResponseStream {
   private readonly answer: Answer
   private encoded = ''

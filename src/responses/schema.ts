@@ -71,7 +71,7 @@ const FunctionCall = z.looseObject({
 })
 export type FunctionCall = z.infer<typeof FunctionCall>
 
-/** Reasoning of earlier turns is accepted but ignored. */
+/** Accepts reasoning from earlier turns, and ignores it. */
 const InputItem = z
   .discriminatedUnion(
     'type',
@@ -148,7 +148,10 @@ const { temperature, top_p, stream, parallel_tool_calls, top_logprobs, user, mod
 const word = label().nullish()
 const positiveInteger = z.int().positive().nullish()
 
-/** Checks the fields that the service uses, forwards or must limit. With a parent key, ignores other fields. */
+/**
+ * Validates the fields that the service uses, forwards or limits. Ignores other fields of requests with a
+ * parent key.
+ */
 export const ResponsesRequest = z
   .looseObject({
     model,

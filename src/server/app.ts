@@ -1,4 +1,4 @@
-/** Builds the app: the steps that every request passes through, and the routes that are not operations, such as pages. */
+/** Builds the app: the steps of every request, and the routes that are not operations, such as pages. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { definitionSchema } from '../agents/definition.ts'
@@ -61,7 +61,7 @@ export interface AppOptions {
 
 export interface App {
   readonly listener: RequestListener
-  /** Makes responses close their connections, and `/readyz` report that the server is draining. */
+  /** Makes responses close their connections and `/readyz` report that the server is draining. */
   beginDraining(): void
   abortCalls(): void
 }
@@ -78,7 +78,7 @@ export function createApp(options: AppOptions): App {
     uploadEndpoint,
     createTrpcEndpoint(appRouter, listOperations(), access),
   ]
-  /** The steps of every request after `identifyRequest`, in order. */
+  /** The steps after `identifyRequest`, in order. */
   const steps: readonly Step<Deps>[] = [
     ({ request }) => assertSingleHeaders(request),
     checkHost,
@@ -93,7 +93,7 @@ export function createApp(options: AppOptions): App {
   return {
     listener(request, response) {
       if (isDraining) response.shouldKeepAlive = false
-      // An error of the request stream must not end the process.
+      // An unhandled error event would crash the process.
       request.on('error', () => {})
       response.on('error', () => response.destroy())
       const metadata = identifyRequest(deps, request, response)
@@ -113,9 +113,8 @@ export function createApp(options: AppOptions): App {
 }
 
 /**
- * The calls without a complete response, by connection. V8 rebuilds a set after several additions and deletions,
- * and keeps the previous one, with the calls in it, until a full garbage collection. A map of connections and
- * short lists does not change with each call.
+ * Lists the calls in progress by connection. A Set would retain finished calls: V8 rebuilds a set after some
+ * additions and deletions, and the old copy keeps its calls until a full garbage collection.
  */
 class OpenCalls {
   private readonly bySocket = new Map<Socket, HttpCall[]>()
@@ -156,7 +155,7 @@ function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerR
   }
 }
 
-/** Rejects unknown hosts, which protects against DNS rebinding. */
+/** Rejects unknown hosts, to protect against DNS rebinding. */
 function checkHost({ request, deps }: HttpCall): void {
   const { allowedHosts } = deps.config.server
   if (allowedHosts.length === 0 || allowedHosts.includes((request.headers.host ?? '').toLowerCase())) return
@@ -229,7 +228,7 @@ function writeJson(call: PageCall, status: number, body: object): void {
   call.writeJson(status, [Buffer.from(JSON.stringify(body))])
 }
 
-/** Converts a page, which writes its own headers, to a route. */
+/** Converts a page to a route; pages write their own headers. */
 function toRoute(page: Page): PageRoute {
   return publicRoute(async (call) => {
     await call.delegateResponse()
@@ -237,7 +236,10 @@ function toRoute(page: Page): PageRoute {
   })
 }
 
-/** Serves the console for every path below `/console` if the client accepts HTML; its script handles unknown paths. */
+/**
+ * Serves the console for every path below `/console` if the client accepts HTML; its script handles unknown
+ * paths.
+ */
 function isConsolePage({ path, request: { headers } }: PageCall): boolean {
   if (!/^\/console(\/(?!assets\/)|$)/.test(path)) return false
   const { accept } = headers

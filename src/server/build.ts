@@ -1,4 +1,4 @@
-/** Opens and connects the components of a service (the composition root). */
+/** Opens and connects a service's components (the composition root). */
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -56,10 +56,10 @@ export async function createDeps(
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })
-  // Runs before background work starts, because this may throw.
+  // Runs before background work starts, because it may throw.
   const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
-  // Runs after the stores are open: if they fail to open, no backend is left running.
+  // Runs after the stores are open, because a failure to open them would leave the providers running.
   const backends = await createBackends(config, { clock, random })
   const models = new ModelCatalogue(backends, { config, log })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
@@ -150,14 +150,14 @@ export interface ServiceOptions {
   readonly clock?: Clock
   readonly random?: Random
   readonly log?: Logger
-  /** Stores the bytes of files; closed with the service. */
+  /** Stores files; closed with the service. */
   readonly fileBlobs?: Blobs
-  /** Tools that run in this process; they replace those of the same name in `PARLEY_HOOKS`. */
+  /** Tools that run in this process; they replace tools with the same name in `PARLEY_HOOKS`. */
   readonly tools?: HostTools
-  /** Called for each complete upload, instead of the callback in `PARLEY_HOOKS`. */
+  /** Called for each complete upload; replaces the callback in `PARLEY_HOOKS`. */
   readonly onUploadComplete?: OnUploadComplete
-  /** Stores the bytes of artifacts; closed with the service. */
+  /** Stores artifacts; closed with the service. */
   readonly artifactStore?: ResumableStore
-  /** Collects the metrics of all workers, of which `/metrics` reports the sums. */
+  /** Collects the metrics of all workers, whose sums `/metrics` reports. */
   readonly collectFromWorkers?: CollectFromWorkers
 }

@@ -1,4 +1,4 @@
-/** Defines all dependencies of a service's modules; `build.ts` creates them. */
+/** Declares the dependencies of a service's modules; `build.ts` creates them. */
 
 import type { Dependencies as AgentsDependencies } from '../agents/dependencies.ts'
 import type { ArtifactService, Dependencies as ArtifactsDependencies } from '../artifacts/dependencies.ts'

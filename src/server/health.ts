@@ -1,19 +1,22 @@
-/** Checks the health of the service for `/readyz`. */
+/** Checks the service's health for `/readyz`. */
 import { hasParentKey } from '../identity/keys.ts'
 import { within } from '../lib/timeout.ts'
 import type { Deps } from './dependencies.ts'
 
 const CHECK_TIMEOUT_MS = 500
-/** The check writes to storage, so its result is cached. */
+/** The result is cached, because the check writes to storage. */
 const STORAGE_CACHED_MS = 5_000
-/** The last result is used for this long while a slow store has not finished the next check. */
+/** The last result is used for this long while the next check hangs. */
 const STORAGE_STALE_MS = 20_000
 
 type StorageState = 'up' | 'full' | 'down'
 
 type HealthDeps = Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools' | 'addressSharing'>
 
-/** Reports `unavailable` without database or storage; `degraded` if storage is full, or a provider, MCP server or the coordination store is down. */
+/**
+ * Reports `unavailable` without a database or storage, and `degraded` if storage is full or a provider, MCP
+ * server or coordination store is down.
+ */
 export function createHealth(deps: HealthDeps) {
   const { db, models, shared, tools, addressSharing } = deps
   const readStorage = createStorageReader(deps)
@@ -34,14 +37,14 @@ export function createHealth(deps: HealthDeps) {
     const checks = {
       ...{ database, ...shares, storage, backends },
       ...(Object.keys(mcp).length > 0 && { mcp }),
-      // A warning only: the server works.
+      // Only a warning, because the server works.
       ...(addressSharing.isShared && { addresses: 'shared' }),
     }
     return { isReady, report: { status, checks } }
   }
 }
 
-/** Runs one check at a time, because a file system that hangs occupies one of Node's few threads. */
+/** Runs one check at a time, because a hanging file system blocks one of Node's few threads. */
 function createStorageReader({
   fileBlobs,
   clock,

@@ -1,4 +1,4 @@
-/** Reads the hooks (tools and the upload callback) of a program that embeds the service, or of `PARLEY_HOOKS`. */
+/** Reads an embedding program's hooks (tools and the upload callback) or those in `PARLEY_HOOKS`. */
 import { stat } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
@@ -16,7 +16,7 @@ export interface ReadHooks {
   readonly onUploadComplete: OnUploadComplete | undefined
 }
 
-/** Validates hooks; `source` names their origin in errors. */
+/** Validates hooks; error messages start with `source`. */
 export function readHooks({ tools, onUploadComplete }: HostHooks, source: string): ReadHooks {
   if (onUploadComplete !== undefined && typeof onUploadComplete !== 'function') {
     throw new StartupError(`${source}: onUploadComplete must be a function.`)
@@ -30,7 +30,7 @@ export function readHooks({ tools, onUploadComplete }: HostHooks, source: string
   return { tools: [...read.values()], onUploadComplete }
 }
 
-/** Merges hooks; of two tools with the same name, or two callbacks, the first wins. */
+/** Merges hooks; for duplicate tool names and callbacks, uses `first`. */
 export function joinHooks(first: ReadHooks, second: ReadHooks): ReadHooks {
   const names = new Set(first.tools.map(({ name }) => name))
   return {

@@ -1,4 +1,4 @@
-/** Serves `/metrics`, and controls access to it. */
+/** Serves `/metrics` and controls access to it. */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
@@ -26,7 +26,7 @@ import type { Deps } from './dependencies.ts'
 interface CountingOptions {
   readonly version: string
   readonly readPool: (() => PoolUse) | undefined
-  /** Undefined with a single process. */
+  /** Undefined if there is only one process. */
   readonly collectFromWorkers: CollectFromWorkers | undefined
 }
 
@@ -40,7 +40,10 @@ export function createCounting(deps: Deps, options: CountingOptions) {
   const collect = () => collectMetrics(registry)
   return {
     collect,
-    /** The metrics of all processes as text. @throws ServiceError `service_unavailable` when they do not answer. */
+    /**
+     * Returns the metrics of all processes as text. @throws ServiceError `service_unavailable` if the workers
+     * do not respond.
+     */
     async scrape(): Promise<Scraped> {
       if (collectFromWorkers === undefined) return renderMetrics({ processes: [await collect()] })
       const workers = await collectFromWorkers().catch((cause: unknown) => {
@@ -144,7 +147,10 @@ function countOpenBreakers({ breakers, metrics }: StateDeps): Sample[] {
 const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
-/** Counts what the installation stores; a scrape omits the gauges when the database does not answer in time. */
+/**
+ * Counts uploads and jobs in the database; a scrape omits these gauges if the database does not respond in
+ * time.
+ */
 function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void {
   type StoredCounts = Awaited<ReturnType<typeof countArtifactWork>>
   const cache = createTtlCache<StoredCounts>(clock, { max: 1, keepMs: () => COUNTS_CACHED_MS })
@@ -188,7 +194,9 @@ const metricsMessages = {
   invalid: 'The metrics token is invalid.',
 }
 
-/** Accepts the operator's token, and requests from this machine without a token; always rejects a wrong token. */
+/**
+ * Accepts the operator's token, or a request from this machine without a token; always rejects a wrong token.
+ */
 export async function assertMayReadMetrics({ request, context }: HttpCall): Promise<void> {
   const { metricsToken } = context.deps.config
   const { bearer } = context.metadata
@@ -205,7 +213,10 @@ function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
   return !Object.keys(headers).some((name) => forwardingHeader.test(name))
 }
 
-/** A page that rebinds its own name to this machine sends that name. The names in `PARLEY_ALLOWED_HOSTS` were checked before. */
+/**
+ * Prevents DNS rebinding: a page's own name could resolve to this machine. The names in
+ * `PARLEY_ALLOWED_HOSTS` were checked earlier.
+ */
 function isTrustedHost({ headers }: IncomingMessage, { server }: Pick<Config, 'server'>): boolean {
   if (server.allowedHosts.length > 0) return true
   const url = URL.parse(`http://${headers.host}`)
@@ -213,7 +224,7 @@ function isTrustedHost({ headers }: IncomingMessage, { server }: Pick<Config, 's
   return name === 'localhost' || name.endsWith('.localhost') || ipaddr.isValid(name)
 }
 
-/** Compares digests in constant time, which requires equal lengths. */
+/** Compares digests, because a constant-time comparison requires equal lengths. */
 function isSame(one: string, other: string): boolean {
   return timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'))
 }

@@ -1,4 +1,4 @@
-/** Starts and stops a service, for the `serve` command, a test, or a program that embeds it. */
+/** Starts and stops a service, for the `serve` command, for tests, and for programs that embed it. */
 
 import packageJson from '../../package.json' with { type: 'json' }
 import {
@@ -31,19 +31,22 @@ export type { HostTool, HostTools } from '../tools/host-tools.ts'
 export type { HostHooks } from './hooks.ts'
 
 export interface Service {
-  /** The URL of the server, such as `http://127.0.0.1:3000`. */
+  /** The server's URL, such as `http://127.0.0.1:3000`. */
   readonly url: string
-  /** The first parent key, if this start created it; it is not shown again. */
+  /** The first parent key, if this start created it; it cannot be read again later. */
   readonly firstParentKey: string | undefined
   readonly deps: Deps
   collectMetrics(): Promise<CollectedMetric[]>
-  /** Stops accepting requests, waits for active calls, then aborts the rest. Safe to call twice. */
+  /** Stops accepting requests, waits for active calls, then aborts the rest. Later calls have no effect. */
   close(): Promise<void>
 }
 
 const RECORD_USE_EVERY_MS = 10_000
 
-/** Opens the data, creates the providers and listens. @throws StartupError for a problem that the operator can fix. */
+/**
+ * Opens the data, creates the providers and listens. @throws StartupError for a problem that the operator can
+ * fix.
+ */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const hooks = await gatherHooks(options)
   const { config, log = createLog(config) } = options
@@ -54,7 +57,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     for (const problem of await listLoosePermissions(config.dataDir)) log.warn(problem)
     return await startService(deps, opened, options.collectFromWorkers)
   } catch (error) {
-    // Releases everything already started, or the process will not exit.
+    // Releases everything already started, because the process could not exit otherwise.
     if (deps !== undefined) {
       await Promise.all([closeSources(deps), deps.fileBlobs.close(), deps.artifacts.close()])
       await deps.shared.close()
@@ -114,14 +117,14 @@ async function startService(
   const app = createApp({
     deps,
     ...(await loadPages()),
-    // Rendered on the first request, so that the server starts faster.
+    // Rendered on the first request to keep server startup fast.
     get openapi() {
       openapi ??= Buffer.from(JSON.stringify(renderApiDocument()))
       return openapi
     },
     scrape: counting.scrape,
   })
-  // With other servers running, the leases of a stopped one expire instead.
+  // If other servers are running, a stopped server's leases expire instead.
   if (opened.isOnlyServer) await recoverUploads(deps)
   const server = await listen(app.listener, address.host, address.port)
   const drain = createDrain(server)
@@ -176,7 +179,7 @@ async function ensureParentKey(deps: Deps): Promise<string | undefined> {
   if (await hasParentKey(deps.db)) return undefined
   await getInstallationId(deps)
   const key = await deps.db.transaction().execute(async (trx) => {
-    // Only one of several servers that start at the same time creates it.
+    // Takes a lock, so that only one of several starting servers creates the key.
     await lockInstallation(trx)
     return (await hasParentKey(trx)) ? undefined : insertFirstKey({ ...deps, db: trx }, serviceActor)
   })

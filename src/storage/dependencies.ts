@@ -1,4 +1,4 @@
-/** Declares the lower-layer services that the storage module needs. */
+/** Declares the storage module's dependencies. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

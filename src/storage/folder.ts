@@ -1,4 +1,6 @@
-/** Manages the folders and files of a local store, which are private to this user and changed durably. */
+/**
+ * Manages a local store's folders and files, which only this user can read and which survive power failures.
+ */
 import { mkdir, mkdtemp, opendir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -11,7 +13,7 @@ export const INCOMING = 'incoming'
 export const CHECK_SPACE_EVERY_BYTES = 64 * 1024 ** 2
 
 export interface StoreFolder {
-  /** Returns the path. Creates a temporary folder on first use. */
+  /** Returns the folder's path; a temporary folder is created on first use. */
   root(): Promise<string>
   readonly readSpace: ReadSpace
   close(): Promise<void>
@@ -27,7 +29,7 @@ export async function openStoreFolder(
 }
 
 /**
- * Opens a folder and deletes staged blobs untouched since `abandonedBeforeMs`. If unset, deletes all of
+ * Opens a folder and deletes staged blobs untouched since `abandonedBeforeMs`. By default, deletes all of
  * them, so no other process may use the folder. @throws StartupError
  */
 export async function openFolder(
@@ -83,7 +85,7 @@ export async function moveDurably(path: string, root: string, name: string): Pro
   await syncFolder(root)
 }
 
-/** Lists the files that are named after blobs. A blob with several files is listed several times. */
+/** Lists files that belong to blobs. A blob with several files is listed several times. */
 export async function* listFolder(
   folder: string,
   toBlobName: (file: string) => string,
@@ -91,7 +93,7 @@ export async function* listFolder(
   for await (const { name: file } of await opendir(folder)) {
     const name = toBlobName(file)
     if (!isBlobName(name)) continue
-    // The change time is the time of the rename; the modification time may be much earlier.
+    // Uses the time of the rename (ctime), because the file may have been modified much earlier.
     const found = await stat(join(folder, file)).catch(ignoreMissing)
     if (found !== undefined) yield { name, storedAtMs: found.ctimeMs }
   }
@@ -102,7 +104,7 @@ export function ignoreMissing(error: unknown): undefined {
   throw error
 }
 
-/** Rejects writes below either limit, so that the database and the system keep working. */
+/** Rejects writes that leave less than either limit, so that the database and the system can still write. */
 const LEAST_FREE_BYTES = 2 * 1024 ** 3
 const LEAST_FREE_SHARE = 0.05
 

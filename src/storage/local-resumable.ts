@@ -1,4 +1,4 @@
-/** Stores the bytes of active uploads as files in a subfolder, one per writer, until they are moved into the store. */
+/** Stores active uploads as files in a subfolder, one file per writer, until they are moved into the store. */
 import { constants } from 'node:fs'
 import { copyFile, type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -24,11 +24,11 @@ import {
 } from './resumable-files.ts'
 
 /**
- * A writer's file is named after its fence. If the writer before may still run, the next one copies the
+ * Each writer's file name contains its fence. If the previous writer may still run, the next one copies the
  * recorded bytes to a new file. See docs/adr/0045.
  */
 export class LocalResumableBlobs implements ResumableBlobs {
-  /** False because fsync can be turned off and because a disk may be restored from a copy. */
+  /** False, because fsync can be turned off and a disk may be restored from a copy. */
   readonly survivesCrashes = false
   readonly syncEveryMs = 1_000
   private readonly folder: StoreFolder
@@ -81,15 +81,15 @@ export class LocalResumableBlobs implements ResumableBlobs {
     const [folder, root] = [await this.resumableFolder(), await this.folder.root()]
     try {
       const file = await findResumableFile(folder, name, lastFence)
-      // A crash may have happened after the move but before its row was written.
+      // If the file is missing, a crash may have happened after the move but before the database update.
       const foundBytes = file?.sizeBytes ?? (await stat(join(root, name))).size
       if (foundBytes !== sizeBytes)
-        throw new Error(`the blob ${name} holds ${foundBytes} bytes instead of ${sizeBytes}`)
+        throw new Error(`the blob ${name} has ${foundBytes} bytes instead of ${sizeBytes}`)
       if (file === undefined) return
       await moveDurably(file.path, root, name)
       await syncFolder(folder)
     } catch (error) {
-      // Another writer that has all bytes may have moved them in the meantime.
+      // Another writer with all bytes may already have moved the blob.
       ignoreMissing(error)
       await stat(join(root, name))
     }
@@ -105,7 +105,10 @@ export class LocalResumableBlobs implements ResumableBlobs {
     yield* listFolder(await this.resumableFolder(), toBlobName)
   }
 
-  /** Renames or copies an earlier writer's file to this writer's name. Returns false if no earlier file exists. */
+  /**
+   * Renames or copies an earlier writer's file to this writer's name. Returns false if no earlier file
+   * exists.
+   */
   private async claim(
     name: string,
     offset: number,
@@ -130,7 +133,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
     }
   }
 
-  /** Returns false if the source is gone. Only the recorded bytes matter, and no writer changes those. */
+  /** Returns false if the source was deleted. Copies only recorded bytes, which no writer changes. */
   private async copy(source: string, name: string, offset: number, fence: number): Promise<boolean> {
     const folder = await this.resumableFolder()
     const draft = join(folder, toCopyName(name, fence))
@@ -235,7 +238,7 @@ class LocalResumableBlob implements ResumableBlob {
   }
 }
 
-/** Drops the bytes already written from the chunks, because `writev` may write only some of them. */
+/** Drops the bytes that `writev` has already written, which may be only some of the chunks. */
 function dropBytes(chunks: readonly Uint8Array[], sizeBytes: number): readonly Uint8Array[] {
   let dropped = 0
   for (const [index, chunk] of chunks.entries()) {

@@ -23,7 +23,7 @@ import { LocalResumableBlobs } from './local-resumable.ts'
 /** Large enough for fast reads, small enough for a thousand concurrent readers. */
 const READ_BYTES = 256 * 1024
 
-/** Opens the store; `isSynced` turns fsync of active uploads on. */
+/** Opens the store; `isSynced` enables fsync for active uploads. */
 export async function openResumableStore(
   dataDir: string,
   name: string,
@@ -105,7 +105,7 @@ class LocalBlobs implements Blobs {
   }
 
   async abortAbandoned(): Promise<void> {
-    // Opening the folder already does this.
+    // Opening the folder already deletes abandoned blobs.
   }
 
   close(): Promise<void> {

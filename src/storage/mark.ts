@@ -1,7 +1,4 @@
-/**
- * Marks the storage folders with the id of the installation whose database refers to their files. See
- * docs/adr/0040.
- */
+/** Marks storage folders with the id of the installation that they belong to. See docs/adr/0040. */
 import { randomUUID } from 'node:crypto'
 import { opendir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -31,8 +28,8 @@ export type NamedBlobs = Readonly<
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
 /**
- * Marks unmarked folders. Several servers may do this at once. @throws StartupError without any change if a
- * folder belongs to another database.
+ * Marks unmarked folders; several servers may do this concurrently. @throws StartupError, without changing
+ * anything, if a folder belongs to another database.
  */
 export async function claimFolders(
   config: PlaceConfig,
@@ -54,8 +51,8 @@ export async function claimFolders(
 }
 
 /**
- * Runs the checks of `claimFolders` without changing anything and returns the folders without a mark.
- * @throws StartupError
+ * Runs the checks of `claimFolders` without changing anything, and returns the unmarked folders. @throws
+ * StartupError
  */
 export async function findUnmarkedFolders(
   config: PlaceConfig,
@@ -74,8 +71,8 @@ export async function findUnmarkedFolders(
 }
 
 /**
- * Returns the folders without a mark; works with an old database schema. @throws StartupError if a mark
- * differs from the database's id.
+ * Returns the unmarked folders; works with an old database schema. @throws StartupError if a mark differs
+ * from the database's id.
  */
 export async function checkMarks(
   config: PlaceConfig,
@@ -90,15 +87,15 @@ export async function checkMarks(
       unmarked.push(name)
       continue
     }
-    // Reads the id after the mark, because another starting server writes its id to the database before it
-    // writes the mark.
+    // Reads the id after the mark, because a starting server writes its id to the database before it writes
+    // the mark.
     const id = (await findInstallation(db))?.id
     if (mark !== id) throw otherInstallation(config, name, mark, id)
   }
   return unmarked
 }
 
-/** Marks the folders for this installation unconditionally and returns their previous marks. */
+/** Marks the folders for this installation even if they have another mark; returns their previous marks. */
 export async function adoptFolders(dataDir: string, id: string): Promise<Record<StoreName, string | null>> {
   const former: Record<StoreName, string | null> = { files: null, artifacts: null }
   for (const name of storeNames) {
@@ -127,8 +124,8 @@ async function writeMark(folder: string, id: string, ifMarked?: 'replace'): Prom
 }
 
 /**
- * Accepts an unmarked folder, which is new or from an old version, if it is empty or a row refers to one of
- * its files.
+ * Accepts an unmarked folder, which is new or from an old version, if it is empty or a database row refers to
+ * one of its files.
  */
 async function isPlausiblyOwn(
   folder: string,

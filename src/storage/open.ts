@@ -9,14 +9,14 @@ import type { Dependencies } from './dependencies.ts'
 import { ignoreMissing } from './folder.ts'
 import { openResumableStore } from './local.ts'
 
-/** Exceeds the duration of every request and conversion. */
+/** Longer than any request or conversion. */
 const ABANDONED_AFTER_MS = 2 * 86_400_000
 
 export interface StoreDeps extends Pick<Dependencies, 'db' | 'clock' | 'log'> {
   readonly isOnlyServer: boolean
 }
 
-/** @throws StartupError if the folder or the bucket is not usable or belongs to another installation. */
+/** @throws StartupError if the folder or bucket is not usable or belongs to another installation. */
 export async function openBlobs(
   { dataDir, s3 }: Pick<Config, 'dataDir' | 's3'>,
   name: string,
@@ -42,8 +42,8 @@ export async function openUploadStore(
 }
 
 /**
- * Returns the Unix time in milliseconds before which files are abandoned. Undefined: all are, because no
- * other server runs.
+ * Returns the Unix time in milliseconds before which files are abandoned. Returns undefined if no other
+ * server is running, because then all of them are.
  */
 export function abandonedBefore({ isOnlyServer, clock }: StoreDeps): number | undefined {
   return isOnlyServer ? undefined : clock.now() - ABANDONED_AFTER_MS

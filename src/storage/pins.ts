@@ -1,4 +1,4 @@
-/** Pins stored files with hard links, so that a backup can still read them after the server has deleted them. */
+/** Pins stored files with hard links, so that a backup can still read them after the server deletes them. */
 import { createReadStream } from 'node:fs'
 import { link, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ export class PinnedBlobs {
   private readonly root: string
   private making: Promise<void> | undefined
 
-  /** `root` is the store's folder, which may not exist. Only one process may pin at a time. */
+  /** `root` is the store's folder; it need not exist. Only one process may pin at a time. */
   constructor(root: string) {
     this.root = root
   }
@@ -23,7 +23,7 @@ export class PinnedBlobs {
   async take(name: string, sizeBytes: number, uploadFence?: number): Promise<boolean> {
     this.making ??= makeFolder(join(this.root, PINS_FOLDER))
     await this.making
-    // More than once, because the next writer of an upload may rename its file between the search and the link.
+    // Retries, because an upload's next writer may rename its file between the search and the link.
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       if (await this.tryPin(name, uploadFence)) break
     }
@@ -39,12 +39,12 @@ export class PinnedBlobs {
     return createReadStream(this.pathOf(name), { end: sizeBytes - 1, highWaterMark: 256 * 1024 })
   }
 
-  /** Deletes all links, including those of a killed backup. */
+  /** Deletes all links, including those of a backup that was killed. */
   async release(): Promise<void> {
     await rm(join(this.root, PINS_FOLDER), { recursive: true, force: true })
   }
 
-  /** Looks in this order, because a blob moves from the first folder to the second and never back. */
+  /** Checks the uploads folder first, because a blob moves from there to the store and never back. */
   private async tryPin(name: string, uploadFence: number | undefined): Promise<boolean> {
     const committed = join(this.root, name)
     if (uploadFence === undefined) return this.pin(committed, name)
@@ -57,7 +57,7 @@ export class PinnedBlobs {
       await link(from, this.pathOf(name))
       return true
     } catch (error) {
-      // The blob is already pinned, perhaps from when it was still resumable.
+      // The blob is already pinned, possibly since it was still resumable.
       if (hasCode(error, 'EEXIST')) return true
       ignoreMissing(error)
       return false

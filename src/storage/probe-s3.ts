@@ -1,4 +1,7 @@
-/** Opens a bucket for commands: `parley doctor` checks its permissions, and `parley store adopt` marks its prefixes. */
+/**
+ * Opens a bucket for commands: `parley doctor` checks its permissions, and `parley store adopt` marks its
+ * prefixes.
+ */
 import { randomUUID } from 'node:crypto'
 import type { S3Config } from '../config/config.ts'
 import { MARK, type StoreName, storeNames } from './mark.ts'
@@ -10,8 +13,8 @@ import { isOwnPlace, readMark, toPlaceError } from './s3/prefix.ts'
 const CHECK_TIMEOUT_MS = 10_000
 
 /**
- * Returns false if unfinished uploads cannot be listed and therefore never deleted. @throws StartupError if
- * a server start or an upload would fail.
+ * Returns false if unfinished uploads cannot be listed, and so never deleted. @throws StartupError if a
+ * server start or an upload would fail.
  */
 export function checkBucket(
   config: S3Config,
@@ -36,7 +39,10 @@ export function checkBucket(
   })
 }
 
-/** Marks both prefixes for this installation unconditionally and returns their previous marks. @throws StartupError */
+/**
+ * Marks both prefixes for this installation even if they have other marks; returns their previous marks.
+ * @throws StartupError
+ */
 export function adoptPlaces(
   config: S3Config,
   id: string,

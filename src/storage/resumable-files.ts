@@ -1,17 +1,23 @@
-/** Names the files of active uploads and finds the current one: each writer has its own file, so that a stale writer cannot change the bytes of the next. */
+/**
+ * Names active uploads' files and finds the current one. Each writer has a separate file, so that a stale
+ * writer cannot change the next writer's bytes.
+ */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreMissing } from './folder.ts'
 
-/** The subfolder of active uploads. A start leaves it alone. */
+/** The subfolder for active uploads. Server starts do not delete its files. */
 export const RESUMABLE_FOLDER = 'growing'
 
-/** A file that a crash left before it had all bytes of its source. */
+/** Suffix of a file that is still being copied, or that a crash left incomplete. */
 const COPY_ENDING = '.copy'
 
 export interface ResumableFile {
   readonly path: string
-  /** The fence of the last writer; 0 for a file without a fence, which was restored or made by an old version, so no writer has it open. */
+  /**
+   * The last writer's fence. 0 if the file was restored or made by an old version, so that no writer has it
+   * open.
+   */
   readonly fence: number
 }
 
@@ -23,12 +29,12 @@ export function toCopyName(name: string, fence: number): string {
   return toResumableName(name, fence) + COPY_ENDING
 }
 
-/** The name of the blob that a file of the subfolder belongs to. */
+/** Returns the name of a file's blob. */
 export function toBlobName(file: string): string {
   return file.split('.', 1)[0] ?? file
 }
 
-/** The files of a blob, the current one first; without unfinished copies. */
+/** Lists a blob's files, the current one first, without unfinished copies. */
 export async function listResumableFiles(folder: string, name: string): Promise<ResumableFile[]> {
   const files: ResumableFile[] = []
   for (const file of (await readdir(folder).catch(ignoreMissing)) ?? []) {
@@ -40,13 +46,13 @@ export async function listResumableFiles(folder: string, name: string): Promise<
   return files.sort((left, right) => right.fence - left.fence)
 }
 
-/** Finds the current file. `lastFence`, if known, saves a listing in most cases. */
+/** Finds the current file; with `lastFence`, usually without listing the folder. */
 export async function findResumableFile(
   folder: string,
   name: string,
   lastFence?: number,
 ): Promise<(ResumableFile & { readonly sizeBytes: number }) | undefined> {
-  // A lease that wrote nothing has no file, so the last one may be that of the fence before.
+  // Tries the previous fence too, because a lease that wrote nothing has no file.
   for (const fence of lastFence === undefined ? [] : [lastFence, lastFence - 1]) {
     if (fence < 1) break
     const found = await statFile({ path: join(folder, toResumableName(name, fence)), fence })

@@ -33,7 +33,7 @@ interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
 
 export class S3ResumableBlobs implements ResumableBlobs {
   readonly survivesCrashes = true
-  /** Each sync sends all bytes after the last full part again. */
+  /** Longer than for local storage, because each sync resends all bytes after the last full part. */
   readonly syncEveryMs = 5_000
   private readonly options: S3ResumableOptions
   private readonly spare = new SpareParts()
@@ -59,7 +59,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
   }
 
   async assertSpace(): Promise<void> {
-    // S3 reports a full bucket only when it rejects a write.
+    // S3 reports a full bucket only by rejecting a write.
   }
 
   async findSize(name: string): Promise<number | undefined> {
@@ -78,7 +78,8 @@ export class S3ResumableBlobs implements ResumableBlobs {
     const trailing =
       sizeBytes === 0 ? this.begin() : chosen && (await this.loadTrailingPart(chosen, sizeBytes))
     if (trailing === undefined) {
-      // A crash may have happened after the completion but before its row was written.
+      // If the trailing part is missing, a crash may have happened after the completion but before the
+      // database update.
       const keptBytes = await bucket.findSize(key, closing).catch(rethrowS3)
       if (keptBytes !== sizeBytes) throw new Error(`the blob ${name} does not have ${sizeBytes} bytes`)
     } else await this.finish(key, trailing, sizeBytes).catch(rethrowS3)
@@ -94,7 +95,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
         if (upload.key === key && !this.options.isArriving(upload)) await bucket.abortUpload(upload, closing)
       }
     } catch (err) {
-      // Does not report the error to the caller, because the sweeper deletes the rest.
+      // Does not rethrow, because the sweeper will delete the remaining objects.
       log.warn({ err, blob: name }, 'failed to delete an upload from the bucket; the sweeper will retry')
     }
   }
@@ -110,7 +111,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
     for (const [name, storedAtMs] of changedAtMs) yield { name, storedAtMs }
   }
 
-  /** Returns the start time of each multipart upload by name. Empty if the bucket does not list them. */
+  /** Returns each multipart upload's start time by name. Empty if the bucket does not list them. */
   private async listUnfinished(): Promise<Map<string, number>> {
     const { bucket, prefix, closing, log, isArriving } = this.options
     const begunAtMs = new Map<string, number>()
@@ -142,14 +143,14 @@ export class S3ResumableBlobs implements ResumableBlobs {
     return { uploadId: undefined, partBytes, parts: [], nextNumber: 1, bytes: new Uint8Array() }
   }
 
-  /** Returns the first part number that only this writer uses. Skips fewer numbers when few are left. */
+  /** Returns the first part number that only this writer uses. Skips fewer numbers if few are left. */
   private skipNumbers({ partBytes, parts, nextNumber }: TrailingPart, leases: number): number {
     const mostParts = Math.ceil(this.options.maxBytes / partBytes)
     const lastStart = MAX_PARTS + 1 - (mostParts - parts.length)
     return Math.max(nextNumber, Math.min(nextNumber + NUMBERS_PER_LEASE * leases, lastStart))
   }
 
-  /** Loads the trailing part up to `endBytes`. Undefined if the object does not exist. */
+  /** Loads the trailing part up to `endBytes`. Returns undefined if the object does not exist. */
   private async loadTrailingPart(
     { key, startBytes }: TrailingPartEntry,
     endBytes: number,

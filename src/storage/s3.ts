@@ -1,4 +1,4 @@
-/** Stores blobs as objects of an S3 bucket. */
+/** Stores blobs as objects in an S3 bucket. */
 import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { S3Config } from '../config/config.ts'
@@ -37,7 +37,7 @@ export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
 }
 
 /**
- * Opens the store and aborts all unfinished uploads, so no other server of the installation may run.
+ * Opens the store and aborts all unfinished uploads, so none of the installation's other servers may run.
  * @throws StartupError
  */
 export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
@@ -47,8 +47,8 @@ export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Pr
 }
 
 /**
- * Keeps unfinished uploads until the sweeper finds that no row refers to them. @throws StartupError in the
- * same cases as `openS3Blobs`.
+ * Opens the store without aborting unfinished uploads; the sweeper deletes those without a database row.
+ * @throws StartupError in the same cases as `openS3Blobs`.
  */
 export async function openS3ResumableStore(
   config: S3Config,
@@ -87,11 +87,11 @@ class S3Blobs implements Blobs {
   private readonly arriving = new Set<Upload>()
   private readonly aborting = new Set<Promise<void>>()
   /**
-   * The commit time of blobs sent in parts. S3 dates such an object by the start of its upload, which may
-   * be much earlier.
+   * Commit times of blobs sent in parts. S3 dates such an object by its upload's start, which may be much
+   * earlier.
    */
   private readonly storedAtMs = new Map<string, number>()
-  /** If true, the artifact sweeper handles unfinished uploads. */
+  /** True if the artifact sweeper handles unfinished uploads. */
   private readonly hasResumableBlobs: boolean
   private isFull = false
 
@@ -163,7 +163,7 @@ class S3Blobs implements Blobs {
   async check(): Promise<'up' | 'full'> {
     const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(CHECK_TIMEOUT_MS)])
     await this.bucket.probe(signal)
-    // A trial write costs more than `probe`, so it runs only after a write found the bucket full.
+    // Writes only after an earlier write found the bucket full, because a write costs more than `probe`.
     if (this.isFull) await this.tryToWrite(signal)
     return this.isFull ? 'full' : 'up'
   }
@@ -181,7 +181,10 @@ class S3Blobs implements Blobs {
     this.bucket.close()
   }
 
-  /** Aborts uploads started before the given time (Unix milliseconds), except those staged here. Never fails. */
+  /**
+   * Aborts uploads started before the given Unix time in milliseconds, except those staged here. Never
+   * rejects.
+   */
   async abortUnfinished(begunBeforeMs: number, signal: AbortSignal): Promise<void> {
     let aborted = 0
     try {
@@ -207,7 +210,10 @@ class S3Blobs implements Blobs {
     if (upload.uploadId !== undefined) this.storedAtMs.set(name, this.deps.clock.now())
   }
 
-  /** The caller has already reported another error; the sweeper deletes what remains. */
+  /**
+   * Logs failures instead of throwing, because the caller has already reported an error and the sweeper
+   * deletes what remains.
+   */
   private async abort(upload: Upload): Promise<void> {
     const aborting = upload.abort().catch((err) => {
       this.deps.log.warn({ err }, 'failed to delete aborted bytes from the bucket; the sweeper will retry')

@@ -1,4 +1,4 @@
-/** Deletes expired rows and orphaned blobs (blobs that no row refers to), a limited number per run. */
+/** Deletes expired rows and orphans (blobs without a database row), a limited number per run. */
 import { type Clock, createDeletionTime } from '../lib/clock.ts'
 import type { BlobEntry, Blobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -8,7 +8,7 @@ const MAX_PER_RUN = 1_000
 /** A run that finds more orphans than both of these limits deletes none of them. */
 const MAX_ORPHANS = 100
 const MAX_ORPHAN_SHARE = 0.05
-/** A younger blob without a row may be about to get one. */
+/** Minimum age of an orphan, because a younger blob's row may not have been written yet. */
 const ORPHAN_AFTER_MS = 3_600_000
 const ORPHAN_SWEEP_INTERVAL_MS = 3_600_000
 const SWEEP_EVERY_MS = 60_000
@@ -21,18 +21,21 @@ interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
   readonly what: string
   readonly places: readonly BlobPlace[]
   readonly blobs: Blobs
-  /** Deletes rows that expired before `nowMs` and returns their number. */
+  /** Deletes rows that expired before `nowMs`; returns their number. */
   deleteExpired(limit: number, nowMs: number): Promise<number>
   afterExpired?(): Promise<void>
 }
 
-/** Deletes expired rows in every run and orphans once an hour. After the clock jumped, deletes only what expired without the jump. */
+/**
+ * Deletes expired rows in every run and orphans once an hour. After a clock jump, deletes only what would
+ * have expired without it.
+ */
 export function createSweeper(options: SweeperOptions): Sweeper {
   const { clock, log, what, places, blobs, deleteExpired } = options
   const readDeletionTime = createDeletionTime(clock, (seconds) =>
     log.warn(
       { what, seconds },
-      'the clock jumped ahead; nothing that expired by the jump is deleted for a day',
+      'the clock jumped ahead; data that expired only because of the jump will not be deleted for a day',
     ),
   )
   let nextOrphansAtMs = clock.monotonic()
@@ -87,8 +90,8 @@ export function orphanCutoff(clock: Clock): number {
 }
 
 /**
- * With more orphans than crashes explain, the server probably runs on the wrong or an outdated database.
- * See docs/adr/0040.
+ * Deletes nothing if there are more orphans than crashes explain, because the database is then probably wrong
+ * or outdated. See docs/adr/0040.
  */
 async function deleteOrphans(
   places: readonly BlobPlace[],

@@ -1,4 +1,4 @@
-/** Lists the dependencies of the telemetry module. */
+/** Declares the telemetry module's dependencies. */
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Metrics } from './metrics.ts'

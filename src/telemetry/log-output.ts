@@ -4,18 +4,18 @@ import type { DestinationStream } from 'pino'
 import { systemClock } from '../lib/clock.ts'
 
 const MAX_PENDING_BYTES = 8 * 1024 ** 2
-/** The reader of a pipe may be slow. */
+/** Milliseconds before writing again to a pipe whose reader is slow. */
 const RETRY_AFTER_MS = 50
 const MAX_FLUSH_TRIES = 20
 
 export interface LogOutput extends DestinationStream {
-  /** Writes the pending lines; waits at most a second for a slow reader. */
+  /** Writes pending lines; waits at most a second for a slow reader. */
   flushSync(): void
 }
 
 /**
- * Pino's own destination cannot be used, because its `flushSync` never returns while the disk is full, which
- * would stop the service.
+ * Replaces Pino's own destination, whose `flushSync` never returns while the disk is full and would stop the
+ * service.
  */
 export function createLogOutput(fd: number, maxPendingBytes = MAX_PENDING_BYTES): LogOutput {
   let pending: Buffer[] = []

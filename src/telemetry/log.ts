@@ -1,4 +1,4 @@
-/** Writes the log as JSON lines, without secrets or the content of conversations. */
+/** Writes the log as JSON lines, without secrets or conversation content. */
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Config } from '../config/config.ts'
 import { withoutKeys } from '../lib/api-key.ts'
@@ -6,10 +6,10 @@ import { createLogOutput } from './log-output.ts'
 
 const MOST_CAUSES = 5
 
-/** Fields whose values are not written, up to two levels deep. */
+/** Fields whose values are redacted, up to two levels deep. */
 const secretFields = ['authorization', 'cookie', 'set-cookie', 'token', 'password', 'apiKey', 'secret']
 
-/** Writes to standard error, because standard output is for the results of commands. */
+/** Writes to standard error, because commands write their results to standard output. */
 export function createLog(config: Config): Logger {
   return createRedactedLog(config.logLevel, listSecrets(config), createLogOutput(2))
 }
@@ -35,7 +35,7 @@ export function createRedactedLog(
   )
 }
 
-/** Picks the fields of an error for the log; other fields could contain the content of a conversation. */
+/** Selects an error's fields for the log; other fields could contain conversation content. */
 export function describeError(error: unknown, depth = 0): object | string | undefined {
   if (error === undefined || error === null) return undefined
   if (!(error instanceof Error)) return `thrown: ${typeof error}`
@@ -44,7 +44,7 @@ export function describeError(error: unknown, depth = 0): object | string | unde
     type: name,
     message: messageOf(error),
     code: codeOf(error),
-    // Drops the first lines, which repeat the message.
+    // Drops the lines that repeat the message.
     stack: stack
       .split('\n')
       .filter((line) => /^\s+at /.test(line))
@@ -53,7 +53,7 @@ export function describeError(error: unknown, depth = 0): object | string | unde
   }
 }
 
-/** Hides messages of parsers, which quote their input. */
+/** Hides parsers' messages, which quote their input. */
 function messageOf({ name, message }: Error): string {
   return name === 'SyntaxError' ? 'the text could not be read' : message
 }
@@ -63,7 +63,7 @@ function codeOf(error: Error): string | number | undefined {
   return typeof code === 'string' || typeof code === 'number' ? code : undefined
 }
 
-/** Shorter secrets would match ordinary words. */
+/** Shorter secrets could match ordinary words. */
 const SHORTEST_SECRET = 8
 
 /** Patterns of secrets; `$1` is the part that is not secret. */
@@ -71,7 +71,7 @@ const shapes: readonly RegExp[] = [
   /(\bBearer\s+)[^\s"',;\\]{6,}/gi,
   /(\bBasic\s+)[A-Za-z0-9+/=]{12,}/g,
   /(\bsk-)[\w*.-]{6,}/g,
-  // The password in a URL.
+  // A password in a URL.
   /(:\/\/[^\s:@/"\\]*:)[^\s@/"\\]+(?=@)/g,
   /([?&](?:token|key|signature)=)[^&\s"\\]+/gi,
   /(X-Amz-(?:Signature|Credential|Security-Token)=)[^&\s"\\]+/gi,
@@ -81,7 +81,7 @@ const shapes: readonly RegExp[] = [
 
 /** Redacts the given secrets, and everything that looks like a secret, in a log line. */
 export function createRedaction(secrets: readonly string[]): (line: string) => string {
-  // Escaped as in JSON; the longest first, because one may be the prefix of another.
+  // Escapes secrets as in JSON; the longest comes first, because one may be a prefix of another.
   const known = secrets
     .filter((secret) => secret.length >= SHORTEST_SECRET)
     .map((secret) =>

@@ -1,6 +1,10 @@
-/** Defines the metrics that a service updates. Each service has its own registry, so that two can run in one process. */
+/**
+ * Defines the metrics that a service updates. Each service has a separate registry, so that one process can
+ * run several services.
+ */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Reason } from '../lib/errors.ts'
+import { type Distribution, LabelledHistogram } from './histogram.ts'
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
@@ -19,13 +23,15 @@ export class Metrics {
   readonly registry = new Registry()
   readonly models: ModelMetrics
   private readonly registers = [this.registry]
-  private readonly requestDuration = new Histogram({
+  private readonly requestDuration = new LabelledHistogram({
     name: 'parley_http_request_duration_seconds',
     help: 'Time from the request headers to the end of the response, in seconds.',
     labelNames: ['operation', 'method', 'status'],
     buckets: requestBuckets,
     registers: this.registers,
   })
+  /** By operation, method and the first digit of the status, which is 0 without a response. */
+  private readonly requestDurations = new Map<string, Map<string, Distribution[]>>()
   private readonly failures = new Counter({
     name: 'parley_request_failures_total',
     help: 'Rejected or failed calls by error code.',
@@ -45,7 +51,7 @@ export class Metrics {
   })
   private readonly backendErrors = new Counter({
     name: 'parley_backend_errors_total',
-    help: 'Failed provider calls; each attempt counts.',
+    help: 'Failed provider calls, counted per attempt.',
     labelNames: ['provider', 'reason'],
     registers: this.registers,
   })
@@ -96,14 +102,21 @@ export class Metrics {
     this.models = new ModelMetrics(this.registry, isListed)
   }
 
-  /** `operation` is a name from the table of operations; `status` is undefined when the client disconnected before the response. */
+  /**
+   * `operation` is a name from the list of operations; `status` is undefined if the client disconnected
+   * before the response.
+   */
   requestEnded(operation: string, method: string, status: number | undefined, durationMs: number): void {
-    const labels = {
+    const knownMethod = methods.has(method) ? method : OTHER
+    const byMethod = getOrCreate(this.requestDurations, operation, () => new Map())
+    const byStatus = getOrCreate(byMethod, knownMethod, () => [])
+    const statusClass = status === undefined ? 0 : Math.min(Math.floor(status / 100), 5)
+    byStatus[statusClass] ??= this.requestDuration.add({
       operation,
-      method: methods.has(method) ? method : OTHER,
-      status: status === undefined ? 'left' : `${Math.min(Math.floor(status / 100), 5)}xx`,
-    }
-    this.requestDuration.observe(labels, durationMs / 1000)
+      method: knownMethod,
+      status: statusClass === 0 ? 'left' : `${statusClass}xx`,
+    })
+    byStatus[statusClass].observe(durationMs / 1000)
   }
 
   callFailed(reason: Reason): void {
@@ -114,7 +127,7 @@ export class Metrics {
     this.limited.inc({ limit })
   }
 
-  /** `reason` must come from a fixed set: a provider's own message has no bounded number of values. */
+  /** `reason` must come from a fixed set, because each distinct value creates a time series. */
   backendFailed(provider: string, reason: string): void {
     this.backendErrors.inc({ provider, reason })
   }
@@ -123,7 +136,7 @@ export class Metrics {
     this.failedUploads.inc({ reason }, count)
   }
 
-  /** Counts an attempt at a job as running until the returned function is called. */
+  /** Counts a job attempt as running until the returned function is called. */
   jobBegins(kind: 'convert' | 'hook', nowMs: () => number): (result: JobResult) => void {
     const startedMs = nowMs()
     this.runningJobs.inc({ kind })
@@ -152,7 +165,7 @@ export interface EndedCall {
 export type IsListed = (provider: string, model: string) => boolean
 
 const labelNames = ['provider', 'model']
-/** Bucket bounds in seconds, for complete answers and for the first token. */
+/** Bucket bounds in seconds, for complete responses and for the first token. */
 const buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640]
 
 export interface ModelMeter {
@@ -161,14 +174,14 @@ export interface ModelMeter {
   ended(call: EndedCall): void
 }
 
-/** Sums increments in memory until the counter is read, because prom-client's label look-up per increment is slow. */
+/** Sums increments in memory until the counter is read, because prom-client's label look-up is slow. */
 class PendingCount {
   private readonly counter: Counter.Internal
   private pending = 0
 
   constructor(counter: Counter.Internal, pending: PendingCount[]) {
     this.counter = counter
-    // A counter must exist at 0 for `rate()` to see its first increment.
+    // Starts at 0, because `rate()` would otherwise miss the first increment.
     counter.inc(0)
     pending.push(this)
   }
@@ -184,7 +197,10 @@ class PendingCount {
   }
 }
 
-/** Metrics by model. Only models that a provider lists have their own label value, so that the number of values is bounded. */
+/**
+ * Metrics by model. Models that no provider lists share one label value, so that the number of values is
+ * limited.
+ */
 export class ModelMetrics {
   private readonly isListed: IsListed
   private readonly instruments: ReturnType<typeof createInstruments>
@@ -195,7 +211,7 @@ export class ModelMetrics {
     this.instruments = createInstruments(registry)
   }
 
-  /** The metrics of a provider's model; all models that the provider does not list share one. */
+  /** Returns the metrics of a provider's model; all models that the provider does not list share one. */
   of(provider: string, model: string): ModelMeter {
     return this.known.get(provider)?.get(model) ?? this.find(provider, this.nameOf(provider, model))
   }
@@ -216,14 +232,23 @@ export class ModelMetrics {
     const { attempts, fallbacks, tokens, firstToken, duration, pending } = this.instruments
     const input = new PendingCount(tokens.labels(provider, model, 'input'), pending.tokens)
     const output = new PendingCount(tokens.labels(provider, model, 'output'), pending.tokens)
+    const durations: Record<EndedCall['operation'], Partial<Record<EndedCall['outcome'], Distribution>>> = {
+      chat: {},
+      embeddings: {},
+    }
+    let firstTokens: Distribution | undefined
     const meter = {
       attempts: new PendingCount(attempts.labels(provider, model), pending.attempts),
       fallbacks: new PendingCount(fallbacks.labels(provider, model), pending.fallbacks),
       ended({ operation, outcome, durationMs, firstByteMs, inputTokens, outputTokens }: EndedCall) {
-        duration[operation].observe({ provider, model, outcome }, durationMs / 1000)
-        if (firstByteMs !== undefined) firstToken.observe({ provider, model }, firstByteMs / 1000)
         input.inc(inputTokens)
         output.inc(outputTokens)
+        const byOutcome = durations[operation]
+        byOutcome[outcome] ??= duration[operation].add({ provider, model, outcome })
+        byOutcome[outcome].observe(durationMs / 1000)
+        if (firstByteMs === undefined) return
+        firstTokens ??= firstToken.add({ provider, model })
+        firstTokens.observe(firstByteMs / 1000)
       },
     }
     return meter
@@ -242,14 +267,14 @@ function createInstruments(registry: Registry) {
   return {
     pending,
     duration: {
-      chat: new Histogram({
+      chat: new LabelledHistogram({
         name: 'parley_chat_duration_seconds',
         help: 'Time from accepting a chat to its end, including all model calls and attempts, in seconds.',
         labelNames: [...labelNames, 'outcome'],
         buckets,
         registers,
       }),
-      embeddings: new Histogram({
+      embeddings: new LabelledHistogram({
         name: 'parley_embeddings_duration_seconds',
         help: 'Time from accepting an embeddings request to its end, in seconds.',
         labelNames: [...labelNames, 'outcome'],
@@ -257,7 +282,7 @@ function createInstruments(registry: Registry) {
         registers,
       }),
     },
-    firstToken: new Histogram({
+    firstToken: new LabelledHistogram({
       name: 'parley_chat_first_token_seconds',
       help: 'Time from accepting a streamed chat to the first bytes of its response, in seconds.',
       labelNames,
@@ -286,4 +311,13 @@ function createInstruments(registry: Registry) {
       collect: flushing('fallbacks'),
     }),
   }
+}
+
+function getOrCreate<V>(map: Map<string, V>, key: string, create: () => V): V {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = create()
+    map.set(key, value)
+  }
+  return value
 }

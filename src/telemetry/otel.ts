@@ -1,4 +1,4 @@
-/** Implements tracing with OpenTelemetry; loaded only when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. */
+/** Implements tracing with OpenTelemetry; loaded only if `OTEL_EXPORTER_OTLP_ENDPOINT` is set. */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type Context,
@@ -34,17 +34,17 @@ import type { SpanAttributes, SpanKind, TraceSpan, Tracing } from './tracing.ts'
 
 const LAST_BATCH_TIMEOUT_MS = 2_000
 const SEND_EVERY_MS = 2_000
-/** The timeout for one batch, including all attempts. */
+/** Timeout for one batch, including all attempts. */
 const EXPORT_TIMEOUT_MS = 3_000
-/** The maximum number of spans waiting to be sent; further spans are dropped. */
+/** Maximum number of spans waiting to be sent; further spans are dropped. */
 const MOST_WAITING = 2_048
-/** The number of uploads whose last request is kept, for links from their jobs. */
+/** Number of uploads whose last request is remembered, so that their jobs can link to it. */
 const MOST_UPLOADS = 1_000
 
 const propagator = new W3CTraceContextPropagator()
 const kinds = { server: Kind.SERVER, client: Kind.CLIENT, internal: Kind.INTERNAL }
 
-/** A collector that is unavailable does not fail the start. */
+/** Succeeds even if the collector is unavailable. */
 export function openTracing(
   config: TracingConfig,
   { version, log }: { readonly version: string; readonly log: Pick<Logger, 'warn' | 'info'> },
@@ -115,7 +115,7 @@ function samplerOf(share: number): Sampler {
   return share === 1 ? new AlwaysOnSampler() : new TraceIdRatioBasedSampler(share)
 }
 
-/** Logs when the collector becomes unavailable and when it is back, instead of every failed batch. */
+/** Logs when the collector becomes unavailable or available again, instead of every failed batch. */
 class LoggingExporter implements SpanExporter {
   private readonly exporter: SpanExporter
   private readonly log: Pick<Logger, 'warn' | 'info'>

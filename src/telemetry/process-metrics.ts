@@ -1,4 +1,7 @@
-/** Measures this process; prom-client's own collectors cannot be stopped, and measure from the start instead of the first scrape. */
+/**
+ * Measures this process. prom-client's own collectors cannot be stopped, and measure from the start instead
+ * of the first scrape.
+ */
 import { readdir } from 'node:fs/promises'
 import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 import { Counter, Histogram, type Registry } from 'prom-client'
@@ -66,7 +69,7 @@ function registerUsage(registry: Registry, clock: Pick<Clock, 'now'>): void {
 }
 
 async function countOpenFiles(): Promise<number> {
-  // One of them is the directory itself.
+  // Excludes the descriptor that reads this directory.
   return (await readdir('/proc/self/fd')).length - 1
 }
 
@@ -89,7 +92,7 @@ function registerLag(registry: Registry): () => void {
       }
       const { count } = lag
       const samples = [0.5, 0.99].map((quantile): Sample => {
-        // The monitor measures the time between two ticks, which is the resolution when there is no lag.
+        // Subtracts the resolution, because the monitor measures the time between two ticks.
         const lagNs = count === 0 ? 0 : (lag?.percentile(quantile * 100) ?? 0) - LAG_RESOLUTION_MS * 1e6
         return [{ quantile: String(quantile) }, Math.max(0, lagNs) / 1e9]
       })

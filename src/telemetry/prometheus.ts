@@ -1,14 +1,14 @@
-/** Collects the metrics of one or several processes, and renders them in the Prometheus text format. */
+/** Collects the metrics of one or more processes, and renders them in Prometheus's text format. */
 import { AggregatorRegistry, Gauge, type GaugeConfiguration, Registry } from 'prom-client'
 
-/** One metric and its samples, in a form that processes can send to each other. */
+/** A metric and its samples, in a form that processes can send to each other. */
 export interface CollectedMetric {
   readonly name: string
 }
 
 export interface WorkerMetrics {
   readonly processes: readonly (readonly CollectedMetric[])[]
-  /** The number of processes that did not respond in time. */
+  /** Number of processes that did not respond in time. */
   readonly silent: number
 }
 
@@ -22,7 +22,10 @@ export interface Scraped {
 
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 
-/** Reads samples at each scrape, which omits the gauge when `read` fails. `aggregator` combines the values of several processes. */
+/**
+ * Reads samples at each scrape, and omits the gauge if `read` fails. `aggregator` combines the values of
+ * several processes.
+ */
 export function registerGauge(
   registry: Registry,
   options: Pick<GaugeConfiguration<string>, 'name' | 'help' | 'labelNames' | 'aggregator'>,
@@ -39,7 +42,7 @@ export function registerGauge(
   })
 }
 
-/** Collects all metrics; unlike `Registry.getMetricsAsJSON`, skips a metric that cannot be read. */
+/** Collects all metrics; unlike `Registry.getMetricsAsJSON`, skips metrics that cannot be read. */
 export async function collectMetrics(registry: Registry): Promise<CollectedMetric[]> {
   const names = registry.getMetricsAsArray().map(({ name }) => name)
   const results = await Promise.allSettled(names.map((name) => registry.getSingleMetric(name)?.get()))

@@ -1,4 +1,4 @@
-/** Measures and traces one request from its head to the end of its response. */
+/** Measures and traces a request from its headers to the end of its response. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Dependencies } from './dependencies.ts'
 import { OTHER } from './metrics.ts'
@@ -6,7 +6,7 @@ import type { TraceSpan } from './tracing.ts'
 
 export class RequestInstrumentation {
   readonly requestId: string
-  /** Undefined when tracing is off. */
+  /** Undefined if tracing is off. */
   readonly span: TraceSpan | undefined
   /** Set after authentication. */
   caller: { readonly tenantId: string; readonly agentId?: string } | undefined
@@ -34,7 +34,7 @@ export class RequestInstrumentation {
     return { requestId: this.requestId, traceId: this.span?.traceId }
   }
 
-  /** Sets the operation, by its name in the table of operations, and its path with parameter names in place of values. */
+  /** Sets the operation's name, and its path with parameter names instead of values. */
   found(operation: string, route: string): void {
     this.operation = operation
     this.span?.rename(`${this.request.method} ${route}`)
@@ -45,7 +45,7 @@ export class RequestInstrumentation {
     const { deps, request, response, span, operation, caller } = this
     const { method = '' } = request
     const { tenantId, agentId } = caller ?? {}
-    // Undefined when the client disconnected before the response began.
+    // Undefined if the client disconnected before the response began.
     const status = response.headersSent ? response.statusCode : undefined
     const durationMs = deps.clock.monotonic() - this.startedMs
     deps.metrics.requestEnded(operation, method, status, durationMs)

@@ -1,7 +1,7 @@
-/** Defines the tracing interface, which is implemented only when tracing is on (ADR 0032). */
+/** Defines the tracing interface, which is implemented only if tracing is on (ADR 0032). */
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** Must not contain the content of conversations, keys or file names. */
+/** Must not contain conversation content, keys or file names. */
 export type SpanAttributes = Readonly<
   Record<string, string | number | boolean | readonly string[] | undefined>
 >
@@ -9,26 +9,29 @@ export type SpanAttributes = Readonly<
 export type SpanKind = 'server' | 'client' | 'internal'
 
 export interface TraceSpan {
-  /** The same for all spans of one request, also in other services. */
+  /** The same for all spans of a request, including those in other services. */
   readonly traceId: string
-  /** `traceparent` and `tracestate`, which make the work of another service a part of this trace. */
+  /** `traceparent` and `tracestate`, which add another service's spans to this trace. */
   readonly headers: Readonly<Record<string, string>>
   begin(name: string, kind: SpanKind, attributes: SpanAttributes): TraceSpan
   rename(name: string): void
   set(attributes: SpanAttributes): void
   /** Marks the span as failed; `reason` must come from a fixed set. */
   fail(reason: string): void
-  /** Only the first call counts. */
+  /** Later calls have no effect. */
   end(): void
 }
 
 export interface Tracing {
-  /** Begins the span of a request, as a child of the client's span if the headers contain one. */
+  /** Starts a request's span, as a child of the client's span if the headers contain one. */
   beginRequest(headers: IncomingHttpHeaders, name: string, attributes: SpanAttributes): TraceSpan
   /** Remembers the last request that sent bytes of an upload. */
   linkUpload(blob: string, request: TraceSpan): void
-  /** Begins a separate trace for the job of an upload, with a link to the last request of the upload if this process received it. */
+  /**
+   * Starts a separate trace for an upload's job, linked to the upload's last request if this process received
+   * it.
+   */
   beginJob(blob: string, name: string, attributes: SpanAttributes): TraceSpan
-  /** Sends the remaining spans, for at most two seconds. */
+  /** Sends the remaining spans; waits at most two seconds. */
   close(): Promise<void>
 }

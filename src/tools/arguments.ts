@@ -1,4 +1,4 @@
-/** Checks that the arguments of a tool call are JSON and match the tool's schema. */
+/** Checks that a tool call's arguments are JSON and match the tool's schema. */
 import { createContext, Script } from 'node:vm'
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -14,9 +14,12 @@ import type { ServerTool } from './tools.ts'
 
 const MAX_BYTES = 256 * 1024
 const MAX_DEPTH = 64
-/** References and patterns can make even a short schema take years to check. */
+/** Limits the check, because references and patterns can make even a short schema take years. */
 const MAX_CPU_MS = 50
-/** A wall-clock timeout also counts the time of other processes, so after it expires the CPU time decides. */
+/**
+ * When this wall-clock timeout expires, the CPU time is checked, because other processes may have used most
+ * of the time.
+ */
 const TIMEOUT_MS = 100
 const MAX_TIMEOUTS = 20
 
@@ -24,7 +27,7 @@ export type ReadArguments = { readonly args: Record<string, unknown> } | { reado
 
 export interface Rule {
   readonly schema: JsonSchema
-  /** The author of the schema. Patterns run only in the host's schemas, because the host could run any code anyway. */
+  /** The schema's author. Patterns run only in the host's schemas, because the host can run any code anyway. */
   readonly origin: ServerTool['origin'] | 'agent'
 }
 
@@ -38,7 +41,7 @@ export function readArguments(text: string, rules: readonly Rule[]): ReadArgumen
   return problem === undefined ? { args: value } : { problem }
 }
 
-/** Rejects values that no handler should have to expect, regardless of its schema. */
+/** Rejects values that handlers need not expect, regardless of their schema. */
 function findShapeProblem(value: unknown, depth = 1): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   if (depth > MAX_DEPTH) return `they are nested deeper than ${MAX_DEPTH} levels`
@@ -58,7 +61,8 @@ function findMisfit(value: unknown, rule: Rule): string | undefined {
   } catch (error) {
     // A schema may refer to itself endlessly.
     if (!isTimeout(error)) return 'their schema cannot be evaluated'
-    // Tenants share the tools of the host and of MCP servers, so no single client may disable them.
+    // Disables only an agent's schema, because tenants share host and MCP tools and must not disable them for
+    // each other.
     check.isTooSlow = rule.origin === 'agent'
     return 'validating them against the schema timed out'
   }
@@ -102,16 +106,16 @@ const options: Options = {
   meta: false,
   validateSchema: false,
   validateFormats: false,
-  // Inlining copies the code of a definition at every use.
+  // Inlining would copy a definition's code to every place that refers to it.
   inlineRefs: false,
   code: { regExp: Object.assign((source: string) => toRegExp(source) ?? /(?:)/, { code: '' }) },
 }
 
 const validation = new Script('validate(value)')
-/** Created at first use, because startup does not need it. */
+/** Created on first use, because startup does not need it. */
 let sandbox: { validate?: ValidateFunction | undefined; value?: unknown } | undefined
 
-/** Node stops a script that takes too long, including the functions it calls. */
+/** Runs the validation in a script, because Node can stop a script that takes too long. */
 function runInTime(validate: ValidateFunction, value: unknown): boolean {
   sandbox ??= createContext(Object.create(null))
   Object.assign(sandbox, { validate, value })

@@ -1,4 +1,4 @@
-/** Reads, validates and calls the tools of the host program. */
+/** Reads, validates and calls the host program's tools. */
 import { z } from 'zod'
 import { StartupError } from '../lib/errors.ts'
 import { isJsonObject, type Path, renderPath } from '../lib/formats/json.ts'
@@ -10,11 +10,14 @@ import { type ServerTool, type ToolCallContext, ToolName } from './tools.ts'
 export interface HostTool {
   readonly description?: string
   /**
-   * JSON Schema (2020-12, or draft-07 if `$schema` names it) of an object. Arguments that do not match
-   * never reach the handler.
+   * JSON Schema (2020-12, or draft-07 with `$schema`) of an object. Handlers never receive arguments that do
+   * not match.
    */
   readonly inputSchema?: Readonly<Record<string, unknown>>
-  /** Returns text, JSON or nothing. To report a failure to the model, return text: thrown errors are only logged. */
+  /**
+   * Returns text, JSON or nothing. To report a failure to the model, return text; thrown errors are only
+   * logged.
+   */
   handler(args: Readonly<Record<string, unknown>>, context: ToolCallContext): unknown
 }
 
@@ -45,7 +48,7 @@ export function listGiven(tools: unknown, source: string): GivenTool[] {
     })
   }
   if (!isJsonObject(tools))
-    rejectTool(source, ['tools'], 'must be a list of tools, or an object of tools by name')
+    rejectTool(source, ['tools'], 'must be a list of tools, or an object with tools by name')
   return Object.entries(tools).map(([name, tool]) => {
     const path = ['tools', name]
     return { name, tool, path, namePath: path }

@@ -1,4 +1,4 @@
-/** Offers the tools of all MCP servers under the names that agents use. */
+/** Offers all MCP servers' tools under the names that agents use. */
 import { pino } from 'pino'
 import type { McpServerConfig } from '../config/config.ts'
 import type { McpTool } from './mcp/client.ts'
@@ -37,8 +37,8 @@ interface NamedTools {
 }
 
 /**
- * A tool also has its short name while no other tool uses it. The list contains each tool once, by its
- * shortest name.
+ * A tool also has its short name if no other tool uses it. The list contains each tool once, by its shortest
+ * name.
  */
 function nameTools(servers: readonly McpServer[]): NamedTools {
   const found = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })))
@@ -57,7 +57,9 @@ function nameTools(servers: readonly McpServer[]): NamedTools {
   return { all, byName }
 }
 
-/** Represents a tool that its server has not listed. Returns undefined for a name without a server. */
+/**
+ * Returns a placeholder for a tool that its server has not listed, or undefined for a name without a server.
+ */
 function findUnlisted(servers: readonly McpServer[], name: string): ServerTool | undefined {
   const server = servers.find((each) => name.startsWith(toLongName(each.name, '')))
   if (server === undefined) return undefined
@@ -83,7 +85,10 @@ function toServerTool(name: string, server: McpServer, tool: McpTool): ServerToo
 
 const PROBE_MS = 10_000
 
-/** Connects once, for `parley doctor`, and returns the number of tools. @throws Error if no MCP server responds. */
+/**
+ * Connects once for `parley doctor`, and returns the number of tools. @throws Error if no MCP server
+ * responds.
+ */
 export async function probeMcpServer(config: McpServerConfig): Promise<number> {
   const { connect } = await import('./mcp/client.ts')
   const watchdog = new Watchdog()

@@ -1,4 +1,6 @@
-/** Runs one tool call: checks its arguments, limits its time and result size, and reports failures to the model. */
+/**
+ * Runs a tool call: checks its arguments, limits its time and result size, and reports failures to the model.
+ */
 import { StringDecoder } from 'node:string_decoder'
 import type { Logger } from 'pino'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
@@ -8,7 +10,7 @@ import type { ServerTool, ToolAnswer, ToolCallContext } from './tools.ts'
 
 export interface ToolCallRequest {
   readonly tool: ServerTool
-  /** The text as the model wrote it, which may not be JSON. */
+  /** As the model wrote it; may not be valid JSON. */
   readonly argumentsText: string
   /** The schema in the agent's definition, which applies in addition to the tool's own. */
   readonly agentSchema: JsonSchema | undefined
@@ -81,7 +83,7 @@ async function answerInTime(
 
 const MAX_RESULT_BYTES = 64 * 1024
 
-/** Renders the result of a host tool for the model: text unchanged, anything else as JSON. */
+/** Renders a host tool's result for the model: text unchanged, anything else as JSON. */
 export function toAnswer(name: string, value: unknown): ToolAnswer {
   if (value === undefined) return { text: '' }
   if (typeof value === 'string') return { text: value }
@@ -99,13 +101,13 @@ function toJson(value: unknown): string | undefined {
   }
 }
 
-/** Truncates text over 64 KiB between two characters and adds a note. */
+/** Truncates text over 64 KiB between two characters, and adds a note. */
 export function capText(text: string): string {
   const wellFormed = text.toWellFormed()
   const sizeBytes = Buffer.byteLength(wellFormed)
   if (sizeBytes <= MAX_RESULT_BYTES) return wellFormed
   const note = `\n[The result was truncated: it has ${sizeBytes} bytes, and only the beginning is shown.]`
   const bytes = Buffer.from(wellFormed).subarray(0, MAX_RESULT_BYTES - Buffer.byteLength(note))
-  // Drops a truncated character.
+  // Drops an incomplete character at the end.
   return new StringDecoder().write(bytes) + note
 }

@@ -1,4 +1,4 @@
-/** Offers the tools that run on the server, which come from the host program or from MCP servers. */
+/** Combines the tools that run on the server, from the host program and from MCP servers. */
 import { type JsonSchema, Text } from '../lib/formats/json-schema.ts'
 
 export interface ToolCallContext {
@@ -16,19 +16,25 @@ export interface ServerTool {
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
   readonly origin: 'host' | 'mcp'
-  /** Receives arguments that match the schema. Errors that it throws are logged and hidden from the model. */
+  /**
+   * Receives only arguments that match the schema. Errors that it throws are logged and hidden from the
+   * model.
+   */
   run(args: Readonly<Record<string, unknown>>, context: ToolCallContext): Promise<ToolAnswer>
 }
 
 export interface Toolbox {
   find(name: string): ServerTool | undefined
-  /** Returns all tools. Returns the same array until a tool is added, removed or changed. */
+  /** Returns all tools; the same array until a tool is added, removed or changed. */
   list(): readonly ServerTool[]
   health(): Readonly<Record<string, 'up' | 'down'>>
   close(): Promise<void>
 }
 
-/** Combines the host's tools with those of another toolbox. If two have the same name, the host's tool wins. */
+/**
+ * Combines the host's tools with another toolbox's; if two have the same name, the host's tool takes
+ * precedence.
+ */
 export function createToolbox(hostTools: readonly ServerTool[], others: Toolbox = noTools): Toolbox {
   const byName = new Map(hostTools.map((tool) => [tool.name, tool]))
   let [known, all] = join(others.list())

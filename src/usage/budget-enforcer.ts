@@ -1,4 +1,4 @@
-/** Enforces token budgets across processes: reserves tokens before a call and settles them after it. */
+/** Enforces token budgets across processes: reserves tokens before a call, and settles them after it. */
 
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -25,17 +25,17 @@ interface Reservation {
   settle(tokens: number): Promise<void>
 }
 
-/** Milliseconds that a reservation outlives the longest deadline of a call. */
+/** Milliseconds that a reservation outlives a call's longest deadline. */
 const GRACE_MS = 60_000
 const SWEEP_BATCH = 500
-/** The longest `Retry-After` worth sending. */
+/** Maximum `Retry-After`, because longer waits are not useful to clients. */
 const LONGEST_RETRY_AFTER_SECONDS = 86_400
 
-/** Releases the reservations of calls that never ended; returns the number released. */
+/** Releases reservations of calls that never ended; returns their number. */
 export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' | 'clock'>): Promise<number> {
   return db.transaction().execute(async (trx) => {
     const expired = await listExpired(trx, unixSeconds(clock), SWEEP_BATCH)
-    // Uses the order in which calls lock counters, which prevents deadlocks.
+    // Locks counters in the same order as calls, which prevents deadlocks.
     const nameOf = (row: CounterKey) => Object.values(toCounterKey(row)).join(' ')
     for (const row of expired.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1))) {
       await lockCounter(trx, toCounterKey(row))
@@ -45,7 +45,7 @@ export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' |
   })
 }
 
-/** Budget changes by other processes take effect within two seconds. */
+/** Creates the enforcer. Budget changes by other processes take effect within two seconds. */
 export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'>) {
   const { db, clock, random, config } = deps
   const remembered = createTtlCache<readonly BudgetRow[]>(clock, { max: 20_000, keepMs: () => 2_000 })
@@ -79,7 +79,10 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
   }
 
   return {
-    /** Returns undefined without a budget, a result that is cached for two seconds. @throws ServiceError `insufficient_quota` */
+    /**
+     * Returns undefined if there is no budget; this result is cached for two seconds. @throws ServiceError
+     * `insufficient_quota`
+     */
     async reserve(
       { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string | undefined },
       estimateTokens: () => number,
@@ -92,7 +95,7 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
       try {
         return await reserveIn(budgets, tokens)
       } catch (thrown) {
-        // Reservations of dead calls must not block new calls.
+        // Retries after a sweep, because reservations of dead calls must not block new calls.
         if (!(thrown instanceof ServiceError) || (await sweepReservations(deps)) === 0) throw thrown
         return reserveIn(budgets, tokens)
       }
@@ -101,7 +104,10 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
   }
 }
 
-/** Sets `Retry-After` only when used tokens fill the budget, because reserved tokens may be released at any time. */
+/**
+ * Sets `Retry-After` only if used tokens fill the budget, because reserved tokens may be released at any
+ * time.
+ */
 async function budgetSpent(
   db: Dependencies['db'],
   counter: CounterKey,

@@ -1,4 +1,4 @@
-/** Reads and writes budgets, their counters by period, and the tokens reserved for running calls. */
+/** Reads and writes budgets, their counters for each period, and the tokens reserved for active calls. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { BudgetReservationTable, BudgetTable } from '../db/tables.ts'
@@ -8,7 +8,7 @@ export type ReservationRow = Selectable<BudgetReservationTable>
 
 export type BudgetKey = Pick<BudgetRow, 'owner_kind' | 'owner_id' | 'period'>
 
-/** A budget in one of its periods. */
+/** Identifies a budget's counter for one period. */
 export type CounterKey = Pick<ReservationRow, 'owner_kind' | 'owner_id' | 'period' | 'starts_on'>
 
 type Owner = Pick<BudgetRow, 'owner_kind' | 'owner_id'>
@@ -45,7 +45,7 @@ export async function deleteBudget(db: Database, key: BudgetKey): Promise<void> 
     .execute()
 }
 
-/** Does nothing if the counter exists. */
+/** Has no effect if the counter exists. */
 export async function insertCounter(db: Database, key: CounterKey): Promise<void> {
   await db
     .insertInto('budget_counters')
@@ -79,7 +79,10 @@ export async function setUsed(db: Database, key: CounterKey, used: number): Prom
     .execute()
 }
 
-/** Reserves tokens; returns false if too few are left. One statement prevents two calls from taking the last tokens. */
+/**
+ * Reserves tokens; returns false if too few are left. Uses one statement, so that two calls cannot take the
+ * same tokens.
+ */
 export async function reserveTokens(db: Database, key: CounterKey, tokens: number): Promise<boolean> {
   const { owner_kind, owner_id, period } = key
   const updated = await db
@@ -108,7 +111,7 @@ export function lockCounter(trx: Database, key: CounterKey): Promise<void> {
   return addToCounter(trx, key, { used: 0, reserved: 0 })
 }
 
-/** Deletes a reservation if it still exists. The caller must lock the counter first to prevent a deadlock. */
+/** Deletes a reservation if it still exists. The caller must lock the counter first, to prevent a deadlock. */
 export async function releaseReservation(db: Database, id: string, key: CounterKey): Promise<void> {
   const deleted = await db
     .deleteFrom('budget_reservations')

@@ -26,7 +26,10 @@ export interface Budget {
 
 const periods = ['day', 'month'] as const satisfies readonly Period[]
 
-/** Replaces a budget; absent periods become unlimited, and a new limit includes tokens already used in its period. */
+/**
+ * Replaces a budget. Absent periods become unlimited; new limits include tokens already used in the current
+ * period.
+ */
 export async function setBudget(
   deps: AuditDeps &
     Pick<Dependencies, 'clock'> & { readonly usage: { flush(): Promise<void>; invalidate(): void } },
@@ -39,7 +42,10 @@ export async function setBudget(
   deps.usage.invalidate()
 }
 
-/** Does the same in the caller's transaction; the caller flushes the usage tracker before and invalidates it afterwards. */
+/**
+ * Like `setBudget`, in the caller's transaction. The caller must flush the usage tracker first and invalidate
+ * it afterwards.
+ */
 export async function writeBudget(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
@@ -85,10 +91,10 @@ function toDetails({ day = null, month = null }: { day?: number | null; month?: 
   return { day, month }
 }
 
-/** Limits with the tokens used in the current period; a period without a limit is absent. */
+/** Limits, and tokens used in the current period; periods without a limit are absent. */
 export type BudgetState = Partial<Record<Period, { readonly limit: number; readonly used: number }>>
 
-/** The budgets of parent keys by id; a key without a budget is absent. */
+/** Returns parent keys' budgets by id; keys without a budget have no entry. */
 export async function readBudgets(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   tenantIds: readonly string[],

@@ -23,7 +23,7 @@ export function startOf(period: Period, ms: number): string {
   return period === 'day' ? day : `${day.slice(0, 7)}-01`
 }
 
-/** Returns the seconds until the end of the period, rounded up. */
+/** Returns the seconds until the period ends, rounded up. */
 export function secondsLeft(period: Period, ms: number): number {
   const start = new Date(startOf(period, ms))
   if (period === 'day') start.setUTCDate(start.getUTCDate() + 1)

@@ -1,4 +1,4 @@
-/** Lists the dependencies of the usage module. */
+/** Declares the usage module's dependencies. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

@@ -1,7 +1,7 @@
-/** Estimates tokens before a call, and after an interrupted call for which the provider reported no usage. */
+/** Estimates tokens before calls, and after interrupted calls for which the provider reported no usage. */
 
 const CHARACTERS_PER_TOKEN = 4
-/** The estimate for a request without a token limit. */
+/** Estimate for a request without a token limit. */
 const UNBOUNDED_ANSWER_TOKENS = 4_096
 
 export type Promptlike = Conversation | Inputs
@@ -14,7 +14,7 @@ interface Conversation {
   readonly n?: number | null | undefined
 }
 
-/** The inputs of an embeddings request; numbers are token ids. */
+/** An embeddings request's inputs; numbers are token ids. */
 interface Inputs {
   readonly input: string | readonly (string | number | readonly number[])[]
 }
@@ -23,7 +23,7 @@ export function estimateTokens(characters: number): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN)
 }
 
-/** Estimates the tokens of the inputs, or of the conversation and its tools; images and audio count as 0. */
+/** Estimates the tokens in the inputs, or in the conversation and its tools; images and audio count as 0. */
 export function estimatePromptTokens(prompt: Promptlike): number {
   if (!('messages' in prompt)) return estimateInputTokens(prompt)
   const { messages, tools } = prompt

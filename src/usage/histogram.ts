@@ -1,12 +1,15 @@
-/** Counts durations in exponential buckets, so that histograms can be added to get percentiles for any range of days. */
+/**
+ * Counts durations in exponential buckets, so that histograms can be added and percentiles calculated for any
+ * range of days.
+ */
 
-/** The number of calls by bucket; empty buckets are absent. */
+/** Number of calls by bucket; empty buckets are absent. */
 export type Histogram = Map<number, number>
 
 /** Each bucket is 10 % wide, so a percentile is at most 5 % off. */
 const GROWTH = 1.1
 const LOG_GROWTH = Math.log(GROWTH)
-/** This bucket ends above 50 hours. */
+/** Starts at about 48 hours; also contains all longer durations. */
 const LAST_BUCKET = 200
 
 /** Bucket 0 is below one millisecond; bucket n is from 1.1^(n-1) to 1.1^n milliseconds. */
@@ -25,7 +28,10 @@ export function merge(histogram: Histogram, other: Histogram): void {
   for (const [bucket, calls] of other) histogram.set(bucket, (histogram.get(bucket) ?? 0) + calls)
 }
 
-/** Returns the percentiles for `shares` (0 to 1) in milliseconds, as bucket midpoints; undefined without calls. */
+/**
+ * Returns the percentiles for `shares` (0 to 1) in milliseconds, as bucket midpoints; undefined without
+ * calls.
+ */
 export function percentiles(histogram: Histogram, shares: readonly number[]): number[] | undefined {
   const buckets = [...histogram].sort(([a], [b]) => a - b)
   const total = buckets.reduce((sum, [, calls]) => sum + calls, 0)
@@ -40,7 +46,7 @@ export function percentiles(histogram: Histogram, shares: readonly number[]): nu
   })
 }
 
-/** Renders a histogram as JSON such as `{"12":3}`. */
+/** Renders a histogram as JSON, such as `{"12":3}`. */
 export function renderHistogram(histogram: Histogram): string {
   return JSON.stringify(Object.fromEntries(histogram))
 }

@@ -9,10 +9,10 @@ import { firstCallIdAt } from './tracker.ts'
 const MAINTAIN_EVERY_MS = 600_000
 const DAY_MS = 86_400_000
 const PRUNE_BATCH = 500
-/** The pause between batches, so that other statements can run. */
+/** Milliseconds between batches, so that other statements can run. */
 const PAUSE_MS = 20
 
-/** Runs now and every ten minutes; the returned function stops it and waits for a run in progress. */
+/** Runs now and every ten minutes; the returned function stops it and waits for the current run. */
 export function startUsageMaintenance(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'log'>,
 ): () => Promise<void> {
@@ -20,7 +20,7 @@ export function startUsageMaintenance(
   const readDeletionTime = createDeletionTime(deps.clock, (seconds) =>
     deps.log.warn(
       { seconds },
-      'the clock jumped ahead; no usage that is old only by the jump is pruned for a day',
+      'the clock jumped ahead; usage that is old only because of the jump will not be deleted for a day',
     ),
   )
   let running = Promise.resolve()
@@ -47,7 +47,10 @@ export function startUsageMaintenance(
   }
 }
 
-/** Deletes calls older than the retention time in small batches, and keeps their daily sums; returns the number of deleted calls. */
+/**
+ * Deletes calls older than the retention time in small batches, but not their daily sums; returns the number
+ * of deleted calls.
+ */
 export async function pruneCalls(
   { config, db, clock }: Pick<Dependencies, 'config' | 'db' | 'clock'>,
   signal: AbortSignal,

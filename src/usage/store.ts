@@ -6,7 +6,7 @@ import type { UsageCallTable, UsageDayTable } from '../db/tables.ts'
 import { dayOf } from './days.ts'
 import { histogramOf, merge, parseHistogram, renderHistogram } from './histogram.ts'
 
-/** Lists the daily sums of a tenant, both days included, oldest first. */
+/** Lists a tenant's daily sums, oldest first; includes both days. */
 export async function listDays(
   db: Database,
   tenantId: string,
@@ -42,7 +42,7 @@ export async function sumTokensSince(
   return Number(input ?? 0) + Number(output ?? 0)
 }
 
-/** Deletes the oldest calls with an id before `id`, at most `limit`; returns their number. */
+/** Deletes the oldest calls with ids before `id`, at most `limit`; returns their number. */
 export async function deleteCallsBefore(db: Database, id: string, limit: number): Promise<number> {
   const result = await db
     .deleteFrom('usage_calls')
@@ -93,7 +93,7 @@ function sumHistograms(before: string, more: string): string {
 
 const DAY_SECONDS = 86_400
 
-/** Sums calls by day, in the same row order for all writers, which prevents deadlocks. */
+/** Sums calls by day. Always sorts rows in the same order, which prevents deadlocks between writers. */
 export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
   const byDay = Map.groupBy(calls, ({ parent_key_id, agent_id, model, provider, created_at }) =>
     [Math.floor(created_at / DAY_SECONDS), parent_key_id, agent_id, model, provider].join('\n'),
@@ -111,7 +111,7 @@ function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDa
   return {
     ...{ parent_key_id, day: dayOf(created_at * 1000), agent_id, model, provider },
     requests: calls.length,
-    // A client that disconnects is not an error.
+    // Excludes clients that disconnected, which is not an error.
     errors: sum(({ status }) => (status === 'ok' || status === 'left' ? 0 : 1)),
     prompt_tokens: sum((call) => call.prompt_tokens),
     completion_tokens: sum((call) => call.completion_tokens),
@@ -140,10 +140,10 @@ const anyCall: UsageCallRow = {
 }
 const callColumns = Object.keys(anyCall) as (keyof UsageCallRow)[]
 
-/** Rows per statement, largest first; the driver keeps these few statements prepared. */
+/** Rows per statement, largest first; only a few sizes, so that the driver can keep the statements prepared. */
 const statementSizes = [64, 8, 1] as const
 
-/** Compiles the inserts once, because building one for each call would add noticeable CPU time to a chat. */
+/** Compiles the inserts once, because building one per call would add noticeable CPU time to chats. */
 export function createCallWriter(db: Database) {
   const inserts = new Map(statementSizes.map((size) => [size, compileInsert(db, size)]))
   return async (trx: Database, rows: readonly UsageCallRow[]): Promise<void> => {

@@ -1,4 +1,7 @@
-/** Tracks the usage of model calls: reserves tokens before a call, records what it used, and writes the records in batches. */
+/**
+ * Tracks model calls' usage: reserves tokens before a call, records the used tokens, and writes the records
+ * in batches.
+ */
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -16,11 +19,14 @@ const LAST_RECORDS_MS = 1_000
 const TIME_DIGITS = 15
 
 export interface UsageTracker {
-  /** Starts recording a call. @throws ServiceError `insufficient_quota` when a budget of the caller is used up. */
+  /**
+   * Starts recording a call. @throws ServiceError `insufficient_quota` if one of the caller's budgets is used
+   * up.
+   */
   begin(call: CallStart): Promise<UsageRecord>
   /** Resolves when every call that has ended so far is in the database. */
   flush(): Promise<void>
-  /** Drops cached budgets; called after every change to them. */
+  /** Drops cached budgets; call this after every change to budgets. */
   invalidate(): void
   /** Waits for calls that are ending, then flushes. */
   close(): Promise<void>
@@ -44,7 +50,7 @@ export function createUsageTracker(
       recorder.record(row)
       open -= 1
       if (open === 0) onLastEnd?.()
-      // A reservation that is not settled expires, so the call need not fail.
+      // Logs the error instead of failing the call, because the reservation expires anyway.
       return reservation
         ?.settle(row.prompt_tokens + row.completion_tokens)
         .catch((error) =>
@@ -69,7 +75,7 @@ export function createUsageTracker(
   }
 }
 
-/** Creates ids that sort by the start of the call, unique if each process has a different name. */
+/** Creates ids that sort by the call's start; they are unique if each process has a different name. */
 export function createCallIds(processName: string): (startedAtMs: number) => string {
   let last = 0
   return (startedAtMs) => {
@@ -78,7 +84,7 @@ export function createCallIds(processName: string): (startedAtMs: number) => str
   }
 }
 
-/** Returns an id that sorts before the ids of all calls that begin at `ms` or later. */
+/** Returns an id that sorts before all calls that begin at `ms` or later. */
 export function firstCallIdAt(ms: number): string {
   return String(Math.floor(ms)).padStart(TIME_DIGITS, '0')
 }
@@ -92,7 +98,7 @@ export interface CallStart {
   /** Undefined for a call without an agent. */
   readonly agentId: string | undefined
   readonly provider: string
-  /** The provider's own id. */
+  /** The provider's own model id. */
   readonly model: string
   readonly isStreamed: boolean
   /** Used only to estimate tokens. */
@@ -103,11 +109,11 @@ interface RecordOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly metrics: Metrics
   readonly newId: (startedAtMs: number) => string
-  /** Records the row; resolves when the reservation of the call is settled. */
+  /** Records the row; resolves when the call's reservation is settled. */
   readonly save: (row: UsageCallRow) => Promise<void> | void
 }
 
-/** Records the usage of a call in progress. Disposing it before `end` records a client disconnect. */
+/** Records a call's usage. Disposing it before `end` records a client disconnect. */
 export class UsageRecord implements AsyncDisposable {
   private readonly start: CallStart
   private readonly options: RecordOptions
@@ -120,7 +126,7 @@ export class UsageRecord implements AsyncDisposable {
   private completionTokens = 0
   private isEstimated = false
   private modelCalls = 0
-  /** The number of events forwarded since the last counted model call. */
+  /** Number of events forwarded since the last counted model call. */
   private events = 0
   private isEnded = false
 
@@ -133,13 +139,16 @@ export class UsageRecord implements AsyncDisposable {
     this.startedTick = options.clock.monotonic()
   }
 
-  /** Sets the provider and model that answer, which differ from the first choice after a fallback. */
+  /** Sets the responding provider and model, which differ from the first choice after a fallback. */
   answering(provider: string, model = this.model): void {
     this.provider = provider
     this.model = model
   }
 
-  /** Adds a model call. Without `usage` from the provider, estimates tokens from the answer's text, or else from the events sent. */
+  /**
+   * Adds a model call. If the provider reports no `usage`, estimates tokens from the response text, or else
+   * from the events sent.
+   */
   used(usage: Usage | undefined, text?: string | null): void {
     this.modelCalls += 1
     if (isCount(usage?.prompt_tokens) && isCount(usage?.completion_tokens)) {
@@ -153,7 +162,7 @@ export class UsageRecord implements AsyncDisposable {
     this.events = 0
   }
 
-  /** Counts the events that are sent to the client. */
+  /** Counts the events sent to the client. */
   sent(run: Uint8Array): void {
     this.firstByteTick ??= this.options.clock.monotonic()
     this.events += countEvents(run)
@@ -163,11 +172,12 @@ export class UsageRecord implements AsyncDisposable {
     return this.end(statusOf(thrown, signal))
   }
 
-  /** Ends the record; later calls do nothing. `status`: `ok`, `left`, or the reason of the failure. */
+  /** Ends the record; later calls have no effect. `status` is `ok`, `left` or the failure's reason. */
   async end(status: string): Promise<void> {
     if (this.isEnded) return
     this.isEnded = true
-    // If the client disconnects during the first model call, the model has read at least the prompt.
+    // Counts the prompt, because the model has read it even if the client disconnects during the first model
+    // call.
     if (status === 'left' && this.modelCalls === 0) this.used(undefined)
     this.observe(status)
     await this.options.save(this.toRow(status))
@@ -230,15 +240,15 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-/** The maximum time between flushes; `FLUSH_AT` waiting calls trigger one earlier. */
+/** Maximum time between flushes; `FLUSH_AT` waiting calls trigger an earlier one. */
 const FLUSH_EVERY_MS = 1_000
 const FLUSH_AT = 200
-/** The number of calls in one transaction. */
+/** Number of calls per transaction. */
 const BATCH = 1_000
-/** The number of calls kept while the database is not writable; the number of lost calls is logged. */
+/** Number of calls kept while the database is not writable; the number of lost calls is logged. */
 const MOST_WAITING = 100_000
 
-/** Writes calls in batches within about a second, outside of requests. */
+/** Writes calls in batches, usually within a second, independently of requests. */
 function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
   const insertCalls = createCallWriter(db)
   let waiting: UsageCallRow[] = []

@@ -1,4 +1,4 @@
-/** Reads the usage of tenants from daily sums, and moves usage between tenants. */
+/** Reads tenants' usage from daily sums, and moves usage between tenants. */
 import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -13,14 +13,17 @@ import type { UsageTracker } from './tracker.ts'
 const DEFAULT_DAYS = 30
 const MOST_DAYS = 366
 
-/** `key` groups the usage of several tenants by parent key. */
+/** `key` groups several tenants' usage by parent key. */
 export type Grouping = UsageQuery['group_by'] | 'key'
 
 export interface Entry extends UsageEntry {
   readonly key?: string
 }
 
-/** Reads usage, including calls not yet written. @throws ServiceError `invalid_value` for an invalid or too long range of days. */
+/**
+ * Reads usage, including calls that are not yet written. @throws ServiceError `invalid_value` if the range of
+ * days is invalid or too long.
+ */
 export async function readUsage(
   deps: Pick<Dependencies, 'db' | 'clock'> & { readonly usage: UsageTracker },
   tenantIds: readonly string[],
@@ -43,7 +46,7 @@ export async function readUsage(
   return { object: 'list', from, to, data: listEntries(groups, query.group_by), total: total.render() }
 }
 
-/** Returns the last day (UTC) on which each agent was called; agents that were never called are absent. */
+/** Returns the last day (UTC) on which each agent was called; agents that were never called have no entry. */
 export async function readLastDays(
   { db, usage }: Pick<Dependencies, 'db'> & { readonly usage: UsageTracker },
   tenantId: string,
@@ -103,7 +106,7 @@ function listEntries(groups: ReadonlyMap<string, Group>, grouping: Grouping): En
   return entries.sort((a, b) => b.total_tokens - a.total_tokens)
 }
 
-/** Accumulates rows, because there may be too many to keep in memory. */
+/** Adds rows one by one, because there may be too many to hold in memory. */
 class Sum {
   private requests = 0
   private errors = 0
@@ -144,7 +147,10 @@ function toPercentiles(whole: Histogram): UsageSums['latency_ms'] {
   return { p50, p95, p99 }
 }
 
-/** Moves usage to another tenant's budgets, in the caller's transaction, which must begin after `usage.flush()`. */
+/**
+ * Moves usage to another tenant's budgets, in the caller's transaction, which must begin after
+ * `usage.flush()`.
+ */
 export async function moveUsage(
   trx: Database,
   fromTenantId: string,

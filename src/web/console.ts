@@ -1,4 +1,4 @@
-/** Serves the console under `/console`: its built files and one document for all of its pages. */
+/** Serves the console's files, and one HTML document for all pages under `/console`. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
@@ -25,7 +25,7 @@ interface ConsoleFile {
 
 export interface ConsoleAssets {
   readonly files: readonly ConsoleFile[]
-  /** The path of the script that selects light or dark mode before the first paint. */
+  /** Path of the script that selects light or dark mode before the first paint. */
   readonly firstScript: string
   readonly mainScript: string
   readonly preloads: readonly string[]
@@ -69,7 +69,7 @@ function pathOf(file: string): string {
   return `/console/assets/${file}`
 }
 
-/** Allows the style elements that the UI library and the editor add, which carry the nonce of the page. */
+/** Allows style elements from the UI library and the editor, which use the page's nonce. */
 function renderConsolePolicy(nonce: string): string {
   return [
     "default-src 'none'",

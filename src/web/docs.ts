@@ -1,4 +1,7 @@
-/** Serves the API reference under `/docs` (Swagger UI, without requests to other hosts), and the documentation as Markdown with `/llms.txt`. */
+/**
+ * Serves the API reference under `/docs` (Swagger UI, without requests to other hosts), and the documentation
+ * as Markdown with `/llms.txt`.
+ */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -44,12 +47,12 @@ const html = `<!doctype html>
 </html>
 `
 
-/** Hides the column of links between operations, because the API description contains none. */
+/** Hides the column of links between operations, because the API description contains no links. */
 const style = `body { margin: 0 }
 .swagger-ui .response-col_links { display: none }
 `
 
-/** Runs in the page's head, so that the theme is set before the first paint. */
+/** Runs in the page's head to set the theme before the first paint. */
 const script = `const prefersDark = matchMedia('(prefers-color-scheme: dark)')
 const applyTheme = () => document.documentElement.classList.toggle('dark-mode', prefersDark.matches)
 prefersDark.addEventListener('change', applyTheme)
@@ -60,14 +63,17 @@ document.addEventListener('DOMContentLoaded', () => {
 })
 `
 
-/** The files of the reference by path. The page reads `/openapi.json` and keeps keys only in memory (ADR 0006). */
+/**
+ * The API reference's files by path. The page reads `/openapi.json`, and keeps keys only in memory (ADR
+ * 0006).
+ */
 export const docsPages: ReadonlyMap<string, PageFile> = new Map([
   ['/docs', textFile(html, 'text/html')],
   ['/docs/page.css', textFile(style, 'text/css')],
   ['/docs/page.js', textFile(script, 'text/javascript')],
   [stylePath, packageFile('swagger-ui.css', 'text/css')],
   [scriptPath, packageFile('swagger-ui-bundle.js', 'text/javascript')],
-  // The style sheet refers to it, and developer tools request it.
+  // Developer tools request this file, because the style sheet refers to it.
   [
     '/docs/swagger-ui.css.map',
     {
@@ -79,7 +85,7 @@ export const docsPages: ReadonlyMap<string, PageFile> = new Map([
 
 const pagesFolder = fileURLToPath(new URL('../../docs', import.meta.url))
 
-/** The pages of the documentation as Markdown, and their index for language models (https://llmstxt.org). */
+/** The documentation pages as Markdown, and their index for language models (https://llmstxt.org). */
 export const markdownPages: ReadonlyMap<string, PageFile> = new Map([
   ['/llms.txt', textFile(renderIndex(), 'text/plain')],
   ...listPages().map((name): [string, PageFile] => [
@@ -88,7 +94,7 @@ export const markdownPages: ReadonlyMap<string, PageFile> = new Map([
   ]),
 ])
 
-/** None if the host has left the folder out. */
+/** Returns an empty list if the installation does not contain the docs folder. */
 function listPages(): string[] {
   if (!existsSync(pagesFolder)) return []
   return readdirSync(pagesFolder)
@@ -113,7 +119,7 @@ ${links.join('')}- [API reference as OpenAPI](/openapi.json)
 `
 }
 
-/** Joins lines and removes the targets of links, which are relative to the page. */
+/** Joins lines, and removes link targets, which are relative to the page. */
 function toPlainText(markdown: string): string {
   return markdown.replaceAll('\n', ' ').replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1')
 }
@@ -122,7 +128,7 @@ function textFile(text: string, mediaType: string): PageFile {
   return { body: { text }, headers: headersOf(mediaType, 'no-cache') }
 }
 
-/** The path contains the package's version, so the file at this path never changes. */
+/** Served as immutable, because the path contains the package's version. */
 function packageFile(name: string, mediaType: string): PageFile {
   return { body: { folder: swaggerFolder, name }, headers: headersOf(mediaType, IMMUTABLE) }
 }

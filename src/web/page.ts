@@ -1,4 +1,4 @@
-/** Builds the HTTP responses for pages and the files that they load. */
+/** Builds HTTP responses for pages and their files. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ export const commonHeaders: Headers = {
   'Referrer-Policy': 'no-referrer',
 }
 
-/** The policy of a file that is not a document and therefore must not run anything. */
+/** Prevents files that are not documents from running anything. */
 export const filePolicy = "default-src 'none'; frame-ancestors 'none'"
 
 export function writePage(

@@ -1,4 +1,4 @@
-/** Serves the widget under `/embed` and its demo page: the built files, the frame and the documents. */
+/** Serves the widget's files, frame and demo page under `/embed`. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { fileURLToPath } from 'node:url'
@@ -33,7 +33,7 @@ interface WidgetPart {
   readonly path: string
   readonly integrity: string
   readonly body: Buffer
-  /** The body in each encoding, best first. Browsers accept brotli only over https. */
+  /** The body in each encoding, best first. Browsers accept brotli only over HTTPS. */
   readonly encoded: readonly (readonly [encoding: 'br' | 'gzip', body: Buffer])[]
 }
 
@@ -60,7 +60,7 @@ export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAsset
   }
 }
 
-/** The strictest policy under which a page can still embed the widget. */
+/** The strictest policy that still allows a page to embed the widget. */
 const demoPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -94,8 +94,8 @@ function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): string {
 }
 
 /**
- * Returns the origins for `frame-ancestors`. Returns `*` if the agent names none or the key is unknown,
- * which the frame itself reports.
+ * Returns the origins for `frame-ancestors`, or `*` if the agent lists none or the key is unknown; the frame
+ * reports an unknown key itself.
  */
 async function listFrameAncestors(deps: Dependencies, publicKey: string): Promise<string> {
   const publicId = parsePublicKey(publicKey)
@@ -143,13 +143,13 @@ function renderFrame(
 
 const LOADER_AGE_SECONDS = 300
 
-/** Pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
+/** Lets pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
 const crossOriginHeaders: Headers = {
   ...commonHeaders,
   'Content-Security-Policy': filePolicy,
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Access-Control-Allow-Origin': '*',
-  // The frame's worker needs the policy of the frame.
+  // The frame's worker needs the same policy as the frame.
   'Cross-Origin-Embedder-Policy': 'require-corp',
   Vary: 'Accept-Encoding',
 }
@@ -189,7 +189,7 @@ function acceptsEncoding({ headers }: IncomingMessage, encoding: string): boolea
   })
 }
 
-/** Pages under `Cross-Origin-Embedder-Policy` can show the frame. */
+/** Lets pages under `Cross-Origin-Embedder-Policy` show the frame. */
 const embeddable: Headers = {
   'Cross-Origin-Embedder-Policy': 'require-corp',
   'Cross-Origin-Resource-Policy': 'cross-origin',

@@ -70,7 +70,7 @@ describe.each([
   test('can respond to another call after a large result is truncated or a huge one is rejected', async () => {
     const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['big', 'huge'])
     expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was truncated: it has 1048576 bytes/)
-    expect(await resultOf(app, 'huge')).toBe('Error: the server of this tool did not respond')
+    expect(await resultOf(app, 'huge')).toBe("Error: this tool's server did not respond")
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
   })
 
@@ -109,7 +109,7 @@ describe.each([
   test('that dies causes one failed call and works again after its restart', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'die'])
-    expect(await resultOf(app, 'die')).toBe('Error: the server of this tool did not respond')
+    expect(await resultOf(app, 'die')).toBe("Error: this tool's server did not respond")
     await server.kill()
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toMatch(/^Error: /)
     const again = await server.restart()

@@ -52,7 +52,7 @@ describe('an MCP program', () => {
   test('that sends too much or exits causes one failed call and is restarted', async () => {
     const app = await startWithMcp(stand, program(), ['huge', 'die'])
     for (const name of ['huge', 'die']) {
-      expect(await resultOf(app, name)).toBe('Error: the server of this tool did not respond')
+      expect(await resultOf(app, name)).toBe("Error: this tool's server did not respond")
       const answered = async () => (await resultOf(app, 'echo', '{"text":"hi"}')) === 'echo: hi'
       expect(await eventually(answered, true)).toBe(true)
     }

@@ -167,17 +167,17 @@ describe('the error for an invalid configuration file', () => {
     [
       'a repeated name',
       `providers:\n${entry('a')}${entry('a')}`,
-      'providers.a: is a repeated key (line 3, column 3)',
+      'providers.a: occurs more than once (line 3, column 3)',
     ],
     [
       'an anchor',
       'providers: &a {}\n',
-      'providers: YAML anchors are not allowed; put a text that starts with & in quotes (line 1, column 12)',
+      'providers: YAML anchors are not allowed; quote text that starts with & (line 1, column 12)',
     ],
     [
       'a tag',
       'providers: !!map {}\n',
-      'providers: YAML tags are not allowed; put a text that starts with ! in quotes (line 1, column 12)',
+      'providers: YAML tags are not allowed; quote text that starts with ! (line 1, column 12)',
     ],
     ['two documents', '{}\n---\n{}\n', 'Must be one YAML document, not several (line 2, column 1)'],
     ['invalid YAML', 'providers: [\n', 'Invalid YAML (line 2, column 1)'],

@@ -27,35 +27,35 @@ const invalidSchemas: [schema: string, message: string][] = [
   ['{ $schema: 7 }', '$schema: must be JSON Schema draft-07 or 2020-12 (line 3, column 44)'],
   [
     '{ $ref: "https://a.com/b.json" }',
-    '$ref: must lead to a schema inside this one, as #/… does (line 3, column 41)',
+    '$ref: must refer to a schema inside this one, such as #/$defs/name (line 3, column 41)',
   ],
   [
     '{ properties: { a: { $ref: b.json } } }',
-    'properties.a.$ref: must lead to a schema inside this one, as #/… does (line 3, column 60)',
+    'properties.a.$ref: must refer to a schema inside this one, such as #/$defs/name (line 3, column 60)',
   ],
   [
     '{ items: { $ref: "#/$defs/a" } }',
-    'items.$ref: must lead to a schema inside this one, as #/… does (line 3, column 50)',
+    'items.$ref: must refer to a schema inside this one, such as #/$defs/name (line 3, column 50)',
   ],
   [
     '{ items: { $ref: "#/type" }, type: object }',
-    'items.$ref: must lead to a schema inside this one, as #/… does (line 3, column 50)',
+    'items.$ref: must refer to a schema inside this one, such as #/$defs/name (line 3, column 50)',
   ],
   [
     '{ items: { $ref: "#a" } }',
-    'items.$ref: must lead to a schema inside this one, as #/… does (line 3, column 50)',
+    'items.$ref: must refer to a schema inside this one, such as #/$defs/name (line 3, column 50)',
   ],
   [
     '{ items: { $ref: "#/toString" } }',
-    'items.$ref: must lead to a schema inside this one, as #/… does (line 3, column 50)',
+    'items.$ref: must refer to a schema inside this one, such as #/$defs/name (line 3, column 50)',
   ],
   [
     '{ items: { $ref: "#/%" } }',
-    'items.$ref: must lead to a schema inside this one, as #/… does (line 3, column 50)',
+    'items.$ref: must refer to a schema inside this one, such as #/$defs/name (line 3, column 50)',
   ],
   [
     '{ items: { $dynamicRef: "https://a.com" } }',
-    'items.$dynamicRef: must lead to a schema inside this one, as #/… does (line 3, column 57)',
+    'items.$dynamicRef: must refer to a schema inside this one, such as #/$defs/name (line 3, column 57)',
   ],
   [
     '{ properties: { a: { pattern: "(" } } }',
@@ -63,7 +63,7 @@ const invalidSchemas: [schema: string, message: string][] = [
   ],
   [
     '{ patternProperties: { "[": {} } }',
-    'patternProperties["["]: must have a regular expression as its key (line 3, column 61)',
+    'patternProperties["["]: key must be a regular expression (line 3, column 61)',
   ],
 ]
 
@@ -95,7 +95,7 @@ describe('an invalid input schema', () => {
     const text = withSchema(`{ ${draft}, enum: [{ valueOf: 1 }, { valueOf: 2 }] }`)
     expectRefusal(
       refusalOf(text),
-      'tools[0].inputSchema: must hold values that can be compared (line 3, column 33)',
+      'tools[0].inputSchema: must contain only values that can be compared (line 3, column 33)',
     )
   })
 })
@@ -112,7 +112,7 @@ describe("a tool's input schema", () => {
       return `${least}tools: [{ name: a, inputSchema: ${filler} }, { name: b, inputSchema: { description: ${'y'.repeat(rest)} } }]`
     }
     expect(parseDefinition(two(0), 'yaml').tools).toHaveLength(2)
-    expectRefusal(refusalOf(two(1)), 'tools: must hold at most 64 KiB of input schemas (line 3, column 8)')
+    expectRefusal(refusalOf(two(1)), 'tools: must contain at most 64 KiB of input schemas (line 3, column 8)')
   })
 
   test('counts towards the limit of 2000 values for all tools', () => {
@@ -121,7 +121,7 @@ describe("a tool's input schema", () => {
     expect(parseDefinition(two(2000), 'yaml').tools).toHaveLength(2)
     expectRefusal(
       refusalOf(two(2001)),
-      'tools: must hold at most 2000 values in input schemas (line 3, column 8)',
+      'tools: must contain at most 2000 values in input schemas (line 3, column 8)',
     )
   })
 })

@@ -4,19 +4,16 @@ import { expectRefusal, least, refusalOf } from '../support/definition.ts'
 
 /** Lines added to the minimal definition, and the resulting error. */
 const invalidAdditions: [addition: string, message: string][] = [
-  [
-    'other: &a x',
-    'other: YAML anchors are not allowed; put a text that starts with & in quotes (line 3, column 8)',
-  ],
+  ['other: &a x', 'other: YAML anchors are not allowed; quote text that starts with & (line 3, column 8)'],
   [
     'other: [x, { y: *a }]',
-    'other[1].y: YAML aliases are not allowed; put a text that starts with * in quotes (line 3, column 17)',
+    'other[1].y: YAML aliases are not allowed; quote text that starts with * (line 3, column 17)',
   ],
   [
     'other:\n- a\n- !!str b',
-    'other[1]: YAML tags are not allowed; put a text that starts with ! in quotes (line 5, column 3)',
+    'other[1]: YAML tags are not allowed; quote text that starts with ! (line 5, column 3)',
   ],
-  ['&a other: x', 'YAML anchors are not allowed; put a text that starts with & in quotes (line 3, column 1)'],
+  ['&a other: x', 'YAML anchors are not allowed; quote text that starts with & (line 3, column 1)'],
   [
     `a: ${'['.repeat(16)}${']'.repeat(16)}`,
     `a${'[0]'.repeat(15)}: must not be nested deeper than 16 levels (line 3, column 19)`,
@@ -33,7 +30,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['\tother: a', 'Invalid YAML: Tabs are not allowed as indentation (line 3, column 1)'],
   ['other: @a', 'Invalid YAML: Plain value cannot start with reserved character @ (line 3, column 8)'],
   ['other: }', 'Invalid YAML: Unexpected flow-map-end token in YAML stream (line 3, column 8)'],
-  ['...\n\uFEFF# again', 'Must not have a byte order mark inside (line 4, column 1)'],
+  ['...\n\uFEFF# again', 'Must not contain a byte order mark (line 4, column 1)'],
 ]
 
 /** Complete definitions, and the resulting error. */
@@ -62,7 +59,7 @@ describe('256 KiB of hostile YAML', () => {
       'anchor',
       '\n',
       '- &a b\n',
-      'other[0]: YAML anchors are not allowed; put a text that starts with & in quotes (line 4, column 3)',
+      'other[0]: YAML anchors are not allowed; quote text that starts with & (line 4, column 3)',
     ],
     [
       'bracket over the limit',

@@ -5,7 +5,7 @@ import { addEvent, drawPage, type Page, readSettings } from './page.ts'
 
 const page = drawPage()
 
-/** Returns the widget's API; call it only after the window's `load` event, when the loader script has run. */
+/** Returns the widget's API; must be called after the window's `load` event, when the loader script has run. */
 function chat(): NonNullable<typeof window.ParleyChat> & { mount(options?: object): void; destroy(): void } {
   return window.ParleyChat as ReturnType<typeof chat>
 }
@@ -75,7 +75,10 @@ function start(): void {
 
 const name = 'parley-demo-key'
 
-/** Reads the key from `?key=` and removes it from the address; otherwise returns the stored key, or an empty string. */
+/**
+ * Reads the key from `?key=` and removes it from the address. Without it, returns the stored key or an empty
+ * string.
+ */
 function readKey(): string {
   const address = new URL(location.href)
   const given = address.searchParams.get('key')
@@ -85,7 +88,7 @@ function readKey(): string {
   return given
 }
 
-/** Ignores errors: if the browser blocks storage, the user enters the key again. */
+/** Ignores errors, because the user can enter the key again if the browser blocks storage. */
 function rememberKey(key: string): void {
   try {
     sessionStorage.setItem(name, key)
@@ -132,7 +135,7 @@ const tools: readonly PageTool[] = [
   },
 ]
 
-/** Returns the result of a tool call. */
+/** Runs one of the demo page's tools and returns its result. */
 function answerTool(tool: string, args: Record<string, unknown>, page: Page): unknown {
   if (tool === 'read_note') return { note: page.note.value }
   if (tool === 'set_color') {

@@ -139,7 +139,7 @@ function make<Name extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Builds the options form; each field has the name of an option. */
+/** Builds the options form, whose fields have the options' names. */
 function drawSettings(): HTMLFormElement {
   const form = make('form', { className: 'settings' })
   form.append(
@@ -159,7 +159,7 @@ function drawSettings(): HTMLFormElement {
   return form
 }
 
-/** Reads the options from the form; an empty field means the widget's default. */
+/** Reads the options from the form; an empty field selects the widget's default. */
 export function readSettings(form: HTMLFormElement): Record<string, unknown> {
   const fields = [...form.elements] as (HTMLInputElement | HTMLSelectElement)[]
   return Object.fromEntries(fields.map((one) => [one.name, read(one)]))

@@ -24,9 +24,9 @@ export interface AppState {
   /** Whether the frame is visible. */
   readonly isOpen: boolean
   readonly isOnline: boolean
-  /** Number of replies that ended while the frame was hidden. */
+  /** Number of replies that were completed while the frame was hidden. */
   readonly unread: number
-  /** Incremented each time the input should take the focus. */
+  /** Incremented whenever the input should receive the focus. */
   readonly focusCount: number
 }
 

@@ -1,4 +1,4 @@
-/** Opens the frame's end of the channel to the page: a handshake on the window, then one port. */
+/** Opens the frame's end of the channel to the page: a window message handshake, then one port. */
 
 import {
   type FrameHello,
@@ -20,15 +20,15 @@ export interface Channel {
 }
 
 /**
- * Waits for the parent page to connect, and calls `onMessage` with each of its valid messages. Ignores messages from other windows
- * and repeated handshakes.
+ * Waits for the parent page to connect, and calls `onMessage` with each valid message from it. Ignores
+ * messages from other windows and repeated handshakes.
  */
 export function openChannel(onMessage: (message: PageMessage, channel: Channel) => void): void {
   let hello: { readonly origin: string; readonly session: string } | undefined
   let port: MessagePort | undefined
 
   window.addEventListener('message', ({ source, origin, data, ports }) => {
-    // An opaque origin (`null`) cannot be identified or used as a target of `postMessage`.
+    // An opaque origin (`null`) cannot be identified, nor used as a `postMessage` target.
     if (source !== window.parent || source === window || origin === 'null') return
     if (hello === undefined && isGreeting(data, 'page-hello')) {
       hello = { origin, session: data.session }
@@ -61,7 +61,7 @@ function isGreeting<T extends 'page-hello' | 'port'>(
   return protocol === PROTOCOL && sent === type && typeof session === 'string' && session.length <= 128
 }
 
-/** A list of tools may be longer: those that are too large are dropped one by one, and reported. */
+/** Larger than for other messages, because oversized tools are dropped and reported one by one. */
 const MAX_TOOLS_LENGTH = 16 * MAX_MESSAGE_LENGTH
 
 /** Also rejects data that is not JSON, which the channel does not allow. */
@@ -119,7 +119,7 @@ const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<strin
   mcp: ({ message }) => isRecord(message),
 }
 
-/** Checks the message's form; ignores unknown fields, so that a newer page can talk to an older frame. */
+/** Checks the message's fields; ignores unknown ones, so that a newer page can talk to an older frame. */
 function isPageMessage(data: unknown): data is PageMessage {
   if (!isRecord(data) || typeof data.type !== 'string') return false
   if (!Object.hasOwn(messageChecks, data.type)) return false

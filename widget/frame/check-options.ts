@@ -1,11 +1,11 @@
-/** Checks options that concern only the frame, beyond their types. */
+/** Validates the options that only the frame uses, beyond their types. */
 import type { FrameOptions } from '../options.ts'
 import { publicPartOf } from '../values.ts'
 import { toHex } from './theme.ts'
 
 interface CheckedOptions {
   readonly options: FrameOptions
-  /** One sentence per problem, for the page's developer; contains no values. */
+  /** One sentence per problem, for the page's developer; does not contain option values. */
   readonly problems: readonly string[]
 }
 
@@ -43,7 +43,10 @@ function renderName(name: string): string {
   return name.replaceAll(/[^\w-]/g, '?').slice(0, 64)
 }
 
-/** Whether the frame must be loaded again from the address of this key, because that decides which pages may show it. */
+/**
+ * Returns whether the frame must be reloaded with this key in its address, which determines which pages may
+ * show the frame.
+ */
 export function needsOtherAddress({ apiKey }: FrameOptions, addressKey: string): boolean {
   const publicKey = publicPartOf(apiKey)
   return publicKey !== '' && publicKey !== addressKey

@@ -3,22 +3,25 @@
 /** A color in the form `#rrggbb`. */
 export type Hex = string
 
-/** Minimum contrast of normal-size text. */
+/** Minimum contrast for normal-size text. */
 const TEXT_RATIO = 4.5
 const STEPS = 40
 
-/** Returns the contrast ratio of two colors, 1 to 21. */
+/** Returns the contrast ratio between two colors, from 1 to 21. */
 export function contrastOf(one: Hex, other: Hex): number {
   const [lighter = 0, darker = 0] = [luminanceOf(one), luminanceOf(other)].sort((a, b) => b - a)
   return (lighter + 0.05) / (darker + 0.05)
 }
 
-/** Returns black or white, whichever has more contrast; one of them is always enough for text. */
+/** Returns black or white, whichever has more contrast; this is always enough for text. */
 export function textOn(background: Hex): Hex {
   return contrastOf('#000000', background) > contrastOf('#ffffff', background) ? '#000000' : '#ffffff'
 }
 
-/** Returns the color if it is readable as text on all backgrounds, otherwise the nearest readable one towards black or white. */
+/**
+ * Returns the color if it is readable as text on all backgrounds, or else the nearest readable color towards
+ * black or white.
+ */
 export function readableOn(color: Hex, backgrounds: readonly Hex[]): Hex {
   const isReadable = (candidate: Hex) =>
     backgrounds.every((background) => contrastOf(candidate, background) >= TEXT_RATIO)

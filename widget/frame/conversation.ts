@@ -2,22 +2,22 @@
 import type { Failure } from './failure.ts'
 import type { Language } from './strings/strings.ts'
 
-/** A call of a page tool. */
+/** A call to a page tool. */
 export interface ToolCall {
   readonly id: string
-  /** The name from the model, with the prefix. */
+  /** The name from the model, including the prefix. */
   readonly name: string
   /** Shown to the visitor instead of the name. */
   readonly title?: string
-  /** The arguments as the model wrote them, which may not be valid JSON. */
+  /** As the model wrote them; may not be valid JSON. */
   readonly argumentsText: string
-  /** `asking`: the visitor must approve the call. */
+  /** `asking`: waiting for the visitor's approval. */
   readonly status: 'asking' | 'running' | 'done' | 'failed' | 'denied'
-  /** The result for the model; absent until there is one. */
+  /** The result for the model; absent until it is known. */
   readonly result?: string
 }
 
-/** One model call: its text, then the tool calls that it requests. */
+/** One model call: its text, and the tool calls that it requests. */
 export interface Round {
   readonly text: string
   readonly calls: readonly ToolCall[]
@@ -41,13 +41,13 @@ export interface Reply {
 export type Entry = UserMessage | Reply
 
 export interface Conversation {
-  /** Oldest first. */
+  /** Ordered oldest first. */
   readonly entries: readonly Entry[]
 }
 
 export const emptyConversation: Conversation = { entries: [] }
 
-/** Returns all text of a reply, in order. */
+/** Returns all of a reply's text, in order. */
 export function textOf(reply: Reply): string {
   return reply.rounds
     .map(({ text }) => text)
@@ -55,7 +55,7 @@ export function textOf(reply: Reply): string {
     .join('\n\n')
 }
 
-/** Returns the reply that is streaming, if there is one. */
+/** Returns the streaming reply, if there is one. */
 export function findStreaming({ entries }: Conversation): Reply | undefined {
   const last = entries.at(-1)
   return last?.kind === 'reply' && last.status === 'streaming' ? last : undefined
@@ -134,7 +134,7 @@ function changeLastRound(reply: Reply, change: (round: Round) => Round): Reply {
   return { ...reply, rounds: [...reply.rounds.slice(0, -1), change(reply.rounds.at(-1) ?? emptyRound)] }
 }
 
-/** Stopping a reply fails its open tool calls. */
+/** Marks a stopped reply's open tool calls as failed. */
 function withoutOpenCalls(reply: Reply): Reply {
   const isOpen = ({ status }: ToolCall) => status === 'asking' || status === 'running'
   if (!reply.rounds.some(({ calls }) => calls.some(isOpen))) return reply

@@ -1,7 +1,7 @@
-/** Defines the failures of the frame and their codes. */
+/** Defines the frame's failures and their codes. */
 import type { WidgetErrorCode } from '../messages.ts'
 
-/** Each code has a text in every file of `strings/`. */
+/** Every file in `strings/` must contain a message for each code. */
 const failureCodes = [
   'missing_api_key',
   'invalid_api_key',
@@ -26,9 +26,9 @@ type FailureCode = (typeof failureCodes)[number]
 
 export interface Failure {
   readonly code: FailureCode
-  /** Earliest time of a retry, in milliseconds of the Unix epoch. */
+  /** Earliest time for a retry, in Unix milliseconds. */
   readonly retryAtMs?: number
-  /** The message for the page's developer, which replaces the visitor's text. */
+  /** A message for the page's developer, which replaces the visitor's message. */
   readonly detail?: string
 }
 
@@ -46,7 +46,7 @@ export function isLasting({ code }: Failure): boolean {
   return lasting.has(code)
 }
 
-/** Returns the code that the page receives, which is less specific than the visitor's message. */
+/** Returns the code for the page, which is less specific than the visitor's message. */
 export function toWidgetErrorCode(code: FailureCode): WidgetErrorCode {
   switch (code) {
     case 'quota_spent':
@@ -66,7 +66,7 @@ export function toWidgetErrorCode(code: FailureCode): WidgetErrorCode {
   }
 }
 
-/** An error that carries a failure. */
+/** An error that contains a failure. */
 export class ChatFailure extends Error {
   override readonly name = 'ChatFailure'
   readonly failure: Failure

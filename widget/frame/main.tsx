@@ -1,4 +1,4 @@
-/** Starts the frame, which shows everything in the widget except the launcher. */
+/** Starts the frame, which contains all of the widget except the launcher. */
 import './styles.css'
 import { createRoot } from 'react-dom/client'
 import { openChannel } from './channel.ts'

@@ -20,7 +20,7 @@ import { createToolRunner } from './tools/tool-runner.ts'
 
 const AGENT_TIMEOUT_MS = 15_000
 
-/** The actions of the page and of the visitor. */
+/** The actions that the page and the visitor can take. */
 export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNew'> {
   readonly store: Store
   readonly receive: (message: PageMessage, channel: Channel) => void
@@ -31,7 +31,7 @@ export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNe
   readonly close: () => void
 }
 
-/** Creates the session between the frame and its host page. Call it once per frame. */
+/** Creates the session between the frame and its host page; must be called once per frame. */
 export function createSession(operator: Operator): Session {
   const store = createStore()
   const { dispatch } = store
@@ -116,13 +116,13 @@ interface ConnectionParts {
   readonly onFailure: (failure: Failure) => void
 }
 
-/** Manages the connection to the server that the options name, and its agent. */
+/** Manages the connection to the server selected by the options, and its agent. */
 function createConnection({ store, operator, chat, onFailure }: ConnectionParts) {
   const { dispatch } = store
   let server: Server | undefined
   let pending: Server | undefined
 
-  /** Reads the agent unless it is known; called again when the network returns and when the window opens. */
+  /** Reads the agent unless it is known; called again when the network returns or the window opens. */
   async function readAgent(): Promise<void> {
     const { agent, options, blocked } = store.get()
     const asked = server
@@ -145,7 +145,7 @@ function createConnection({ store, operator, chat, onFailure }: ConnectionParts)
   return {
     readAgent,
     historyScope: () => server?.historyScope,
-    /** Connects to another server only if the options that name it have changed. */
+    /** Connects to another server only if the options that select it have changed. */
     configure(options: FrameOptions, language: Language, pageOrigin: string): void {
       const { options: before, blocked } = store.get()
       if (before !== undefined && isSameServer(before, options)) {
@@ -182,7 +182,7 @@ function watchNetwork({ dispatch }: Store, onOnline: () => void): void {
   update()
 }
 
-/** Posts the number of unread replies each time it changes. */
+/** Posts the number of unread replies whenever it changes. */
 function postUnread(store: Store, post: (message: FrameMessage) => void): void {
   let posted = 0
   store.subscribe(() => {
@@ -199,7 +199,7 @@ function isSameServer(one: FrameOptions, other: FrameOptions): boolean {
   return identity(one) === identity(other)
 }
 
-/** Notifies the page that the frame is configured, and again when the launcher must look different. */
+/** Notifies the page when the frame is configured, and when the launcher's texts or colors change. */
 function createAnnouncer(post: (message: FrameMessage) => void): (words: LauncherWords) => void {
   let posted = ''
   return (words) => {
@@ -215,17 +215,17 @@ function renderLauncher({ primaryColor }: FrameOptions, { strings }: Language): 
   return { open: openChat, close: closeChat, window: defaultTitle, color, iconColor: textOn(color) }
 }
 
-/** On a small screen the window covers the page, so it closes to show the inserted text. */
+/** Returns whether the window covers the page, as on a small screen; it then closes to show inserted text. */
 function coversPage({ options }: AppState): boolean {
   return options?.isInline === false && screen.width < 640
 }
 
-/** Waits with a timer, because a hidden frame is never painted. */
+/** Uses a timer, because a hidden frame is never painted. */
 function afterRender(act: () => void): void {
   setTimeout(act, 0)
 }
 
-/** Reports each mistake of the page's developer once. */
+/** Reports each of the page developer's mistakes once. */
 function createMistakeReporter(post: (message: FrameMessage) => void): (message: string) => void {
   const reported = new Set<string>()
   return (message) => {
@@ -236,7 +236,7 @@ function createMistakeReporter(post: (message: FrameMessage) => void): (message:
   }
 }
 
-/** Logs a mistake of the page's developer, without values. */
+/** Logs a mistake by the page's developer; `message` must not contain values. */
 function logMistake(message: string): void {
   // biome-ignore lint/suspicious/noConsole: the page's developer looks there
   console.error(`Parley: ${message}`)

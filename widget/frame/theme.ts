@@ -1,4 +1,4 @@
-/** Sets the colors, language and direction of the document. */
+/** Sets the document's colors, language and direction. */
 import { defaultOptions, type FrameOptions } from '../options.ts'
 import type { Hex } from './contrast.ts'
 import { mix, readableOn, textOn } from './contrast.ts'
@@ -6,13 +6,13 @@ import type { Language } from './strings/strings.ts'
 
 type Theme = 'light' | 'dark'
 
-/** Backgrounds in `styles.css` of text in the accent color. */
+/** Backgrounds in `styles.css` for text in the accent color. */
 const surfaces = {
   light: ['#ffffff', '#f4f5f8'],
   dark: ['#17191f', '#22252d'],
 } as const
 
-/** Sets the colors now and when the system's color scheme changes; returns a function that stops this. */
+/** Sets the colors now and whenever the system's color scheme changes; returns a function that stops this. */
 export function applyTheme(root: HTMLElement, { theme, primaryColor }: FrameOptions): () => void {
   const dark = matchMedia('(prefers-color-scheme: dark)')
   const accent = accentOf(primaryColor)
@@ -22,7 +22,7 @@ export function applyTheme(root: HTMLElement, { theme, primaryColor }: FrameOpti
   return () => dark.removeEventListener('change', set)
 }
 
-/** Sets the language, direction and title of the document. */
+/** Sets the document's language, direction and title. */
 export function applyLanguage(root: HTMLElement, { tag, direction }: Language, title: string): void {
   root.lang = tag
   root.dir = direction
@@ -47,7 +47,7 @@ export function accentOf(primaryColor: string): Hex {
   return toHex(primaryColor) ?? defaultOptions.primaryColor
 }
 
-/** `#rrggbb` for a color of CSS without transparency; undefined for anything else, such as `inherit`. */
+/** Returns `#rrggbb` for an opaque CSS color, or undefined for anything else, such as `inherit`. */
 export function toHex(color: string): Hex | undefined {
   const canvas = document.createElement('canvas')
   canvas.width = canvas.height = 1

@@ -1,26 +1,29 @@
-/** Opens the page's end of the channel to the frame: a handshake on the window, then one port. */
+/** Opens the page's end of the channel to the frame: a window message handshake, then one port. */
 import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isRecord, isText, newId } from '../values.ts'
 
-/** The longest time that the frame may take to load and answer. */
+/** Maximum time for the frame to load and respond, in milliseconds. */
 const HELLO_TIMEOUT_MS = 15_000
 
 interface Channel {
-  /** Loads the frame from this address, without an entry in the page's session history. */
+  /** Loads the frame from this address, without adding an entry to the page's session history. */
   readonly load: (address: string) => void
-  /** Returns false, and drops the message, while the frame is not connected. */
+  /** Returns false and drops the message if the frame is not connected. */
   readonly post: (message: PageMessage) => boolean
 }
 
 interface ChannelEvents {
-  /** Called again each time the frame reloads. */
+  /** Called whenever the frame has loaded and connected, including reloads. */
   readonly onConnect: () => void
   readonly onMessage: (message: FrameMessage) => void
-  /** The frame does not answer. */
+  /** Called if the frame does not respond. */
   readonly onSilence: () => void
 }
 
-/** Connects to the frame each time it loads, until `ended` aborts. Posts only to the origin of the frame's address. */
+/**
+ * Connects to the frame whenever it loads, until `ended` aborts. Posts only to the origin of the frame's
+ * address.
+ */
 export function openChannel(
   frame: HTMLIFrameElement,
   events: ChannelEvents,
@@ -42,7 +45,7 @@ export function openChannel(
     frame.contentWindow?.postMessage({ protocol: PROTOCOL, type, session }, originOf(), ports)
   }
 
-  /** A frame that the browser blocks or whose server is silent never loads. */
+  /** Starts a timeout, because a frame that the browser blocks or whose server does not respond never loads. */
   function expectHello(): void {
     disconnect()
     timer = setTimeout(events.onSilence, HELLO_TIMEOUT_MS)
@@ -73,7 +76,7 @@ export function openChannel(
   return {
     load(address) {
       const parent = frame.parentNode
-      // A frame that is inserted again starts a separate session history.
+      // Inserts the frame again, because this starts a separate session history.
       frame.remove()
       frame.src = address
       parent?.append(frame)

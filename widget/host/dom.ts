@@ -1,6 +1,9 @@
-/** Reads the document safely on pages with elements that hide its properties. */
+/** Reads the document safely, even if the page has elements that hide its properties. */
 
-/** The document without its named elements: `<img name="currentScript">` hides the property `document.currentScript`. */
+/**
+ * The document without named elements; for example, `<img name="currentScript">` hides
+ * `document.currentScript`.
+ */
 export const dom = new Proxy({} as Document, {
   get(_target, name) {
     const value: unknown = Reflect.get(Document.prototype, name, document)

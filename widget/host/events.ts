@@ -1,11 +1,11 @@
-/** Reports to the page: through callbacks, document events and console warnings. */
+/** Reports to the page through callbacks, document events and console warnings. */
 
 import type { WidgetErrorCode } from '../messages.ts'
 import { dom } from './dom.ts'
 
 /** The argument of `onError`. */
 export interface WidgetError extends Error {
-  /** One of the codes in docs/widget.md. */
+  /** A code from docs/widget.md. */
   readonly code: WidgetErrorCode
 }
 
@@ -22,7 +22,7 @@ export interface Share {
   readonly text: string
 }
 
-/** Sends the result of a tool call; only the first call counts. Strings are sent unchanged, other values as JSON. */
+/** Sends a tool call's result; later calls have no effect. Strings are sent unchanged, other values as JSON. */
 export type SendResult = (result?: unknown) => void
 
 export interface WidgetCallbacks {
@@ -80,7 +80,7 @@ export function publish<Name extends keyof WidgetEvents>(
   }
   dom.dispatchEvent(Object.defineProperty(new CustomEvent(`parley-chat-${name}`), 'detail', { get }))
   const callback = options[callbackNames[name] as 'onReady'] as ((detail: unknown) => void) | undefined
-  // The options may be unchecked when mounting fails.
+  // The options may not have been validated if mounting failed.
   if (typeof callback !== 'function') return isRead
   try {
     callback(get())

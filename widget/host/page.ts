@@ -23,7 +23,7 @@ export function publishChange(): void {
   for (const listener of sharedPage().listeners) listener()
 }
 
-/** Public state of the widget; replaced by a new object after every change. */
+/** The widget's public state; replaced with a new object after every change. */
 export interface WidgetState {
   readonly isReady: boolean
   readonly isOpen: boolean
@@ -38,9 +38,9 @@ export interface Widget {
   toggle(): void
   /** Deletes the stored conversations with this agent. */
   logout(): void
-  /** Replaces the given options; undefined resets one to its default. `containerId` cannot be changed. */
+  /** Replaces the given options; undefined resets an option to its default. `containerId` cannot be changed. */
   configure(changes: GivenOptions): void
-  /** Reports to the frame that the page's tools have changed. */
+  /** Notifies the frame that the page's tools have changed. */
   publishTools(): void
   /** Removes the widget from the page; another one can be mounted afterwards. */
   destroy(): void

@@ -11,7 +11,7 @@ export type GivenOptions = {
 
 export type ReadOptions = WidgetOptions & WidgetCallbacks
 
-/** Converts a value to the form that the widget uses; returns undefined for an invalid one. */
+/** Converts an option's value to the widget's format; returns undefined if the value is invalid. */
 type Read = (value: unknown) => unknown
 
 const accept =
@@ -25,10 +25,10 @@ const text = accept(isText)
 
 const callback = accept((value) => typeof value === 'function')
 
-/** Accepts booleans, and their text form from attributes. */
+/** Accepts booleans and their text form in attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
-/** The absolute address. Browsers block HTTP on HTTPS pages, except from the visitor's own machine. */
+/** Accepts an http or https address; returns it as an absolute URL. Browsers block http on https pages, except on this machine. */
 const webAddress: Read = (value) => {
   const { href = '' } = (isText(value) && toUrl(value)) || {}
   const isBlocked = /^https:http:..(?!localhost|127)/.test(location.protocol + href)
@@ -41,7 +41,10 @@ const length: Read = (value) => {
   return isText(css) && /\d/.test(css) && CSS.supports('width', css) ? css : undefined
 }
 
-/** Resolves an address against the page's own; user content can contain a `<base>`. Undefined for an invalid one. */
+/**
+ * Resolves an address against the page's URL instead of `<base>`, which user content may contain; undefined
+ * if the address is invalid.
+ */
 function toUrl(address: string): URL | undefined {
   try {
     return new URL(address, location.href)
@@ -50,7 +53,7 @@ function toUrl(address: string): URL | undefined {
   }
 }
 
-/** The readers of options that cannot be derived from the option's name and default. */
+/** Readers for options whose name and default do not determine how to read them. */
 const readers: Readonly<Record<string, Read>> = {
   endpoint: webAddress,
   theme: matching(/^(light|dark|auto)$/),
@@ -68,7 +71,7 @@ function readerOf(name: string): Read {
   return readers[name] ?? (/^on[A-Z]/.test(name) ? callback : text)
 }
 
-/** Merges the options over the defaults, and calls `reject` with the name of each invalid one. */
+/** Merges the options with the defaults, and calls `reject` with the name of each invalid option. */
 export function readOptions(given: GivenOptions, reject: (name: string) => void): ReadOptions {
   const read: Record<string, unknown> = { ...defaultOptions }
   for (const [name, value] of Object.entries(given)) {
@@ -87,8 +90,8 @@ export function toFrameOptions({ context: _context, tools: _tools, ...options }:
 }
 
 /**
- * Returns the frame's address, which contains only the public part of the key. The server is that of `widgetUrl`, of `endpoint`, of
- * the script, or of the page, whichever is given first.
+ * Returns the frame's address, which contains only the key's public part. The server is that of `widgetUrl`,
+ * `endpoint`, the script or the page, whichever is given first.
  */
 export function frameAddressOf(
   { widgetUrl, endpoint, apiKey }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,

@@ -1,4 +1,7 @@
-/** Builds the widget's element in the page: an open shadow root with the launcher and the window around the frame. */
+/**
+ * Builds the widget's element in the page: an open shadow root with the launcher and the window around the
+ * frame.
+ */
 
 import type { LauncherWords } from '../messages.ts'
 import { dom } from './dom.ts'
@@ -9,12 +12,15 @@ interface Shell {
   readonly frame: HTMLIFrameElement
   /** Applies the options for the widget's appearance. */
   readonly paint: (options: ReadOptions) => void
-  /** Shows the launcher unless the page has disabled it. */
+  /** Shows the launcher, unless the page has disabled it. */
   readonly show: (words: LauncherWords) => void
   readonly setUnread: (count: number, label: string) => void
   readonly setOpen: (isOpen: boolean, takesFocus: boolean) => void
   readonly showHint: (text: string) => void
-  /** Puts the element in its place, and puts it back whenever the page has removed it, as when it replaces its body. */
+  /**
+   * Inserts the element, and inserts it again whenever the page removes it, for example by replacing its
+   * body.
+   */
   readonly attach: () => void
   readonly remove: () => void
 }
@@ -24,7 +30,10 @@ interface LauncherEvents {
   readonly onEscape: () => void
 }
 
-/** Builds the widget's element in the container, or as a window above the page. Follows the visual viewport until `ended`. */
+/**
+ * Builds the widget's element in the container, or as a window above the page. Follows the visual viewport
+ * until `ended` aborts.
+ */
 export function createShell(
   containerId: string | undefined,
   { onToggle, onEscape }: LauncherEvents,
@@ -141,7 +150,7 @@ function make<Name extends keyof HTMLElementTagNameMap>(
 function fitToViewport(style: CSSStyleDeclaration, ended: AbortController): void {
   const { visualViewport: viewport } = window
   const adapt = () => {
-    // When the visitor has zoomed in, the window keeps its size and may be partly visible.
+    // If the visitor has zoomed in, the window keeps its size and may be partly visible.
     if (viewport?.scale !== 1) return
     style.setProperty('--viewport-top', `${viewport.offsetTop}px`)
     style.setProperty('--viewport-height', `${viewport.height}px`)

@@ -22,8 +22,8 @@ import { hostWebMcpTools, recordWebMcp } from './tools/webmcp.ts'
 type Notify = <Name extends keyof WidgetEvents>(name: Name, detail?: WidgetEvents[Name]) => boolean
 
 /**
- * Mounts a widget on the page. Returns undefined and calls `onError` if there is a widget already or the container is missing.
- * `scriptUrl` is the address of the loader script.
+ * Mounts a widget on the page. Returns undefined and calls `onError` if there is already a widget or the
+ * container is missing. `scriptUrl` is the loader script's address.
  */
 export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | undefined {
   const page = sharedPage()
@@ -116,7 +116,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     return new Map([...hostWebMcpTools(webMcpTools), ...own])
   }
 
-  /** Leaves the focus in a field in which the person may be typing. */
+  /** Opens or closes the window. Does not take the focus from a field in which the user may be typing. */
   function setOpen(isOpen: boolean, mayFocus = true): void {
     wantsOpen = isOpen
     if (!state.isReady || state.isOpen === isOpen) return
@@ -129,7 +129,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     notify(isOpen ? 'opened' : 'closed')
   }
 
-  /** Does nothing for an inline widget, which is always open. */
+  /** Has no effect on an inline widget, which is always open. */
   function close(): void {
     if (!isInline) setOpen(false)
   }
@@ -139,7 +139,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     else setOpen(true)
   }
 
-  /** Repeated when the frame connects, because it may not be there yet. */
+  /** If the frame is not connected yet, the message is sent again when it connects. */
   function logout(): void {
     isLoggedOut = !channel.post({ type: 'logout' })
   }

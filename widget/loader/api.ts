@@ -5,7 +5,7 @@ import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { mountWidget } from '../host/widget.ts'
 
-/** The page's API, and the automatic mount. */
+/** The page's API, and the function that mounts the widget automatically. */
 export interface CreatedApi {
   readonly api: ParleyChat
   /** Mounts when the page has loaded and is idle, unless the page mounts the widget itself or disables this. */
@@ -30,7 +30,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   }
 
   function mountIfWaiting(): void {
-    // An attribute has the text `false`.
+    // An attribute contains the text `false`, not a boolean.
     if (isWaiting && `${gather().autoMount}` !== 'false') api.mount()
   }
 
@@ -91,9 +91,9 @@ export interface ParleyChat {
   open(): void
   close(): void
   toggle(): void
-  /** Replaces the context; needs a new object, because a changed one is not detected. */
+  /** Replaces the context. Pass a new object, because changes to the same object are not detected. */
   setContext(context: Readonly<Record<string, unknown>>): void
-  /** Forgets `user` and deletes the conversations with this agent that this browser has stored. */
+  /** Forgets `user`, and deletes the conversations with this agent that this browser has stored. */
   logout(): void
   /** Removes the widget; `mount` can create another one. */
   destroy(): void
@@ -104,7 +104,7 @@ export interface ParleyChat {
   readonly iframe: HTMLIFrameElement | null
 }
 
-/** Resolves once the current widget, or the next one, is ready. */
+/** Resolves when the current widget, or the next one, is ready. */
 function waitUntilReady(api: ParleyChat): Promise<ParleyChat> {
   const { listeners } = sharedPage()
   return new Promise((resolve) => {
@@ -116,13 +116,13 @@ function waitUntilReady(api: ParleyChat): Promise<ParleyChat> {
   })
 }
 
-/** Runs when the document is parsed, or immediately if it is. */
+/** Runs when the document has been parsed, or immediately if it already has. */
 function whenParsed(run: () => void): void {
   if (dom.readyState === 'loading') dom.addEventListener('DOMContentLoaded', run)
   else run()
 }
 
-/** Runs when the page has loaded and is idle, so that the page's own content comes first. */
+/** Runs when the page has loaded and is idle, so that the page's content loads first. */
 function whenQuiet(run: () => void): void {
   const wait = () => setTimeout(run)
   if (dom.readyState === 'complete') wait()

@@ -1,4 +1,4 @@
-/** Starts the script of `/embed/parley.js`: installs `ParleyChat` and mounts the widget. */
+/** Starts `/embed/parley.js`: installs `ParleyChat` and mounts the widget. */
 
 import { dom } from '../host/dom.ts'
 import { shared } from '../host/page.ts'
@@ -11,7 +11,7 @@ const script = findScript()
 recordWebMcp()
 shared('api', () => installApi(createApi(script?.src, readAttributes(script))))
 
-/** A call made before the script loaded: the name of a method and its arguments. */
+/** A call made before the script loaded: a method's name and its arguments. */
 type QueuedCall = readonly [name: string, ...given: never[]]
 
 declare global {
@@ -21,9 +21,9 @@ declare global {
   }
 }
 
-/** Runs once per page: a second script changes nothing. */
+/** Runs once per page; a second script has no effect. */
 function installApi({ api, autoMount }: CreatedApi): ParleyChat {
-  // An element with this id is not the page's queue.
+  // Undefined if `window.ParleyChat` is an element with this id instead of the page's queue.
   const queue: unknown = window.ParleyChat?.q
   const call = ([name, ...given]: QueuedCall) => {
     const methods = api as unknown as Readonly<Record<string, (...given: never[]) => unknown>>
@@ -37,12 +37,15 @@ function installApi({ api, autoMount }: CreatedApi): ParleyChat {
   return api
 }
 
-/** Returns the running script tag; modules have no `currentScript`, so their tag is found by its address. */
+/** Returns the running script tag. Modules have no `currentScript`, so their tag is found by its address. */
 function findScript(): HTMLScriptElement | null {
   return (dom.currentScript ?? dom.querySelector('script[src*="/embed/parley"]')) as HTMLScriptElement | null
 }
 
-/** Reads options from attributes: `data-primary-color` sets `primaryColor`. Lists and objects are not supported. */
+/**
+ * Reads options from attributes, such as `primaryColor` from `data-primary-color`. Lists and objects are not
+ * supported.
+ */
 function readAttributes(script: HTMLScriptElement | null): GivenOptions {
   const { defaultUi: defaultUI, ...options } = { ...script?.dataset }
   return { ...options, defaultUI } as unknown as GivenOptions

@@ -60,7 +60,7 @@ function toData(
   }
 }
 
-/** Returns stable callbacks that call the latest ones. */
+/** Returns stable callbacks that call the current ones. */
 function followCallbacks(latest: { readonly current: ParleyChatProps }): Required<WidgetCallbacks> {
   return {
     onReady: () => latest.current.onReady?.(),
@@ -73,7 +73,7 @@ function followCallbacks(latest: { readonly current: ParleyChatProps }): Require
   }
 }
 
-/** Returns the changed props, with undefined for removed ones. Compares the context by reference. */
+/** Returns the changed props, with undefined for removed props. Compares the context by reference. */
 function listChanges(before: DataProps, after: DataProps): DataProps {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof DataProps)[]
   const changed = names.filter((name) => !isSame(name, before[name], after[name]))
@@ -89,7 +89,7 @@ function isSame(name: keyof DataProps, before: unknown, after: unknown): boolean
 export interface ParleyChatProps {
   /** The agent key, `agnt_key-…`, which may be public. Required to chat with an agent of this server. */
   apiKey?: string | undefined
-  /** Id of the agent that the key must belong to; otherwise `onError` receives `agent_mismatch`. */
+  /** Id of the key's agent; if it differs, `onError` receives `agent_mismatch`. */
   agentId?: string | undefined
   /** URL of a chat completions API; its origin also serves the widget unless `widgetUrl` is set. */
   endpoint?: string | undefined
@@ -117,17 +117,17 @@ export interface ParleyChatProps {
   greeting?: string | undefined
   /** @defaultValue 'Type a message...', in the visitor's language */
   placeholder?: string | undefined
-  /** Information about the page for the agent; pass a new object to update it. @defaultValue {} */
+  /** Information about the page for the agent; pass a new object to change it. @defaultValue {} */
   context?: Record<string, unknown> | undefined
-  /** Tools of the page, which `onToolCall` runs. @defaultValue [] */
+  /** Page tools, which `onToolCall` runs. @defaultValue [] */
   tools?: readonly PageTool[] | undefined
-  /** Logs the names of events to the console. @defaultValue false */
+  /** Logs event names to the console. @defaultValue false */
   debug?: boolean | undefined
-  /** A provider's key for `endpoint`, if the operator allows it. Every visitor of the page can read it. */
+  /** A provider's key for `endpoint`, if the operator allows it. Every visitor to the page can read it. */
   providerApiKey?: string | undefined
   /** Headers for `endpoint`. */
   headers?: Record<string, string> | undefined
-  /** URL of the server that serves the widget. Default: the origin of `endpoint`, or of the page. */
+  /** URL of the server that serves the widget. Default: the origin of `endpoint` or the page. */
   widgetUrl?: string | undefined
   /** Whether the floating button is shown. @defaultValue true */
   defaultUI?: boolean | undefined
@@ -135,7 +135,7 @@ export interface ParleyChatProps {
   language?: string | undefined
   /** Whether the conversation survives a reload. @defaultValue true */
   history?: boolean | undefined
-  /** Beyond the contract: your id of the signed-in person; each person has a separate stored conversation. */
+  /** Your id for the signed-in user; each user has a separate stored conversation. */
   user?: string | undefined
   /** Id of an element that contains the widget, instead of a window above the page. */
   containerId?: string | undefined

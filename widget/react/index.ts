@@ -1,4 +1,4 @@
-/** Exports `parley/react`: the chat widget as a React component, and a hook for it. */
+/** Exports `parley/react`: the chat widget as a React component, and its hook. */
 export type { Insertion, SendResult, Share, WidgetError } from '../host/events.ts'
 export type { WidgetErrorCode } from '../messages.ts'
 export type { PageTool, ToolAnnotations } from '../options.ts'

@@ -16,7 +16,7 @@ export interface ParleyChatHandle extends WidgetState {
   readonly iframe: HTMLIFrameElement | null
 }
 
-/** The state without a widget, and on a server. */
+/** The state without a widget, and during server rendering. */
 const nothing: WidgetState = { isReady: false, isOpen: false, hasUnread: false }
 
 const actions = {
@@ -28,7 +28,7 @@ const actions = {
   setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),
 }
 
-/** Returns the widget's state and actions; works in every component of the page. */
+/** Returns the widget's state and actions; works in every component on the page. */
 export function useParleyChat(): ParleyChatHandle {
   const state = useSyncExternalStore(subscribe, readState, () => nothing)
   const iframe = typeof window === 'undefined' ? null : (sharedPage().widget?.iframe ?? null)

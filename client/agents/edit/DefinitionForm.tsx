@@ -1,4 +1,4 @@
-/** Shows the definition as a form that edits the same text as the code editor. */
+/** Shows the definition as a form, which edits the same text as the code editor. */
 import { Alert, Autocomplete, NumberInput, SimpleGrid, Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'

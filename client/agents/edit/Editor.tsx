@@ -1,4 +1,4 @@
-/** Shows a definition as a form, as text and in the playground, all on the same draft. */
+/** Shows a draft as a form, as text and in the playground. */
 import { Button, Group, SegmentedControl, Text } from '@mantine/core'
 import { useViewportSize } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
@@ -15,7 +15,7 @@ import type { Check, Draft } from './use-editor.ts'
 interface EditorProps {
   readonly draft: Draft
   readonly check: Check
-  /** Undefined for an agent that is not created yet. */
+  /** Undefined for an agent that has not been created yet. */
   readonly agentId: string | undefined
   readonly error: string | undefined
   readonly onSave: () => void
@@ -134,7 +134,7 @@ function stateOf({ isDirty, saved }: Draft): string {
   return isDirty ? `Changed since version ${saved.version}` : `Saved as version ${saved.version}`
 }
 
-/** Window widths in pixels: one pane below `PHONE`, up to three from `WIDE`. */
+/** Window widths in pixels: one pane below `PHONE`, up to three panes from `WIDE`. */
 const PHONE = 768
 const WIDE = 1_560
 

@@ -75,7 +75,7 @@ function ToolItem({ index }: { readonly index: number }) {
   )
 }
 
-/** Turns a tool given only by name into a mapping when the user adds a description. */
+/** Converts a tool that consists only of a name to a mapping when the user adds a description. */
 function ToolFields({ index }: { readonly index: number }) {
   const whole = useField(['tools', index])
   const isName = typeof whole.value === 'string'
@@ -121,7 +121,7 @@ function ToolFields({ index }: { readonly index: number }) {
   )
 }
 
-/** Keeps the text as typed, and updates the definition whenever the text is valid JSON. */
+/** Preserves the text as typed, and updates the definition whenever the text is valid JSON. */
 function SchemaField({ index }: { readonly index: number }) {
   const { value, isDisabled, error, set } = useField(['tools', index, 'inputSchema'])
   const [typed, setTyped] = useState(() => render(value))
@@ -151,7 +151,7 @@ function render(value: unknown): string {
   return value === undefined ? '' : JSON.stringify(value, null, 2)
 }
 
-/** Returns undefined for invalid JSON; empty text means no schema. */
+/** Parses the text; returns undefined for invalid JSON. An empty text means no schema. */
 function parse(text: string): { value: unknown } | undefined {
   if (text.trim() === '') return { value: undefined }
   try {

@@ -15,7 +15,7 @@ export const FormProvider = FormContext.Provider
 
 interface Field {
   readonly value: unknown
-  /** The value if it is a string, otherwise an empty string. */
+  /** The value if it is a string, or else an empty string. */
   readonly text: string
   readonly error: string | undefined
   readonly isDisabled: boolean
@@ -49,7 +49,7 @@ interface FieldProps {
   readonly label: string
   readonly about?: string
   readonly placeholder?: string
-  /** Keeps the key in the definition when the value is empty. */
+  /** Does not remove the key from the definition if the value is empty. */
   readonly isRequired?: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Holds the draft of a definition, checks it and saves it. */
+/** Manages a definition's draft, its checks and its saves. */
 
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
@@ -9,7 +9,7 @@ import { problemOf, toFailure } from '../../failure.ts'
 import { changeDefinition, readDefinition } from '../definition-text.ts'
 import type { Path } from '../object-paths.ts'
 
-/** The saved text that a draft starts from; version 0 means not saved yet. */
+/** The saved text that a draft is based on; version 0 means that it is not saved yet. */
 interface SavedText {
   readonly text: string
   readonly format: DefinitionFormat
@@ -31,7 +31,7 @@ export interface Draft {
   rebase(saved: SavedText, text?: string): void
 }
 
-/** Adopts a newer saved version while the draft has no local changes. */
+/** Creates a draft, which adopts newer saved versions while it has no local changes. */
 export function useDraft(newest: SavedText): Draft {
   const [saved, setSaved] = useState(newest)
   const [text, setText] = useState(newest.text)
@@ -65,11 +65,11 @@ export function useDraft(newest: SavedText): Draft {
 }
 
 export interface Saving {
-  /** Saves on top of the version the draft started from, or on top of version `over`. */
+  /** Saves as the successor of the version that the draft is based on, or of version `over`. */
   save(over?: number): void
   readonly isSaving: boolean
   readonly error: string | undefined
-  /** The version that another user has saved since the draft started. */
+  /** A version that another user has saved since the draft was started. */
   readonly conflict: SavedText | undefined
   endConflict(): void
 }
@@ -107,9 +107,9 @@ export function useSave(agentId: string, draft: Draft): Saving {
 export type Problem = NonNullable<Outputs['agents']['check']['problem']>
 
 export interface Check {
-  /** Null while no check has found a problem. */
+  /** Null if the last check found no problem. */
   readonly problem: Problem | null
-  /** True when the current text has passed the check. */
+  /** True if the current text has passed the check. */
   readonly isGood: boolean
 }
 
@@ -129,7 +129,7 @@ export function useCheck(text: string, format: DefinitionFormat): Check {
   return { problem, isGood: data !== undefined && problem === null && !isPlaceholderData && yaml === text }
 }
 
-/** Removes the path and the position from the message, because the form shows it at the field. */
+/** Removes the path and the position from the message, because the form shows it next to the field. */
 export function describeProblem({ message, path }: Problem): string {
   const text = path !== null && message.startsWith(`${path}: `) ? message.slice(path.length + 2) : message
   return text.replace(/ \(line \d+, column \d+\)$/, '')

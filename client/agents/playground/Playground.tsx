@@ -1,4 +1,4 @@
-/** Shows a chat with the draft, and optionally with the saved version for comparison. */
+/** Shows a chat with the draft, and optionally one with the saved version for comparison. */
 import {
   ActionIcon,
   Button,
@@ -24,7 +24,7 @@ import {
 
 interface PlaygroundPanelProps {
   readonly subject: PlaygroundSubject
-  /** Why the draft cannot be tried now. */
+  /** The reason why the draft cannot be tried now. */
   readonly obstacle: string | undefined
 }
 

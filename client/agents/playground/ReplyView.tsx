@@ -60,7 +60,7 @@ function CallView({ call: { name, argumentsText, result } }: { readonly call: Ca
   )
 }
 
-/** Asks the user for the results of client-side tools, because the playground cannot run them. */
+/** Asks the user for results of client-side tools, because the playground cannot run them. */
 function ResultsForm({
   calls,
   onResults,
@@ -131,7 +131,7 @@ function Facts({ reply }: { readonly reply: Reply }) {
   )
 }
 
-/** Indents JSON and returns any other text unchanged. */
+/** Indents JSON; returns any other text unchanged. */
 function prettify(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2)

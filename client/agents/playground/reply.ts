@@ -11,9 +11,9 @@ export type Side = 'draft' | 'published'
 export interface Call {
   readonly id: string
   readonly name: string
-  /** The arguments as the model wrote them, which may not be valid JSON. */
+  /** As the model wrote them; may not be valid JSON. */
   readonly argumentsText: string
-  /** The result sent to the model; absent until there is one. */
+  /** The result sent to the model; absent until it is known. */
   readonly result?: string
 }
 
@@ -34,7 +34,7 @@ export interface Reply {
   readonly firstTokenMs?: number
   readonly totalMs: number
   readonly problem?: string
-  /** Messages that this turn adds after the question; the final text comes last. */
+  /** The messages that this turn adds after the question; the final text comes last. */
   readonly thread: readonly Message[]
   /** Text and tool calls of the current model call. */
   readonly round: { readonly text: string; readonly calls: readonly Call[] }
@@ -51,7 +51,7 @@ export const emptyReply: Reply = {
   round: { text: '', calls: [] },
 }
 
-/** Returns the reply with one more chunk, which arrived `elapsedMs` after the question. */
+/** Returns the reply with another chunk, which arrived `elapsedMs` after the question. */
 export function addChunk(reply: Reply, chunk: Chunk, elapsedMs: number): Reply {
   const stepped = chunk.step === undefined ? reply : addStep(reply, chunk.step)
   const { usage } = chunk
@@ -102,7 +102,7 @@ function addDelta(reply: Reply, delta: Delta, elapsedMs: number): Reply {
 
 type CallPiece = NonNullable<Delta['tool_calls']>[number]
 
-/** The first piece of a call has its id and name; later pieces continue its arguments. */
+/** A call's first chunk has its id and name; later chunks continue its arguments. */
 function addCallPiece(calls: readonly Call[], piece: CallPiece): readonly Call[] {
   const { index = 0, id, function: called } = piece
   const known = calls[index]
@@ -112,7 +112,7 @@ function addCallPiece(calls: readonly Call[], piece: CallPiece): readonly Call[]
   return calls.with(index, { ...known, argumentsText: known.argumentsText + argumentsText })
 }
 
-/** Ends the reply with its stream: it is done, or waits for results of client-side tools. */
+/** Returns the reply after its stream has ended: done, or waiting for results of client-side tools. */
 export function endReply(reply: Reply): Reply {
   const { text, calls } = reply.round
   if (calls.length > 0) return { ...reply, status: 'waiting', calls: [...reply.calls, ...calls] }
@@ -120,7 +120,7 @@ export function endReply(reply: Reply): Reply {
   return { ...reply, status: 'done', thread: [...reply.thread, ...answer], round: emptyReply.round }
 }
 
-/** Adds the results of the tools that the reply waits for, ready for the next model call. */
+/** Adds the tool results that the reply waits for, in preparation for the next model call. */
 export function answerCalls(reply: Reply, results: Readonly<Record<string, string>>): Reply {
   const { text, calls } = reply.round
   const asked: Message = {

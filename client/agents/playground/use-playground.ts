@@ -12,7 +12,7 @@ export interface PlaygroundTurn {
 }
 
 export interface PlaygroundSubject {
-  /** Undefined for an agent that is not created yet. */
+  /** Undefined for an agent that has not been created yet. */
   readonly agentId: string | undefined
   readonly yaml: string
   readonly format: DefinitionFormat
@@ -87,7 +87,7 @@ export function usePlayground(subject: PlaygroundSubject): Playground {
   }
 }
 
-/** Returns the earlier messages of one side, without turns in which that side has no reply. */
+/** Returns one side's earlier messages, without turns in which that side has no reply. */
 function toMessages(turns: readonly PlaygroundTurn[], side: Side): Message[] {
   return turns.flatMap(({ question, replies }) => {
     const thread = replies[side]?.thread ?? []
@@ -95,7 +95,7 @@ function toMessages(turns: readonly PlaygroundTurn[], side: Side): Message[] {
   })
 }
 
-/** Yields the reply each time it grows; the last one is complete, stopped or failed. */
+/** Yields the reply after each change; the last reply is complete, stopped or failed. */
 async function* streamReply(
   { agentId, yaml, format }: PlaygroundSubject,
   side: Side,

@@ -1,4 +1,4 @@
-/** Shows a code editor; applies an external change of `value` as one minimal edit, so that undo covers it too. */
+/** Shows a code editor. Applies an external change of `value` as one minimal edit, so that undo includes it. */
 import {
   autocompletion,
   type CompletionSource,
@@ -14,7 +14,7 @@ import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } f
 import { useEffect, useRef } from 'react'
 import { codeTheme } from './code-theme.ts'
 
-/** A problem and its position; lines and columns count from 1. */
+/** A problem and its position; line and column start at 1. */
 interface CodeProblem {
   readonly message: string
   readonly line: number | null
@@ -84,7 +84,7 @@ function createState(props: () => CodeEditorProps): EditorState {
   })
 }
 
-/** Replaces only the text between the common prefix and the common suffix. */
+/** Replaces only the text between the common prefix and suffix. */
 function follow(view: EditorView, value: string): void {
   const now = view.state.doc.toString()
   if (now === value) return

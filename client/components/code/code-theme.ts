@@ -1,4 +1,4 @@
-/** Themes the editors with the colors of the page, and sets the nonce for their style elements. */
+/** Defines the editors' theme in the page's colors, and sets the nonce for their style elements. */
 import { HighlightStyle, syntaxHighlighting } from '@codemirror/language'
 import type { Extension } from '@codemirror/state'
 import { EditorView } from '@codemirror/view'

@@ -7,7 +7,7 @@ import { listInputs, renderEmbeddings } from '../../../src/providers/render-answ
 import type { LocalModel } from './load-model.ts'
 import { MOST_LETTERS_PER_TOKEN } from './template.ts'
 
-/** The library adds a token at each end and needs one more. */
+/** node-llama-cpp adds a token at each end and needs one more. */
 const SPARE_TOKENS = 3
 
 export class Embedder {
@@ -18,7 +18,10 @@ export class Embedder {
     this.local = local
   }
 
-  /** Returns the response as JSON. @throws BackendFailure with status 400; the signal's reason, after the current input */
+  /**
+   * Returns the response as JSON. @throws BackendFailure status 400; the signal's reason, after the current
+   * input
+   */
   async embed(body: JsonObject, signal: AbortSignal): Promise<string> {
     const { id, model, contextTokens, threads } = this.local
     const size = model.embeddingVectorSize
@@ -34,7 +37,7 @@ export class Embedder {
     for (const input of tokens) {
       signal.throwIfAborted()
       const { vector } = await context.getEmbeddingFor(input)
-      // The vector may have length 0, which must not be a divisor.
+      // A zero vector has length 0, which would divide by zero.
       const length = Math.hypot(...vector) || 1
       vectors.push(Float32Array.from(vector, (value) => value / length))
     }

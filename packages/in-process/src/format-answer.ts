@@ -47,7 +47,7 @@ export class EventWriter implements Listener, AsyncIterator<Uint8Array, void, vo
   private end: { readonly failure?: { readonly reason: unknown } } | undefined
   private wake = () => {}
 
-  /** `onReturn` is called when the reader stops early. */
+  /** Calls `onReturn` if the reader stops early. */
   constructor(head: AnswerHead, newCallId: () => string, onReturn: () => void) {
     this.opening = openEvent(head)
     this.newCallId = newCallId
@@ -76,7 +76,7 @@ export class EventWriter implements Listener, AsyncIterator<Uint8Array, void, vo
     this.wake()
   }
 
-  /** Fails the stream after all pending output is read. */
+  /** Fails the stream after all pending output has been read. */
   fail(reason: unknown): void {
     this.end ??= { failure: { reason } }
     this.wake()

@@ -10,17 +10,17 @@ import { CALL_MARGIN_TOKENS, type ChattingModel, withToolChoice, writePrompt } f
 export interface LocalAnswer {
   readonly finish: 'stop' | 'length' | 'tool_calls'
   readonly promptTokens: number
-  /** Sampled tokens, including the one that ends the turn. */
+  /** Number of sampled tokens, including the one that ends the turn. */
   readonly completionTokens: number
 }
 
-/** A tool call; `arguments` is JSON unless the answer was cut off inside them. */
+/** A tool call; `arguments` is JSON unless the answer was truncated inside it. */
 export interface LocalCall {
   readonly name: string
   readonly arguments: string
 }
 
-/** Receives an answer while it is generated; its exceptions are ignored. */
+/** Receives an answer while it is generated; exceptions from its methods are ignored. */
 export interface Listener {
   onText(text: string): void
   onThought(text: string): void
@@ -37,7 +37,10 @@ interface AnswerOptions {
 
 type GenerateOptions = NonNullable<Parameters<LlamaChat['generateResponse']>[1]>
 
-/** @throws BackendFailure if the model does not support the prompt or format, or its answer is invalid; the signal's reason */
+/**
+ * @throws BackendFailure if the model does not support the prompt or format, or its answer is invalid; the
+ * signal's reason
+ */
 export async function generateAnswer(
   request: LocalChatRequest,
   options: AnswerOptions,
@@ -69,7 +72,7 @@ export async function generateAnswer(
 async function toGrammar({ llama }: LocalModel, format: AnswerFormat) {
   if (format.type === 'text') return undefined
   if (format.type === 'json') return { grammar: await llama.getGrammarFor('json'), parse: JSON.parse }
-  // The library's types need the schema at compile time.
+  // The library's types require a schema that is known at compile time.
   const schema = toGrammarSchema(format.schema) as { type: 'object' }
   const grammar = await llama.createGrammarForJsonSchema(schema).catch(() => {
     throw callersMistake('response_format', 'has a JSON Schema that this model does not support')
@@ -77,7 +80,7 @@ async function toGrammar({ llama }: LocalModel, format: AnswerFormat) {
   return { grammar, parse: (text: string): unknown => grammar.parse(text) }
 }
 
-/** Checks the answer, because a grammar does not enforce every rule of a schema. */
+/** Parses the answer, because a grammar does not enforce every rule of a schema. */
 function assertParses(format: Awaited<ReturnType<typeof toGrammar>>, text: string): void {
   try {
     format?.parse(text)
@@ -108,14 +111,14 @@ function toGenerateOptions(
   }
 }
 
-/** Steps that take longer are halved; steps below a third of this time are doubled. */
+/** Slower steps are halved; steps that take less than a third of this time are doubled. */
 const LONGEST_STEP_MS = 250
 
 const [FEWEST_TOKENS, MOST_TOKENS] = [8, 512]
 
 /**
- * Evaluates the prompt in steps, because the library checks the signal only after each evaluation. Leaves the last token, with which
- * generation starts.
+ * Evaluates the prompt in steps, because the library checks the signal only between evaluations. Leaves out
+ * the last token, with which generation starts.
  */
 async function readPrompt(
   place: Place,
@@ -133,7 +136,7 @@ async function readPrompt(
     const since = monotonic()
     await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, Math.min(from + stepTokens, end)))
     const tookMs = monotonic() - since
-    // The last step may be shorter, so its time is not comparable.
+    // Ignores the last step's time if the step is shorter than the others.
     const isFullStep = from + stepTokens <= end
     if (tookMs > LONGEST_STEP_MS) place.stepTokens = Math.max(FEWEST_TOKENS, stepTokens >> 1)
     else if (isFullStep && tookMs < LONGEST_STEP_MS / 3)
@@ -153,7 +156,10 @@ class Generation {
     this.options = options
   }
 
-  /** Returns the library's stop reason, or `maxTokens` when the context is full. @throws BackendFailure, the signal's reason */
+  /**
+   * Returns the library's stop reason, or `maxTokens` if the context is full. @throws BackendFailure, the
+   * signal's reason
+   */
   async run(
     chat: LlamaChat,
     { history, tools }: LocalChatRequest,
@@ -184,7 +190,8 @@ class Generation {
     const { model } = this.options
     this.addUnfinishedCall()
     if (this.overflow.signal.aborted) return 'maxTokens'
-    // The grammar accepted arguments that the library rejects; they are checked again before the tool runs.
+    // The library may reject arguments that match the grammar; the server checks them again before the tool
+    // runs.
     const isInvalidCall = thrown instanceof model.library.LlamaJsonSchemaValidationError
     if (isInvalidCall && this.hasCalls) return 'functionCalls'
     if (thrown instanceof Error && thrown.message === 'Failed to parse grammar') {
@@ -202,12 +209,12 @@ class Generation {
     else listener.onText(text)
   }
 
-  /** Collects arguments until the call ends, because a piece may end inside a multi-byte character. */
+  /** Collects arguments until the call ends, because a chunk may end inside a multi-byte character. */
   private addArguments(name: string, piece: string): void {
     this.unfinishedCall ??= { name, text: '' }
     this.unfinishedCall.text += piece
     const { sequence } = this.options.place
-    // When the context is full, the library silently drops the oldest messages.
+    // Stops before the context is full, because the library would then silently drop the oldest messages.
     if (sequence.nextTokenIndex > sequence.contextSize - CALL_MARGIN_TOKENS) this.overflow.abort()
   }
 

@@ -1,4 +1,7 @@
-/** Converts a JSON Schema to the dialect of the library's grammars, and omits keywords that the library misreads. */
+/**
+ * Converts a JSON Schema to the dialect of the library's grammars, and omits keywords that the library
+ * misreads.
+ */
 import type { GbnfJsonSchema } from 'node-llama-cpp'
 import { isJsonObject, type JsonObject, toCount } from '../../../src/lib/formats/json.ts'
 
@@ -23,7 +26,10 @@ interface Walk {
   readonly names: ReadonlySet<string>
 }
 
-/** Converts a schema; the model then writes every property. Ignores unknown keywords, so that the grammar is never too strict. */
+/**
+ * Converts a schema; makes every property required. Ignores unknown keywords, so that the grammar never
+ * rejects valid values.
+ */
 export function toGrammarSchema(schema: unknown): GbnfJsonSchema {
   const root = isJsonObject(schema) ? schema : {}
   const known = { ...asObject(root.definitions), ...asObject(root.$defs) }
@@ -79,7 +85,7 @@ function rewriteKeywords(schema: JsonObject, type: string, walk: Walk): JsonObje
   return formats.includes(String(format)) ? { format } : pickRange(schema, 'Length', 0)
 }
 
-/** Returns the named or implied types; an empty list means any type. */
+/** Returns the named or implied types; an empty list allows any type. */
 function listTypes({ type, properties, items, prefixItems }: JsonObject): readonly string[] {
   const named = [type].flat().filter((each) => typeof each === 'string')
   if (named.length > 0) return [...new Set(named)].filter((each) => knownTypes.includes(each))
@@ -96,7 +102,7 @@ function rewriteAll(schemas: JsonObject, walk: Walk): JsonObject {
   return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, rewrite(schema, walk)]))
 }
 
-/** Returns the bounds that the library accepts; it logs an error if the upper one is below `written`. */
+/** Returns the bounds that the library accepts. It logs an error if the upper bound is below `written`. */
 function pickRange(schema: JsonObject, of: keyof typeof MOST_REPEATS, written: number): JsonObject {
   const [least, most] = [schema[`min${of}`], schema[`max${of}`]].map((count) =>
     Number(count) <= MOST_REPEATS[of] ? toCount(count, 0) : undefined,

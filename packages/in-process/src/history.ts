@@ -6,7 +6,10 @@ import { callersMistake } from '../../../src/providers/failures.ts'
 
 type Assistant = Extract<ChatMessage, { role: 'assistant' }>
 
-/** Returns a history that ends with the turn to generate; tool results are part of the calling turn. @throws BackendFailure status 400 */
+/**
+ * Returns a history that ends with the turn to generate; tool results are part of the calling turn. @throws
+ * BackendFailure status 400
+ */
 export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
   const history: ChatHistoryItem[] = []
   let calls = new Map<string, ChatModelFunctionCall>()
@@ -68,7 +71,7 @@ function toCalls({ tool_calls }: Assistant, place: string): Map<string, ChatMode
   )
 }
 
-/** Parses a JSON result, because the template encodes results as JSON and must not encode it twice. */
+/** Parses a JSON result, because the template would otherwise encode it as JSON a second time. */
 function toResult(text: string): unknown {
   return /^\s*[[{]/.test(text) ? (parseJson(text) ?? text) : text
 }

@@ -1,4 +1,7 @@
-/** Provides chat and embeddings with a model that runs in this process. `src/providers/create.ts` loads this module on demand. */
+/**
+ * Provides chat and embeddings with a model that runs in this process. `src/providers/create.ts` imports this
+ * module on demand.
+ */
 import { type Clock, unixSeconds } from '../../../src/lib/clock.ts'
 import { isJsonObject } from '../../../src/lib/formats/json.ts'
 import { newId, type Random } from '../../../src/lib/ids.ts'
@@ -21,7 +24,7 @@ interface LocalModelBackendOptions {
   readonly random: Random
 }
 
-/** Creates the provider: two requests run at a time, six wait, and more are rejected with 429. */
+/** Creates the provider, which runs two requests concurrently, queues six, and rejects more with 429. */
 export function createLocalModelBackend(options: LocalModelBackendOptions): ChatBackend {
   const { name, model, clock, random } = options
   const queue = new Queue(model.placeCount, clock)

@@ -8,10 +8,10 @@ import type { ChatWrapper, Llama, LlamaContextSequence, LlamaModel } from 'node-
 import type { LocalModelConfig } from '../../../src/config/config.ts'
 import { StartupError } from '../../../src/lib/errors.ts'
 
-/** Number of concurrent answers; each needs its own context. */
+/** Number of concurrent answers; each needs a separate context. */
 const ANSWERS_AT_ONCE = 2
 const MOST_CONTEXT_TOKENS = 8192
-/** The version in the lock file; later versions lack builds for some platforms. */
+/** Must match the lock file; later versions lack builds for some platforms. */
 const PACKAGE = 'node-llama-cpp@3.21.1'
 const MOST_COMPLAINTS = 5
 
@@ -20,11 +20,14 @@ type Library = typeof import('node-llama-cpp')
 interface Runtime {
   readonly library: Library
   readonly llama: Llama
-  /** Recent errors of llama.cpp. They may contain client data, so they are not logged. */
+  /** llama.cpp's recent errors. They may contain client data, so they are not logged. */
   readonly complaints: string[]
 }
 
-/** A slot that generates one answer at a time; a prompt reuses the prefix that it shares with the previous one. */
+/**
+ * A slot that generates one answer at a time, and reuses the prefix that a prompt shares with the previous
+ * prompt.
+ */
 export interface Place {
   readonly sequence: LlamaContextSequence
   stepTokens: number
@@ -47,7 +50,10 @@ export interface LocalModel extends Runtime {
   readonly chat: LocalChat | undefined
 }
 
-/** Loads the model without downloading or compiling anything. @throws StartupError when the package or the file is missing or unusable. */
+/**
+ * Loads the model without downloading or compiling anything. @throws StartupError if the package or file is
+ * missing or unusable.
+ */
 export async function loadLocalModel(config: LocalModelConfig): Promise<LocalModel> {
   const file = await readFacts(config)
   const runtime = await openRuntime(config.name)
@@ -63,7 +69,7 @@ export async function loadLocalModel(config: LocalModelConfig): Promise<LocalMod
   }
 }
 
-/** Checks the model without reading its weights. @throws StartupError as `loadLocalModel` does. */
+/** Checks the model without reading its weights. @throws StartupError in the same cases as `loadLocalModel`. */
 export async function checkLocalModel(config: LocalModelConfig): Promise<void> {
   await readFacts(config)
   const model = await loadModel(await openRuntime(config.name), config, true)
@@ -79,7 +85,7 @@ async function loadModel(
   try {
     return await runtime.llama.loadModel({ modelPath: config.path, gpuLayers: 0, vocabOnly })
   } catch (thrown) {
-    // The log lines of llama.cpp arrive after the library throws.
+    // Waits for llama.cpp's log lines, which arrive after the library throws.
     await setImmediate()
     await setImmediate()
     throw cannotLoad(config, thrown, runtime)
@@ -103,7 +109,7 @@ async function readFacts({ name, path }: LocalModelConfig): Promise<Pick<LocalMo
   }
 }
 
-/** Embedding models specify how vectors are pooled; 0 means no pooling. */
+/** Embedding models specify how to pool vectors; 0 means no pooling. */
 function isForEmbeddings({ fileInfo }: LlamaModel): boolean {
   const { pooling_type: pooling } = fileInfo.architectureMetadata as { pooling_type?: number }
   return pooling !== undefined && pooling !== 0
@@ -131,12 +137,15 @@ async function openChat({
 }
 
 /**
- * Matches templates of model families for which the library has its own parser. Detecting the family blocks the process for a second,
- * so other models skip it.
+ * Matches chat templates of model families that the library has a parser for. Skips detection for all others,
+ * because it blocks the process for a second.
  */
 const marksOfKnownFamilies = /<\|(channel|python_tag|recipient|from|turn)\b|<｜tool|<seed:/
 
-/** Returns whether the template supports tools; for others, the library uses a syntax that the model does not know. */
+/**
+ * Returns whether the template supports tools; for others, the library uses a syntax that the model does not
+ * know.
+ */
 function hasOwnTools(
   wrapper: ChatWrapper,
   { ChatWrapper: Base, JinjaTemplateChatWrapper }: Library,

@@ -1,4 +1,4 @@
-/** Limits how many requests of an in-process model run and how many wait. */
+/** Limits how many requests to an in-process model run and wait. */
 import type { Clock } from '../../../src/lib/clock.ts'
 import { BackendFailure } from '../../../src/providers/provider.ts'
 
@@ -8,7 +8,7 @@ export const MOST_REQUESTS = 8
 const FIRST_GUESS_MS = 5_000
 const LONGEST_GUESS_SECONDS = 60
 
-/** Assigns slots, numbered from 0, in the order of the requests. */
+/** Assigns slots, numbered from 0, to requests in order of arrival. */
 export class Queue {
   private readonly free: number[]
   private readonly waiting: { readonly signal: AbortSignal; readonly take: (place: number) => void }[] = []
@@ -24,7 +24,10 @@ export class Queue {
     this.clock = clock
   }
 
-  /** An aborted request rejects immediately; its slot is free when its work has stopped. @throws BackendFailure status 429 when full */
+  /**
+   * Runs `work` in a slot. An aborted request rejects immediately, but occupies its slot until `work` stops.
+   * @throws BackendFailure status 429 if the queue is full
+   */
   async run<Result>(signal: AbortSignal, work: (place: number) => Promise<Result>): Promise<Result> {
     signal.throwIfAborted()
     if (this.requests >= MOST_REQUESTS) throw this.tooManyRequests()
@@ -57,7 +60,7 @@ export class Queue {
     work: (place: number) => Promise<Result>,
   ): Promise<Result> {
     const since = this.clock.monotonic()
-    // The signal may abort after the slot has become free.
+    // The signal may have aborted after the slot became free.
     const working = signal.aborted ? Promise.reject(signal.reason) : work(place)
     this.working.add(working)
     try {

@@ -34,7 +34,10 @@ export interface LocalChatRequest {
   readonly format: AnswerFormat
 }
 
-/** Reads a request that has a valid schema. @throws BackendFailure status 400 for parameters that the model does not support */
+/**
+ * Reads a request that has a valid schema. @throws BackendFailure status 400 for parameters that the model
+ * does not support
+ */
 export function readChatRequest(
   body: JsonObject,
   { hasTools, newSeed }: { hasTools: boolean; newSeed: () => number },
@@ -60,7 +63,9 @@ export function readChatRequest(
   }
 }
 
-/** Applies the chat API's defaults; the library's defaults differ, and its default seed repeats within a second. */
+/**
+ * Applies the chat API's defaults, because the library's differ and its default seed repeats within a second.
+ */
 function readSampling(request: ChatRequest, newSeed: () => number) {
   return {
     temperature: request.temperature ?? 1,
@@ -113,7 +118,7 @@ function readFormat(format: ChatRequest['response_format']): AnswerFormat {
   return { type: 'schema', schema }
 }
 
-/** Applies the limits of an agent's tools, because native code compiles these schemas to a grammar. */
+/** Applies the limits for agents' tools, because native code compiles these schemas to a grammar. */
 function assertUsable(param: string, schemas: readonly unknown[]): void {
   if (findSizeProblem(listObjects(schemas)) !== undefined) {
     throw callersMistake(param, 'must contain at most 64 KiB and 2000 values of schemas')
@@ -121,7 +126,7 @@ function assertUsable(param: string, schemas: readonly unknown[]): void {
   if (hasControls(schemas)) throw callersMistake(param, 'must not contain control characters')
 }
 
-/** Matches control characters except line breaks and tabs, which the library escapes. */
+/** Matches control characters, except line breaks and tabs, which the library escapes. */
 const controls = /[^\P{Cc}\n\r\t\x7f-\x9f]/u
 
 function hasControls(schemas: readonly unknown[]): boolean {

@@ -1,18 +1,21 @@
-/** Renders conversations as prompts with the model's own chat template. */
+/** Renders conversations as prompts with the model's chat template. */
 import type { ChatWrapper, LlamaText, Token } from 'node-llama-cpp'
 import { callersMistake } from '../../../src/providers/failures.ts'
 import type { BackendFailure } from '../../../src/providers/provider.ts'
 import type { LocalChat, LocalModel } from './load-model.ts'
 import type { LocalChatRequest, OfferedTools } from './request.ts'
 
-/** Tokens reserved for the text that a template puts around a tool call. */
+/** Tokens reserved for the text that a template adds around a tool call. */
 export const CALL_MARGIN_TOKENS = 128
-/** Longer texts are rejected before tokenizing, which blocks the process. */
+/** Longer texts are rejected before tokenizing, because tokenizing blocks the process. */
 export const MOST_LETTERS_PER_TOKEN = 32
 
 export type ChattingModel = LocalModel & { readonly chat: LocalChat }
 
-/** @throws BackendFailure status 400 when the prompt does not fit the context, or the template rejects the conversation. */
+/**
+ * @throws BackendFailure status 400 if the prompt does not fit into the context or the template rejects the
+ * conversation.
+ */
 export function writePrompt(
   { chat: { wrapper }, model, contextTokens }: ChattingModel,
   { history, tools }: LocalChatRequest,

@@ -1,4 +1,4 @@
-/** Checks JSON Schemas of tools, including references and patterns, which a meta-schema cannot check. */
+/** Checks the JSON Schemas of tools, including references and patterns, which a meta-schema cannot check. */
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { z } from 'zod'
@@ -21,10 +21,10 @@ interface Place {
 const referenceKeywords = ['$ref', '$dynamicRef', '$recursiveRef']
 const anchorKeywords = ['$anchor', '$dynamicAnchor']
 
-/** Keywords whose value is data that may look like a schema. */
+/** Keywords whose values are data and may look like schemas. */
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples', 'example'])
 
-/** Keywords whose value has arbitrary names as keys, which may look like keywords. */
+/** Keywords whose values have arbitrary names as keys, which may look like keywords. */
 const namingKeywords = new Set([
   'properties',
   'patternProperties',
@@ -43,13 +43,16 @@ function findReferenceFault(schema: JsonSchema): SchemaFault | undefined {
       if (typeof target !== 'string') continue
       const isFound = target.startsWith('#') && (anchors.has(target.slice(1)) || isSchemaAt(resource, target))
       if (!isFound)
-        return { path: [...path, keyword], problem: 'must lead to a schema inside this one, as #/… does' }
+        return {
+          path: [...path, keyword],
+          problem: 'must refer to a schema inside this one, such as #/$defs/name',
+        }
     }
   }
   return undefined
 }
 
-/** Finds a pattern that is not a regular expression. Patterns are compiled, never run. */
+/** Returns a pattern that is not a valid regular expression. Patterns are compiled but never run. */
 function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
   for (const { node, path } of listPlaces(schema)) {
     if (typeof node.pattern === 'string' && toRegExp(node.pattern) === undefined) {
@@ -60,28 +63,31 @@ function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
     if (wrong !== undefined) {
       return {
         path: [...path, 'patternProperties', wrong],
-        problem: 'must have a regular expression as its key',
+        problem: 'key must be a regular expression',
       }
     }
   }
   return undefined
 }
 
-/** A copy without patterns, to validate values by an untrusted schema: a malicious pattern could take exponential time. */
+/**
+ * Returns a copy without patterns for validating values, because a malicious pattern could take exponential
+ * time.
+ */
 export function withoutPatterns(schema: JsonSchema): JsonSchema {
   const copy = structuredClone(schema)
   for (const place of listPlaces(copy)) {
     const node: Record<string, unknown> = place.node
     delete node.pattern
     if (node.patternProperties === undefined) continue
-    // The last two apply to properties that match no pattern, so they would reject too much.
+    // The last two apply to properties that match no pattern, so they would reject valid values.
     for (const keyword of ['patternProperties', 'additionalProperties', 'unevaluatedProperties'])
       delete node[keyword]
   }
   return copy
 }
 
-/** Compiles a pattern, in Unicode mode if possible; undefined when it is invalid. */
+/** Compiles a pattern, in Unicode mode if possible; returns undefined if it is invalid. */
 export function toRegExp(source: string): RegExp | undefined {
   for (const flags of ['u', '']) {
     try {
@@ -114,7 +120,7 @@ function anchorsOf(node: JsonSchema): unknown[] {
   return isAnchorId(node.$id) ? [...anchors, node.$id.slice(1)] : anchors
 }
 
-/** Draft-07 writes an anchor as an `$id` that is only a fragment. */
+/** In draft-07, an `$id` that consists of a fragment defines an anchor. */
 function isAnchorId(id: unknown): id is string {
   return typeof id === 'string' && id.startsWith('#')
 }
@@ -148,7 +154,9 @@ const mostNodes = 2000
 
 const mostLevels = 16
 
-/** Checks by the dialect that `$schema` names: draft-07 or 2020-12, the default. Unknown keywords are allowed. */
+/**
+ * Checks the schema against the dialect in `$schema`, draft-07 or 2020-12 (default); allows unknown keywords.
+ */
 export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
   const dialect = dialectOf(schema.$schema)
   if (dialect === undefined) return { path: ['$schema'], problem: 'must be JSON Schema draft-07 or 2020-12' }
@@ -158,8 +166,8 @@ export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
 }
 
 /**
- * Checks the schema of a caller, which goes to a provider: its depth, references and patterns. Keywords are
- * left to the provider, because providers accept different dialects.
+ * Checks the depth, references and patterns of a schema from a client. Does not check keywords, because
+ * providers accept different dialects.
  */
 export function findUnsafePart(schema: JsonSchema): SchemaFault | undefined {
   if (depthOf(Buffer.from(JSON.stringify(schema))) > mostLevels)
@@ -169,9 +177,9 @@ export function findUnsafePart(schema: JsonSchema): SchemaFault | undefined {
 
 export function findSizeProblem(schemas: readonly JsonSchema[]): string | undefined {
   if (Buffer.byteLength(JSON.stringify(schemas)) > mostBytes)
-    return 'must hold at most 64 KiB of input schemas'
+    return 'must contain at most 64 KiB of input schemas'
   const nodes = schemas.reduce((sum, schema) => sum + countNodes(schema), 0)
-  return nodes > mostNodes ? `must hold at most ${mostNodes} values in input schemas` : undefined
+  return nodes > mostNodes ? `must contain at most ${mostNodes} values in input schemas` : undefined
 }
 
 function countNodes(value: unknown): number {
@@ -197,7 +205,7 @@ export function dialectOf(named: unknown): Dialect | undefined {
 
 const options: Options = { strict: false, logger: false, addUsedSchema: false, validateFormats: false }
 
-/** Created on first use, because each meta-schema takes 20 ms to compile. */
+/** Created on first use, because compiling a meta-schema takes 20 ms. */
 const validators: { [Name in Dialect]?: Ajv | Ajv2020 } = {}
 
 function findKeywordFault(schema: JsonSchema, dialect: Dialect): SchemaFault | undefined {
@@ -206,8 +214,9 @@ function findKeywordFault(schema: JsonSchema, dialect: Dialect): SchemaFault | u
   try {
     if (validator.validate(metaSchemas[dialect], schema)) return undefined
   } catch {
-    // The library calls `valueOf` of enum values, which may not be a function.
-    return { path: [], problem: 'must hold values that can be compared' }
+    // The library calls `valueOf` on enum values, which throws if the schema sets it to a value that is not a
+    // function.
+    return { path: [], problem: 'must contain only values that can be compared' }
   }
   const fault = validator.errors?.[0]
   if (fault === undefined) return { path: [], problem: 'must be a JSON Schema' }

@@ -12,7 +12,7 @@ const longestSegment = 64
 
 export const lineBreaks = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
 
-/** Renders a path as in code: `tools[0].inputSchema["a key"]`. */
+/** Renders a path as in code, such as `tools[0].inputSchema["a key"]`. */
 export function renderPath(path: Path): string {
   return path.map(renderSegment).join('').replace(/^\./, '')
 }
@@ -33,20 +33,20 @@ const COMMA = 0x2c
 
 export interface JsonOutline {
   readonly depth: number
-  /** Objects, arrays, strings, numbers and literals; an empty object or array counts as two. */
+  /** Number of objects, arrays, strings, numbers and literals; an empty object or array counts as two. */
   readonly values: number
 }
 
-/** The depth of the deepest object or array in JSON as UTF-8; meaningless for other bytes. */
+/** Returns the depth of the deepest object or array; `bytes` must be JSON in UTF-8. */
 export function depthOf(bytes: Uint8Array): number {
   return outlineOf(bytes).depth
 }
 
-/** The outline of JSON as UTF-8, in one pass that stops after `mostValues`; meaningless for other bytes. */
+/** Measures JSON in UTF-8 in one pass that stops after `mostValues` values. */
 export function outlineOf(bytes: Uint8Array, mostValues = Number.POSITIVE_INFINITY): JsonOutline {
   let depth = 0
   let deepest = 0
-  // Each bracket and each comma outside a string introduces at most one value after the first.
+  // Starts with one value; each bracket or comma outside a string adds at most one.
   let values = 1
   let isInString = false
   for (let at = 0; at < bytes.length && values <= mostValues; at++) {
@@ -56,13 +56,29 @@ export function outlineOf(bytes: Uint8Array, mostValues = Number.POSITIVE_INFINI
       else if (byte === QUOTE) isInString = false
     } else if (byte === QUOTE) isInString = true
     else if (byte === COMMA) values += 1
-    // `{` and `[`, `}` and `]` differ in one bit.
+    // `{` and `[` differ in one bit, as do `}` and `]`.
     else if ((byte | 0x20) === 0x7b) {
       values += 1
       deepest = Math.max(deepest, ++depth)
     } else if ((byte | 0x20) === 0x7d) depth -= 1
   }
   return { depth: deepest, values }
+}
+
+/**
+ * Whether JSON can exceed neither limit, judged by its length and its brackets. This is much cheaper than an outline;
+ * false says nothing.
+ */
+export function isSurelyWithin(text: string, mostLevels: number, mostValues: number): boolean {
+  if (text.length > mostValues) return false
+  let openers = 0
+  for (const opener of ['{', '[']) {
+    for (let at = text.indexOf(opener); at !== -1; at = text.indexOf(opener, at + 1)) {
+      openers += 1
+      if (openers > mostLevels) return false
+    }
+  }
+  return true
 }
 
 export function listObjects(value: unknown): readonly JsonObject[] {
@@ -78,7 +94,7 @@ export function toCount(value: unknown, smallest: number): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= smallest ? value : undefined
 }
 
-/** The text of a message's content: the string itself, or its text parts joined by spaces. */
+/** Returns a message's text: the content string, or its text parts joined by spaces. */
 export function toText(content: unknown): string {
   if (typeof content === 'string') return content
   return listObjects(content)
@@ -86,7 +102,7 @@ export function toText(content: unknown): string {
     .join(' ')
 }
 
-/** The value of a JSON text; undefined for a text that is not JSON. */
+/** Parses JSON; returns undefined if the text is invalid. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,4 +1,4 @@
-/** Reads a safe subset of YAML and finds the position of every value in the text. */
+/** Reads a safe subset of YAML, and finds each value's position in the text. */
 import {
   Composer,
   CST,
@@ -16,16 +16,19 @@ import { ServiceError } from '../errors.ts'
 import { lineBreaks, type Path, renderPath, shorten } from './json.ts'
 
 export interface YamlMapping {
-  /** The source with a line break at its end. */
+  /** The source, always with a trailing line break. */
   readonly text: string
   readonly root: YAMLMap.Parsed
   readonly value: Readonly<Record<string, unknown>>
-  /** Offsets of the mapping with its comments, without directives and document markers. */
+  /** Offsets of the mapping and its comments, without directives and document markers. */
   readonly bodyStart: number
   readonly bodyEnd: number
 }
 
-/** Reads one mapping, at most 16 levels deep, without anchors, aliases, tags or repeated keys. Errors in a secret text hide its values. */
+/**
+ * Reads one mapping with at most 16 levels and without anchors, aliases, tags or repeated keys. Errors do not
+ * quote a secret text.
+ */
 export function readYaml(source: string, isSecret = false): YamlMapping {
   const text = source.endsWith('\n') ? source : `${source}\n`
   const tokens = readTokens(text, isSecret)
@@ -36,7 +39,7 @@ export function readYaml(source: string, isSecret = false): YamlMapping {
   return { text, root, value: document.toJS({ maxAliasCount: 0 }), ...bodyRange(text, tokens) }
 }
 
-/** The offset in the text of the value at `path`, or of the innermost value on the way to it when it is missing. */
+/** Returns the offset of the value at `path`, or of its innermost existing ancestor. */
 export function offsetOf(mapping: YamlMapping, path: Path): number {
   let node: ParsedNode = mapping.root
   for (const segment of path) {
@@ -47,7 +50,7 @@ export function offsetOf(mapping: YamlMapping, path: Path): number {
   return node.range[0]
 }
 
-/** The offset of the key at `path`, or of the innermost key on the way to it when it is missing. */
+/** Returns the offset of the key at `path`, or of its innermost existing ancestor. */
 export function keyOffsetOf(mapping: YamlMapping, path: Path): number {
   let node: unknown = mapping.root
   let offset = mapping.root.range[0]
@@ -62,12 +65,12 @@ export function keyOffsetOf(mapping: YamlMapping, path: Path): number {
   return offset
 }
 
-/** Only nodes that were parsed from a text have a range. */
+/** Only parsed nodes have a range. */
 function isParsed(value: unknown): value is ParsedNode {
   return isNode(value) && Array.isArray(value.range)
 }
 
-/** Builds the document without the library's check for duplicate keys, which takes quadratic time; `inspect` checks instead. */
+/** Skips the library's check for duplicate keys, which takes quadratic time; `inspect` checks them instead. */
 function composeDocument(text: string, tokens: CST.Token[], isSecret: boolean): Document.Parsed {
   const composer = new Composer({
     schema: 'core',
@@ -88,7 +91,9 @@ function composeDocument(text: string, tokens: CST.Token[], isSecret: boolean): 
   return document
 }
 
-/** The library creates an Error for every fault; 250,000 stack traces would take six seconds. */
+/**
+ * Disables stack traces, because the library creates an Error per fault and 250,000 traces take six seconds.
+ */
 function withoutStackTraces<Result>(work: () => Result): Result {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 0
@@ -120,7 +125,7 @@ function inspectMap(text: string, map: YAMLMap.Parsed, path: Path, depth: number
     if (key.range[0] === key.range[1]) reject(text, offset, path, 'must have a key before each colon')
     inspectScalar(text, offset, namePath, name)
     if (name === '__proto__') reject(text, offset, namePath, 'is not allowed as a key')
-    if (seen.has(name)) reject(text, offset, namePath, 'is a repeated key')
+    if (seen.has(name)) reject(text, offset, namePath, 'occurs more than once')
     seen.add(name)
     inspect(text, value, namePath, depth + 1)
   }
@@ -149,10 +154,16 @@ const deepestNesting = 16
 
 const tooDeep = `must not be nested deeper than ${deepestNesting} levels`
 
-/** More than 256 KiB of hand-written YAML ever has; a text of nothing but brackets would take 2 µs for each. */
+/**
+ * More tokens than 256 KiB of hand-written YAML contains; limits the cost of a text full of brackets, at 2 µs
+ * per token.
+ */
 const mostLexemes = 100_000
 
-/** Stops at the first forbidden token: building the document first could overflow the stack, or take seconds for many anchors. */
+/**
+ * Stops at the first forbidden token, because building the document first could overflow the stack or take
+ * seconds.
+ */
 function readTokens(text: string, isSecret: boolean): CST.Token[] {
   const parser = new Parser()
   const tokens: CST.Token[] = []
@@ -163,7 +174,7 @@ function readTokens(text: string, isSecret: boolean): CST.Token[] {
     if (lexemes > mostLexemes) reject(text, parser.offset, [], `must have at most ${mostLexemes} YAML tokens`)
     const forbidden = isContent ? undefined : forbiddenMarks.get(lexeme.charAt(0))
     if (forbidden !== undefined) {
-      const problem = `YAML ${forbidden} are not allowed; put a text that starts with ${lexeme.charAt(0)} in quotes`
+      const problem = `YAML ${forbidden} are not allowed; quote text that starts with ${lexeme.charAt(0)}`
       reject(text, parser.offset, pathOf(parser.stack), problem)
     }
     isContent = lexeme === CST.SCALAR
@@ -182,7 +193,7 @@ const forbiddenMarks: ReadonlyMap<string, string> = new Map([
   ['!', 'tags'],
 ])
 
-/** The library's message quotes the text, so it is hidden for secret texts. */
+/** Hides the library's message for secret texts, because it quotes them. */
 function toProblem(found: string, isSecret: boolean): string {
   return isSecret ? 'invalid YAML' : `invalid YAML: ${found}`
 }
@@ -190,7 +201,7 @@ function toProblem(found: string, isSecret: boolean): string {
 function takeToken(text: string, tokens: CST.Token[], token: CST.Token, isSecret: boolean): void {
   if (token.type === 'error') reject(text, token.offset, [], toProblem(token.message, isSecret))
   if (token.type === 'byte-order-mark') {
-    reject(text, token.offset, [], 'must not have a byte order mark inside')
+    reject(text, token.offset, [], 'must not contain a byte order mark')
   }
   const isSecond = token.type === 'document' && tokens.some((earlier) => earlier.type === 'document')
   if (isSecond) reject(text, token.offset, [], 'must be one YAML document, not several')
@@ -214,7 +225,7 @@ function countOf(items: readonly CST.CollectionItem[], mark: CST.SourceToken['ty
 
 const longestProblem = 200
 
-/** Rejects a text for a fault at an offset in UTF-16 units. @throws ServiceError */
+/** Throws an error for a fault at an offset in UTF-16 units. @throws ServiceError */
 export function reject(text: string, offset: number, path: Path, problem: string): never {
   const param = renderPath(path)
   const message = renderFault(text, offset, path, problem)
@@ -222,7 +233,7 @@ export function reject(text: string, offset: number, path: Path, problem: string
   throw new ServiceError('invalid_value', message, param === '' ? { position } : { param, position })
 }
 
-/** Renders a fault: `tools[0].name: must be a string (line 3, column 9)`. */
+/** Renders a fault such as `tools[0].name: must be a string (line 3, column 9)`. */
 export function renderFault(text: string, offset: number, path: Path, problem: string): string {
   const { line, column } = positionAt(text, offset)
   const place = renderPath(path)
@@ -232,7 +243,7 @@ export function renderFault(text: string, offset: number, path: Path, problem: s
   return `${subject} (line ${line}, column ${column})`
 }
 
-/** Line and column start at 1; columns count UTF-16 units, as editors do. */
+/** Returns the line and column, both from 1; columns count UTF-16 units, as editors do. */
 function positionAt(text: string, offset: number): { line: number; column: number } {
   const before = text.slice(0, offset)
   return { line: before.split('\n').length, column: before.length - before.lastIndexOf('\n') }

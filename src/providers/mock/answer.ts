@@ -1,4 +1,4 @@
-/** Builds the mock provider's answer to a chat request: text, an instance of a schema, or tool calls. */
+/** Builds the mock provider's chat answer: text, an instance of a schema, or tool calls. */
 import { hash } from 'node:crypto'
 import {
   isJsonObject,
@@ -22,7 +22,7 @@ export interface Answer {
   readonly pieces: readonly string[]
   readonly toolCalls: readonly ToolCall[]
   readonly finishReason: 'stop' | 'length' | 'tool_calls'
-  /** The number of alternatives per token; undefined without log probabilities. */
+  /** Number of alternatives per token; undefined without log probabilities. */
   readonly alternativeCount: number | undefined
   readonly usage: Usage
 }
@@ -30,11 +30,11 @@ export interface Answer {
 const maxChoices = 128
 const maxAlternatives = 20
 const maxStops = 16
-/** Of an answer with several choices or log probabilities, which can be far larger than the request. */
+/** Limits answers with several choices or log probabilities, which can be far larger than the request. */
 const maxAnswerBytes = 8 * 1024 * 1024
-/** An event of a stream, or an alternative of a token. */
+/** Estimated size of a stream event or a token alternative. */
 const bytesPerPiece = 150
-/** A token with log probabilities lists its bytes twice, as numbers. */
+/** Log probabilities list a token's bytes twice, as decimal numbers. */
 const bytesPerListedByte = 10
 
 export function readDirectives(body: JsonObject): Directives {
@@ -42,7 +42,10 @@ export function readDirectives(body: JsonObject): Directives {
   return parseDirectives(toText(message?.content))
 }
 
-/** Builds an answer; each word counts as a token. @throws BackendFailure status 400 for a `response_format` without a valid instance. */
+/**
+ * Builds an answer, counting each word as a token. @throws BackendFailure status 400 if no instance matches
+ * `response_format`.
+ */
 export function makeAnswer(body: JsonObject, directives: Directives, newId: () => string): Answer {
   const { seed, model, messages } = body
   const toolCalls = chooseToolCalls(body, directives)
@@ -72,7 +75,7 @@ export function makeAnswer(body: JsonObject, directives: Directives, newId: () =
   }
 }
 
-/** @throws BackendFailure status 400 for an answer that would be too large. */
+/** @throws BackendFailure status 400 if the answer would be too large. */
 function assertSize({
   choiceCount,
   pieces,
@@ -138,7 +141,10 @@ function countPrompt(body: JsonObject): number {
   }, 0)
 }
 
-/** Calls the tools in directives, else the offered tools that the text names, else the first tool if a call is required. */
+/**
+ * Calls the directives' tools, or else the offered tools that the text names, or else the first tool if a
+ * call is required.
+ */
 function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {
   const { mode, names } = parseToolChoice(body.tool_choice) ?? { mode: 'auto' }
   if (mode === 'none' || listObjects(body.messages).at(-1)?.role === 'tool') return []
@@ -189,7 +195,7 @@ function findName(text: string, name: string): number {
   return at
 }
 
-/** Reads the `key=value` words of a text; values with spaces are quoted, and trailing punctuation is dropped. */
+/** Reads a text's `key=value` words; values with spaces must be quoted, and trailing punctuation is dropped. */
 function parseHints(text: string): ReadonlyMap<string, string> {
   const words = text.matchAll(/(?<![\p{L}\p{N}_.-])([\p{L}_][\p{L}\p{N}_.-]{0,63})=("[^"]*"|'[^']*'|\S+)/gu)
   const hints = new Map<string, string>()

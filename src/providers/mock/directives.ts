@@ -1,4 +1,4 @@
-/** Parses the directives for the mock provider, which are written as `[[…]]` in a message. */
+/** Parses the mock provider's directives, written as `[[…]]` in messages. */
 import { parseJson } from '../../lib/formats/json.ts'
 
 export interface ToolCall {
@@ -8,17 +8,17 @@ export interface ToolCall {
 
 export interface Directives {
   readonly text: string
-  /** `[[tool:NAME {json}]]`, in the order written. */
+  /** `[[tool:NAME {json}]]`, in order of appearance. */
   readonly toolCalls: readonly ToolCall[]
   /** `[[tokens:N]]`: answer with N words. */
   readonly wordCount?: number
-  /** `[[delay:MS]]`: wait before every chunk; 0 without the directive. */
+  /** `[[delay:MS]]`: wait before each chunk, in milliseconds; 0 by default. */
   readonly delayMs: number
   /** `[[error:STATUS]]`: fail with this status. */
   readonly errorStatus?: number
   /** `[[break:N]]`: fail after N chunks. */
   readonly breakAfterChunks?: number
-  /** `[[hang]]`: never answer. */
+  /** `[[hang]]`: never respond. */
   readonly hangs: boolean
 }
 
@@ -35,7 +35,10 @@ const plainDirective = /\[\[(?:(tokens|delay|error|break):(\d{1,9})|(hang))\]\]/
 const toolOpening = /\[\[tool:([^\s{}[\]]{1,128})\s{0,16}/y
 const closing = /\s{0,16}\]\]/y
 
-/** Parses the directives and removes them from the text; keeps invalid ones, so that the echo shows the mistake. */
+/**
+ * Parses directives and removes them from the text; leaves invalid ones in the text, so that the echo shows
+ * the mistake.
+ */
 export function parseDirectives(source: string): Directives {
   const draft: Draft = { toolCalls: [], delayMs: 0, hangs: false }
   const kept: string[] = []
@@ -43,7 +46,7 @@ export function parseDirectives(source: string): Directives {
   let endsInSpace = true
   let brokenTools = 0
   for (let at = source.indexOf('[['); at !== -1; at = source.indexOf('[[', at)) {
-    // Without the cap, a text full of unclosed directives would be scanned once for each.
+    // Without this cap, a text full of unclosed directives would be scanned once per directive.
     const isTool = source.startsWith('[[tool:', at) && brokenTools < maxBrokenTools
     const end = isTool ? readTool(source, at, draft) : readPlain(source, at, draft)
     if (end === undefined) {
@@ -87,7 +90,7 @@ function readTool(source: string, at: number, draft: Draft): number | undefined 
   return end + close[0].length
 }
 
-/** Returns the end of the JSON object at `start`, ignoring `]]` and braces inside strings. */
+/** Returns the end of the JSON object at `start`; ignores `]]` and braces inside strings. */
 function findObjectEnd(source: string, start: number): number | undefined {
   let depth = 0
   let isInString = false

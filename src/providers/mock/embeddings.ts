@@ -1,4 +1,4 @@
-/** Makes the mock provider's embeddings: unit vectors that are close when texts share words or letters. */
+/** Makes the mock provider's embeddings: unit vectors that are close if their texts share words or letters. */
 import type { JsonObject } from '../../lib/formats/json.ts'
 import { callersMistake } from '../failures.ts'
 import { listInputs, renderEmbeddings } from '../render-answer.ts'
@@ -9,7 +9,10 @@ const maxWidth = 3072
 
 const [wordWeight, pairWeight, lettersWeight] = [1, 0.5, 0.4]
 
-/** Returns an embedding list as JSON; each word counts as a token. @throws BackendFailure status 400 for too many dimensions. */
+/**
+ * Returns an embedding list as JSON, counting each word as a token. @throws BackendFailure status 400 for too
+ * many dimensions.
+ */
 export function makeEmbeddings(body: JsonObject): string {
   const width = typeof body.dimensions === 'number' ? body.dimensions : defaultWidth
   if (width > maxWidth) throw callersMistake('dimensions', `must be at most ${maxWidth}`)
@@ -35,7 +38,7 @@ function makeVector(input: Input, width: number): Float32Array {
     sum[place] = (sum[place] as number) + (hash & 0x80000000 ? -weight : weight)
   }
   addFeatures(input, add)
-  // The text has no features, or they cancel each other out.
+  // The vector is zero if the text has no features or if they cancel each other out.
   if (!sum.some((value) => value !== 0)) sum[hashText(String(input)) % width] = 1
   const length = Math.hypot(...sum)
   return Float32Array.from(sum, (value) => value / length)
@@ -61,7 +64,7 @@ function addFeatures(input: Input, add: (hash: number, weight: number) => void):
   }
 }
 
-/** Hashes part of a text with FNV-1a over its UTF-16 units, with a final mix. */
+/** Hashes part of a text's UTF-16 units with FNV-1a and a final mix. */
 function hashText(text: string, from = 0, to = text.length): number {
   let hash = 0x811c9dc5
   for (let at = from; at < to; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)

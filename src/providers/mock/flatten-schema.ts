@@ -1,10 +1,10 @@
-/** Merges the references and `allOf` parts of a JSON Schema into one set of keywords. */
+/** Merges a JSON Schema's references and `allOf` parts into one set of keywords. */
 import { isJsonObject, type JsonObject, listStrings } from '../../lib/formats/json.ts'
 import { unescapePointer } from '../../lib/formats/json-schema.ts'
 
 export interface FlatSchema {
   readonly keywords: JsonObject
-  /** The `anyOf` and `oneOf` lists; an instance must match one option of each. */
+  /** Each `anyOf` and `oneOf` list; an instance must match one option of each list. */
   readonly choices: readonly (readonly unknown[])[]
   readonly refs: readonly string[]
 }
@@ -16,10 +16,10 @@ export interface SchemaWalk {
 
 type Merger = (one: unknown, other: unknown) => unknown
 
-// A reference may occur once inside itself, such as a base type in a property of its subtype.
+// Allows a reference to occur once inside itself, such as a base type in a property of its subtype.
 const maxSameRefs = 2
 
-/** Returns undefined when nothing can match, the schema recurses, or no steps are left. */
+/** Returns undefined if nothing can match, the schema recurses too deeply, or no steps are left. */
 export function flattenSchema(
   schema: unknown,
   walk: SchemaWalk,
@@ -69,7 +69,7 @@ function decodePointer(token: string): string {
 const larger = choosing(Math.max)
 const smaller = choosing(Math.min)
 
-/** Merges keywords that both schemas have; any other keyword takes the second schema's value. */
+/** Merges keywords that both schemas have; for unlisted keywords, the second schema's value is used. */
 const mergers: Readonly<Record<string, Merger>> = {
   required: (one, other) => [...new Set([...listStrings(one), ...listStrings(other)])],
   properties: mergeProperties,
@@ -114,7 +114,7 @@ function choosing(choose: (...values: number[]) => number): Merger {
   return (one, other) => (typeof one === 'number' && typeof other === 'number' ? choose(one, other) : other)
 }
 
-/** Intersects type lists, treating integers as numbers. */
+/** Intersects type lists; an integer is also a number. */
 function intersectTypes(one: unknown, other: unknown): unknown {
   const [first, second] = [listStrings(one), listStrings(other)]
   const narrow = (types: readonly string[], others: readonly string[]) =>

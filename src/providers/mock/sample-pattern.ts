@@ -1,4 +1,7 @@
-/** Generates a string that matches a regular expression, without running it, because a client could send a very slow one. */
+/**
+ * Generates a string that matches a regular expression, without running the expression, which could take very
+ * long.
+ */
 import { type Token, type Tokens, types } from 'ret'
 import { tokenizer } from 'ret/dist/tokenizer.js'
 
@@ -15,7 +18,7 @@ export function samplePattern(pattern: string, variant: number, shortest: number
   if (pattern.length > MAX_PATTERN_LENGTH || /\\[pPk]/.test(pattern)) return undefined
   try {
     const tokens = tokenizer(pattern)
-    // More repetitions never make the text shorter, so bisection finds the minimum.
+    // More repetitions never shorten the text, so a binary search finds the minimum.
     let [fewest, most] = [0, shortest]
     while (fewest < most) {
       const repeats = Math.floor((fewest + most) / 2)
@@ -23,14 +26,16 @@ export function samplePattern(pattern: string, variant: number, shortest: number
       else most = repeats
     }
     const text = write(tokens, variant, fewest)
-    // A lone surrogate is not a valid character.
+    // Rejects text with a lone surrogate, which is not a valid character.
     return text.isWellFormed() ? text : undefined
   } catch {
     return undefined
   }
 }
 
-/** `extraRepeats` is the number of repetitions beyond the minimum. @throws Error for an unsupported expression. */
+/**
+ * `extraRepeats` is the number of repetitions above the minimum. @throws Error for an unsupported expression.
+ */
 function write(token: Tokens, variant: number, extraRepeats: number): string {
   switch (token.type) {
     case types.ROOT:

@@ -2,7 +2,7 @@
 import { type JsonObject, toCount } from '../../lib/formats/json.ts'
 import { samplePattern } from './sample-pattern.ts'
 
-/** Selects the `variant`-th of several different scalars; a hint is text from the client to use instead. */
+/** `variant` selects between several different scalars; `hint` is text from the client to use instead. */
 export interface ScalarWish {
   readonly variant: number
   readonly hint?: string
@@ -26,12 +26,12 @@ const formats: Readonly<Record<string, (variant: number) => string>> = {
 export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish): string | undefined {
   const shortest = toCount(keywords.minLength, 0) ?? 0
   const longest = toCount(keywords.maxLength, 0) ?? Number.POSITIVE_INFINITY
-  // JSON Schema counts code points.
+  // JSON Schema counts lengths in code points.
   const fits = (text: string) => text.length <= longest && [...text].length >= shortest
   if (shortest > longest || shortest > maxTextLength) return undefined
   if (hint !== undefined) return fits(hint) ? hint : undefined
   const { format, pattern } = keywords
-  // Formats take precedence: schema libraries add a pattern that the formatted text also matches.
+  // Prefers formats, because schema libraries add a pattern that the formatted text also matches.
   const isKnown = typeof format === 'string' && Object.hasOwn(formats, format)
   const formatted = isKnown ? formats[format]?.(variant) : undefined
   if (formatted !== undefined && fits(formatted)) return formatted
@@ -62,7 +62,7 @@ export function sampleNumber(
   return [other, low + (high - low) / (variant + 2)].find(isWithin)
 }
 
-/** Reads the numeric limits; the number must be a multiple of `step`, or `step` is 0. */
+/** Reads the numeric limits; `step` is 0 if any number is allowed, not only multiples. */
 function readBounds(keywords: JsonObject, isInteger: boolean) {
   const minimum = toNumber(keywords.minimum, Number.NEGATIVE_INFINITY)
   const maximum = toNumber(keywords.maximum, Number.POSITIVE_INFINITY)

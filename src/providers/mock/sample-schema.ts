@@ -18,7 +18,10 @@ const maxSteps = 5_000
 const maxDepth = 100
 const charactersPerStep = 100
 
-/** Generates required and hinted properties and one item per array; undefined when the schema is contradictory or too large. */
+/**
+ * Generates required and hinted properties and one item per array; returns undefined if the schema is
+ * contradictory or too large.
+ */
 export function sampleSchema(schema: unknown, hints: ReadonlyMap<string, string> = new Map()): unknown {
   return sample(schema, { root: schema, hints, stepsLeft: maxSteps }, { refs: [], depth: 0, variant: 0 })
 }

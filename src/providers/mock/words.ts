@@ -2,12 +2,15 @@
 
 const vocabulary = 'lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor'.split(' ')
 
-/** Splits text into words, each with the preceding white space; the pieces join to the original text. */
+/** Splits text into words with their preceding white space; joining the pieces restores the text. */
 export function splitWords(text: string): readonly string[] {
   return text.match(/\s*\S+|\s+$/g) ?? []
 }
 
-/** Splits JSON text after punctuation, so that compact JSON also streams in several pieces; they join to the original text. */
+/**
+ * Splits JSON after punctuation, so that compact JSON also streams in several pieces; joining them restores
+ * the text.
+ */
 export function splitJson(text: string): readonly string[] {
   return text.match(/[^\s,:{[]+[\s,:{[]*|[\s,:{[]+/g) ?? []
 }

@@ -30,7 +30,7 @@ export class Listener {
     return promise
   }
 
-  /** Drops the connection if the server hangs, which nothing else would detect. */
+  /** Drops the connection if the server hangs, because nothing else detects that. */
   check(): void {
     const { client } = this
     if (client === undefined || this.isChecking) return
@@ -77,7 +77,7 @@ export class Listener {
   }
 }
 
-/** Ends the connection, even if the server does not respond. */
+/** Closes the connection, even if the server does not respond. */
 function end(client: NotificationClient): void {
   client.end().catch(() => {})
 }

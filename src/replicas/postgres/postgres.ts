@@ -19,14 +19,14 @@ import {
   renewReplica,
 } from './store.ts'
 
-/** Longer than for Redis, because the database has other work. */
+/** Longer than Redis's timeout, because the database also has other work. */
 const QUERY_TIMEOUT_MS = 2_000
 const CHANNEL = 'parley'
 const SWEEP_EVERY_BEATS = 60
-/** Retries are needed because a sweep may delete inserted rows before they are used. */
+/** Allows retries, because a sweep may delete inserted rows before they are used. */
 const MAX_ATTEMPTS = 5
 
-/** Stores counts in `db`; messages need a separate connection. */
+/** Counts in `db`, and opens a separate connection for messages. */
 export function openPostgresStore(db: Database, postgres: PostgresAccess): CoordinationStore {
   const listener = new Listener(postgres, CHANNEL)
   const hit = coalesceHits((quotas, hits, cost) => {
@@ -72,7 +72,10 @@ export function openPostgresStore(db: Database, postgres: PostgresAccess): Coord
   }
 }
 
-/** Runs a statement over one row for each key, after inserting missing rows; returns the rows in the order of the keys. */
+/**
+ * Runs a statement over one row per key, after inserting missing rows; returns the rows in the order of
+ * `keys`.
+ */
 async function withRows<K extends { readonly key: string }, R extends { readonly key: string }>(
   keys: readonly K[],
   run: () => Promise<readonly R[]>,
@@ -89,7 +92,10 @@ async function withRows<K extends { readonly key: string }, R extends { readonly
 
 type Waiting = PromiseWithResolvers<readonly WindowCount[]>
 
-/** Coalesces requests for the same quotas at the same cost: while `count` runs for some hits, others wait and are then counted together. */
+/**
+ * Coalesces hits on the same quotas with the same cost: while one batch is counted, later hits wait and form
+ * the next batch.
+ */
 function coalesceHits(
   count: (quotas: readonly Quota[], hits: number, cost: number) => Promise<readonly CountedWindow[]>,
 ): (quotas: readonly Quota[], cost: number) => Promise<readonly WindowCount[]> {
@@ -107,7 +113,7 @@ function coalesceHits(
         const windows = await count(quotas, batch.length, cost)
         const counted = windows[0]?.counted ?? 0
         for (const [position, { resolve }] of batch.entries()) {
-          // A rejected hit gets the count that the window would have with it.
+          // Gives a rejected hit the count that the window would have had with it.
           const hits = Math.min(position, counted) + 1
           resolve(windows.map(({ before, leftMs }) => ({ count: before + hits * cost, leftMs })))
         }

@@ -1,4 +1,7 @@
-/** Stores rate windows, streams and replicas. Each check-and-update locks rows in key order, then reads them again. */
+/**
+ * Stores rate windows, streams and replicas in PostgreSQL. Each check-and-update locks rows in key order,
+ * then reads them again.
+ */
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { LIVE_FOR_MS } from '../coordination-store.ts'
@@ -23,11 +26,11 @@ export interface CountedWindow {
   readonly key: string
   readonly before: number
   readonly leftMs: number
-  /** The number of hits that were counted, which is the same in all windows. */
+  /** Number of hits that were counted, which is the same in all windows. */
   readonly counted: number
 }
 
-/** Counts as many hits of `cost` requests as all windows have left, each in every window. If a window is missing, none is counted. */
+/** Counts as many hits of `cost` requests as every window has left; counts none if a window is missing. */
 export async function countHits(
   db: Database,
   quotas: readonly Quota[],
@@ -59,7 +62,7 @@ export async function countHits(
   return rows
 }
 
-/** Inserts missing windows, as windows that have ended. */
+/** Inserts missing windows as already expired. */
 export async function insertWindows(db: Database, quotas: readonly Quota[]): Promise<void> {
   const rows = quotas.map(({ key }) => ({ key, count: 0, ends_at_ms: 0 }))
   await db
@@ -71,7 +74,10 @@ export async function insertWindows(db: Database, quotas: readonly Quota[]): Pro
 
 type StreamCount = { readonly key: string; readonly open: number }
 
-/** Counts one stream for every quota, or for none if one is used up or missing; returns the streams open before on all live replicas. */
+/**
+ * Counts one stream in every quota, or in none if one is full or missing; returns how many were open before,
+ * on all live replicas.
+ */
 export async function acquireStream(
   db: Database,
   replica: string,
@@ -126,7 +132,7 @@ export async function insertReplica(trx: Database, replica: string, former: stri
   await trx.insertInto('replicas').values({ id: replica, seen_at_ms: now }).execute()
 }
 
-/** Renews a replica; false if it is dead. */
+/** Renews a replica's lease; returns false if it has expired. */
 export async function renewReplica(db: Database, replica: string): Promise<boolean> {
   const result = await db
     .updateTable('replicas')
@@ -161,7 +167,7 @@ export async function notify(db: Database, channel: string, text: string): Promi
   await sql`select pg_notify(${channel}, ${text})`.execute(db)
 }
 
-/** One order for all inserts, which prevents deadlocks. */
+/** Sorts all inserts in one order, which prevents deadlocks. */
 function byKey(one: { readonly key: string }, other: { readonly key: string }): number {
   return one.key < other.key ? -1 : 1
 }

@@ -1,21 +1,21 @@
-/** Connects to Redis, reconnects automatically, and drops the connection when a reply is late or invalid. */
+/** Connects to Redis, reconnects automatically, and drops the connection if a reply is late or invalid. */
 
 import { createRequire } from 'node:module'
 import { Redis } from 'ioredis'
 import { TimeoutError, within } from '../../lib/timeout.ts'
 
 const REPLY_TIMEOUT_MS = 100
-/** The timeout for connecting, including the handshake. */
+/** Timeout for connecting, including the handshake. */
 const CONNECT_TIMEOUT_MS = 1_000
 const LONGEST_PAUSE_MS = 1_000
 
-/** Connections that are reset by a reply that ioredis cannot handle. */
+/** Connections to reset if ioredis cannot handle a reply. */
 const guarded = new WeakSet<object>()
 
 export class RedisConnection {
-  /** Use it for events only, and `ask` for commands. */
+  /** Use it only for events; send commands with `ask`. */
   readonly redis: Redis
-  /** Why the last attempt to connect failed. */
+  /** Why the last connection attempt failed. */
   private connectError: Error | undefined
   private isDropped = false
 
@@ -23,11 +23,11 @@ export class RedisConnection {
     this.redis = new Redis(url, {
       lazyConnect: true,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // For commands that ioredis sends itself. `ask` bounds ours, and distinguishes a busy process from a server that does not reply.
+      // Applies to commands that ioredis sends itself; `ask` limits all others.
       commandTimeout: CONNECT_TIMEOUT_MS,
       disconnectTimeout: 1,
       enableOfflineQueue: false,
-      // A command that was sent when the connection broke may have taken effect, so it is not sent again.
+      // Does not resend commands after a disconnect, because they may have taken effect.
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
       autoResubscribe: false,
@@ -36,7 +36,7 @@ export class RedisConnection {
     guarded.add(this.redis)
     this.redis.on('error', (error: Error) => {
       this.connectError = error
-      // After a reply without a command, later replies would be matched to the wrong commands.
+      // After an unexpected reply, later replies would be matched to the wrong commands.
       if (this.redis.status === 'ready') this.drop()
     })
     this.redis.on('ready', () => {
@@ -50,13 +50,16 @@ export class RedisConnection {
     await within(CONNECT_TIMEOUT_MS, this.redis.connect()).catch(() => {})
   }
 
-  /** Parses the reply with `read`. @throws Error when Redis is unavailable, or its reply is late or invalid; then drops the connection. */
+  /**
+   * Sends a command and parses its reply with `read`. @throws Error if Redis is unavailable, or if the reply
+   * is late or invalid, which also drops the connection.
+   */
   async ask<A, T>(command: (redis: Redis) => Promise<A>, read: (reply: A) => T): Promise<T> {
     let reply: A
     try {
       reply = await within(REPLY_TIMEOUT_MS, command(this.redis))
     } catch (error) {
-      // A late reply must not be matched to the next command.
+      // Drops the connection, because the late reply would be matched to the next command.
       if (error instanceof TimeoutError) this.drop()
       throw this.connectError ?? error
     }
@@ -68,7 +71,6 @@ export class RedisConnection {
     }
   }
 
-  /** Reconnects. */
   drop(): void {
     if (this.isDropped) return
     this.isDropped = true
@@ -90,7 +92,10 @@ const handlers: { readonly default: { readonly prototype: DataHandler } } = crea
 const { prototype } = handlers.default
 const { dispatch } = prototype
 
-/** A reply of an unexpected shape makes ioredis throw where no caller can catch; resets the connection instead. package.json pins ioredis. */
+/**
+ * ioredis throws where no caller can catch if a reply has an unexpected shape; this resets the connection
+ * instead. package.json pins ioredis.
+ */
 prototype.dispatch = function dispatchGuarded(handle) {
   const { redis } = this
   if (!guarded.has(redis)) return dispatch.call(this, handle)

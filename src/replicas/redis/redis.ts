@@ -4,10 +4,10 @@ import { WINDOW_MS, type WindowCount } from '../limits.ts'
 import { RedisConnection } from './connection.ts'
 import { ACQUIRE_STREAM, ADJUST_STREAMS, BEAT, HIT, REGISTER } from './scripts.ts'
 
-/** Connects, and keeps trying in the background; `streamsKeptMs` is longer than any stream lasts. */
+/** Connects, and keeps trying in the background. `streamsKeptMs` must exceed the duration of every stream. */
 export async function openRedisStore(url: string, streamsKeptMs: number): Promise<CoordinationStore> {
   const connection = new RedisConnection(url)
-  // The databases of a server share their channels.
+  // Includes the database number, because a server's databases share their channels.
   const channel = `parley:${connection.redis.options.db ?? 0}:bus`
   const subscription = new Subscription(url, channel)
   await connection.open()
@@ -69,12 +69,12 @@ export async function openRedisStore(url: string, streamsKeptMs: number): Promis
 
 const REPLICAS = 'parley:replicas'
 
-/** The name of the key is shared with replicas of other versions. */
+/** Replicas of other versions use the same key, so its name must not change. */
 function streamsOf(key: string): string {
   return `parley:slots:${key}`
 }
 
-/** @throws Error unless the reply is a whole number from 0, which all scripts return. */
+/** @throws Error unless the reply is a non-negative integer, which all scripts return. */
 function toNumber(reply: unknown): number {
   if (!Number.isSafeInteger(reply) || (reply as number) < 0) throw new Error('Redis sent an invalid reply')
   return reply as number
@@ -113,7 +113,7 @@ class Subscription {
     await connection.open()
   }
 
-  /** Drops the connection if the server hangs, which nothing else would detect. */
+  /** Drops the connection if the server hangs, because nothing else detects that. */
   check(): void {
     if (this.isOpen) this.connection.ask((redis) => redis.ping(), ignore).catch(() => {})
   }

@@ -1,6 +1,9 @@
-/** Contains the Lua scripts, which Redis runs atomically, with its own clock for all replicas. */
+/** Contains the Lua scripts, which Redis runs atomically and with its own clock. */
 
-/** Keys: the windows. Arguments: their length in ms, the requests that the hit counts as, then the limits. Returns count and ms left of each, including this hit. */
+/**
+ * KEYS: the windows. ARGV: window length in ms, requests charged by the hit, one limit per window. Returns
+ * each window's count, including this hit, and remaining ms.
+ */
 export const HIT = `
 local windows, isFull = {}, false
 for i, key in ipairs(KEYS) do
@@ -20,7 +23,10 @@ const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
-/** Keys: replicas, streams of each quota. Arguments: replica, ms until dead, ms counts are kept, limits. Returns the full quota (from 1) or 0. */
+/**
+ * KEYS: replicas, then each quota's streams. ARGV: replica, ms until a replica is dead, ms until counts
+ * expire, limits. Returns the full quota's index (from 1), or 0.
+ */
 export const ACQUIRE_STREAM = `${NOW}
 for i = 2, #KEYS do
   local open, slots = 0, redis.call('HGETALL', KEYS[i])
@@ -37,12 +43,15 @@ for i = 2, #KEYS do
 end
 return 0`
 
-/** Keys: the streams of a quota. Arguments: the replica, the ms after which the counts expire, and the change. */
+/** KEYS: a quota's streams. ARGV: replica, ms until counts expire, change. */
 export const ADJUST_STREAMS = `
 if redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[3]) <= 0 then redis.call('HDEL', KEYS[1], ARGV[1])
 else redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`
 
-/** Keys: as `ACQUIRE_STREAM`. Arguments: replica, former name, ms until dead, ms counts are kept, streams by quota. Returns the replica count. */
+/**
+ * KEYS: as in `ACQUIRE_STREAM`. ARGV: replica, former name, ms until a replica is dead, ms until counts
+ * expire, streams per quota. Returns the number of replicas.
+ */
 export const REGISTER = `${NOW}
 for i = 2, #KEYS do
   redis.call('HSET', KEYS[i], ARGV[1], ARGV[i + 3])
@@ -53,7 +62,10 @@ redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[3])
 return redis.call('ZCARD', KEYS[1])`
 
-/** Keys: the replicas. Arguments: the replica, and the ms after which one is dead. Returns their number; 0 if it is not registered. */
+/**
+ * KEYS: replicas. ARGV: replica, ms until a replica is dead. Returns the number of replicas, or 0 if this one
+ * is not registered.
+ */
 export const BEAT = `${NOW}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end

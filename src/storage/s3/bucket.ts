@@ -1,4 +1,4 @@
-/** Makes the S3 calls of one bucket. */
+/** Makes the S3 calls for one bucket. */
 import type { IncomingMessage } from 'node:http'
 import type {
   CompletedPart,
@@ -20,7 +20,7 @@ export interface FoundObject {
 
 interface ListedObject {
   readonly key: string
-  /** Unix milliseconds at which the object was put or its multipart upload began. */
+  /** Unix milliseconds when the object was put or its multipart upload began. */
   readonly begunAtMs: number
 }
 

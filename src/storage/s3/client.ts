@@ -1,4 +1,4 @@
-/** Creates the S3 client with timeouts, retries and only the configured settings. */
+/** Creates the S3 client, with timeouts, retries and settings independent of the environment. */
 import type { S3Config } from '../../config/config.ts'
 import { forbiddenAddress, guardLookup, isForbiddenAddress } from '../../lib/net.ts'
 import { Bucket } from './bucket.ts'
@@ -6,7 +6,10 @@ import { S3Failure } from './failure.ts'
 
 export interface BucketTimings {
   readonly connectMs: number
-  /** The longest silence in either direction, in milliseconds. A reader that pauses longer causes a new call. */
+  /**
+   * Maximum idle time in either direction, in milliseconds. If the reader pauses longer, reading continues
+   * with a new call.
+   */
   readonly idleMs: number
 }
 
@@ -18,7 +21,7 @@ const MAX_ATTEMPTS = 3
 /** Creates the client without making a call. @throws S3Failure if the endpoint is a forbidden address. */
 export async function createBucket(config: S3Config, timings = standardTimings): Promise<Bucket> {
   assertAllowed(config.endpoint)
-  // Loading the SDK takes a quarter of a second and 30 MB.
+  // Imported on demand, because loading the SDK takes a quarter of a second and 30 MB.
   const { S3 } = await import('@aws-sdk/client-s3')
   const connection = { keepAlive: true, maxSockets: Number.POSITIVE_INFINITY, lookup: guardLookup() }
   return new Bucket(
@@ -28,7 +31,7 @@ export async function createBucket(config: S3Config, timings = standardTimings):
       forcePathStyle: config.forcePathStyle,
       ...(config.endpoint !== undefined && { endpoint: config.endpoint }),
       ...(config.credentials !== undefined && { credentials: toIdentity(config.credentials) }),
-      // Supports servers without checksums. The request signature already covers a hash of every body.
+      // Supports servers without checksums; request signatures already include a hash of every body.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       retryMode: 'standard',
@@ -45,7 +48,7 @@ export async function createBucket(config: S3Config, timings = standardTimings):
   )
 }
 
-/** Set explicitly so that the SDK does not read them from the environment or from the user's files. */
+/** Set explicitly, so that the SDK does not read them from the environment or the user's files. */
 const unaskedSettings = {
   defaultsMode: 'standard',
   useArnRegion: false,

@@ -1,11 +1,11 @@
-/** Creates errors of S3 calls without secrets and translates them into errors of the service. */
+/** Converts S3 errors to errors without secrets, and then to service errors. */
 import { ServiceError } from '../../lib/errors.ts'
 import { storageFull } from '../folder.ts'
 
 /** An S3 call that failed after all retries. Omits the SDK's error, which contains the signed request. */
 export class S3Failure extends Error {
   override readonly name = 'S3Failure'
-  /** The S3 error code, such as `NoSuchBucket`, or the system's, such as `ECONNREFUSED`. */
+  /** S3's error code, such as `NoSuchBucket`, or the system's, such as `ECONNREFUSED`. */
   readonly code: string
   readonly status: number | undefined
 
@@ -41,10 +41,10 @@ export function isFull(error: unknown): boolean {
   return error instanceof S3Failure && (error.status === 507 || fullCodes.includes(error.code))
 }
 
-/** Client error statuses that are not caused by the call itself: wrong credentials, throttling, concurrent calls. */
+/** Client error statuses not caused by the call itself: wrong credentials, throttling, concurrent calls. */
 const passingStatuses: readonly number[] = [401, 403, 408, 409, 429]
 
-/** Throws a full or unreachable bucket as the matching ServiceError, and other errors unchanged. */
+/** Throws a ServiceError if the bucket is full or unreachable; rethrows other errors unchanged. */
 export function rethrowS3(error: unknown): never {
   if (isFull(error)) throw storageFull(error)
   if (!(error instanceof S3Failure)) throw error

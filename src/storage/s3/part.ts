@@ -2,7 +2,7 @@
 
 /** Starts small and doubles, because most blobs are small. */
 const FIRST_BYTES = 64 * 1024
-/** Keeps the parts of one upload; V8 frees the others. */
+/** Enough for one upload; V8 frees the memory of further parts. */
 const MAX_SPARE = 2
 
 export class Part {
@@ -23,7 +23,7 @@ export class Part {
     return this.sizeBytes === this.capacityBytes
   }
 
-  /** Valid until the next `take` after `clear`. */
+  /** Valid until `take` is called after `clear`. */
   get bytes(): Buffer {
     return Buffer.from(this.memory, 0, this.sizeBytes)
   }
@@ -40,7 +40,10 @@ export class Part {
     this.sizeBytes = 0
   }
 
-  /** Grows the buffer and frees the old one immediately: requests read only full-size buffers, which never grow. */
+  /**
+   * Grows the buffer and frees the old one immediately; this is safe because requests only read full-size
+   * buffers, which never grow.
+   */
   private makeRoom(neededBytes: number): void {
     const { byteLength } = this.memory
     if (neededBytes <= byteLength) return
@@ -48,7 +51,7 @@ export class Part {
   }
 }
 
-/** Reuses the memory of a few parts, because V8 would free it too late. */
+/** Reuses a few parts' memory, because V8 would free it too late. */
 export class SpareParts {
   private readonly spare: Part[] = []
 

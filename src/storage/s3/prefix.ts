@@ -15,8 +15,8 @@ export interface Place {
 }
 
 /**
- * Returns false if the prefix is empty and unmarked. @throws StartupError for another installation's mark
- * or for unmarked blobs; S3Failure.
+ * Returns false if the prefix is empty and unmarked. @throws StartupError for another installation's mark or
+ * for unmarked blobs; S3Failure.
  */
 export async function isOwnPlace(
   place: Place,
@@ -45,11 +45,11 @@ export async function readMark({ bucket, prefix }: Place, signal: AbortSignal): 
   return mark && (await text(mark.body)).trim()
 }
 
-/** @throws StartupError in the same cases as `isOwnPlace`; S3Failure. */
+/** Marks the prefix if it is empty. @throws StartupError in the same cases as `isOwnPlace`; S3Failure. */
 export async function claimPlace(place: Place, installationId: string, signal: AbortSignal): Promise<void> {
   if (await isOwnPlace(place, installationId, signal)) return
   await place.bucket.putNew(place.prefix + MARK, Buffer.from(`${installationId}\n`), signal)
-  // Another installation may have written its mark first.
+  // Checks again, because another installation may have written its mark first.
   await isOwnPlace(place, installationId, signal)
 }
 
@@ -66,7 +66,7 @@ const NEEDED_RIGHTS =
   's3:ListBucket, s3:ListBucketMultipartUploads, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload'
 
 export function toPlaceError(error: unknown, { bucket, endpoint, region }: S3Config): unknown {
-  // A DOMException means that the whole start timed out.
+  // A DOMException means that the startup timeout has passed.
   const failure = error instanceof DOMException ? toS3Failure(error) : error
   if (!(failure instanceof S3Failure)) return error
   const where = `The bucket ${bucket} at ${endpoint ?? `AWS (${region})`}`

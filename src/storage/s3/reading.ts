@@ -1,4 +1,4 @@
-/** Streams an object at the speed of its reader and reconnects when the connection breaks. */
+/** Streams an object at its reader's speed, and reconnects after connection failures. */
 import { Readable } from 'node:stream'
 import type { ByteRange } from '../../http/ranges.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
@@ -6,7 +6,7 @@ import type { Bucket, FoundObject } from './bucket.ts'
 import { rethrowS3, toS3Failure } from './failure.ts'
 
 const BUFFERED_BYTES = 256 * 1024
-/** Maximum number of consecutive responses that break off without a single byte. */
+/** Maximum number of consecutive responses that fail before the first byte. */
 const MAX_BREAKS = 3
 
 interface Reading {
@@ -16,8 +16,8 @@ interface Reading {
 }
 
 /**
- * Opens an object. Destroying the stream ends the S3 call. @throws Error if any byte of the range is
- * missing; ServiceError `service_unavailable`.
+ * Opens an object. Destroying the stream ends the S3 call. @throws Error if part of the range is missing;
+ * ServiceError `service_unavailable`.
  */
 export async function openObject(
   bucket: Bucket,

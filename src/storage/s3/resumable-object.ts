@@ -1,6 +1,6 @@
 /**
- * Sends one active upload to the bucket as its bytes arrive, so that acknowledged bytes survive a crash of
- * this process.
+ * Sends an active upload to the bucket as it arrives, so that acknowledged bytes survive a crash of this
+ * process.
  */
 import { ServiceError } from '../../lib/errors.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
@@ -16,7 +16,7 @@ interface ResumableObjectOptions {
   readonly key: string
   readonly folder: string
   readonly fence: number
-  /** The state to resume from. No other writer uses its `nextNumber`. */
+  /** The state to resume from; its `nextNumber` is unused by other writers. */
   readonly trailing: TrailingPart
   readonly trailingKey: string | undefined
   readonly obsolete: readonly string[]
@@ -25,8 +25,8 @@ interface ResumableObjectOptions {
 }
 
 /**
- * Sends one request at a time, with two parts in memory, and a part only after the previous one is
- * recorded. So a fenced-out writer uses at most one new part number.
+ * Sends one request at a time, with two parts in memory. Sends a part only after the previous part is
+ * recorded, so that a fenced-out writer uses at most one new part number.
  */
 export class ResumableObject implements ResumableBlob {
   private readonly options: ResumableObjectOptions
@@ -69,12 +69,12 @@ export class ResumableObject implements ResumableBlob {
         if (this.part.isFull) await this.queueFullPart()
       this.sizeBytes += chunk.length
     }
-    // Otherwise the next trailing part would contain the full part again.
+    // Sends the full part now, because the next trailing part would otherwise contain it again.
     if (this.part.isFull && this.queuedParts === this.settledParts) this.queueFullPart().catch(() => {})
   }
 
   async sync(record: () => Promise<void>): Promise<void> {
-    // Covers only these bytes: more may be appended while a part is being sent.
+    // Covers only these bytes, because more may be appended while a part is being sent.
     const { sizeBytes } = this
     const saved = await this.call(() => this.saveTrailingPart(sizeBytes))
     await record().catch((error) => this.fail(error))
@@ -82,7 +82,7 @@ export class ResumableObject implements ResumableBlob {
   }
 
   async close(): Promise<void> {
-    // Bytes that are still being sent were never acknowledged.
+    // Aborts requests in progress, whose bytes were never acknowledged.
     this.stopping.abort()
     await this.calls
     this.options.spare.give(this.part)
@@ -125,8 +125,8 @@ export class ResumableObject implements ResumableBlob {
       this.parts.push(await bucket.sendPart(address, number, part.bytes, this.signal))
     } catch (error) {
       if (!isMissing(error)) throw error
-      // The multipart upload was aborted externally. Without its trailing part the upload restarts; with
-      // it, every retry would fail.
+      // The multipart upload was aborted externally. Deletes the trailing part, because every retry would
+      // fail with it; without it, the upload restarts.
       if (this.settledKey !== undefined) await bucket.delete(this.settledKey, this.signal)
       throw new ServiceError('service_unavailable', 'The storage has lost this upload.', { cause: error })
     }
@@ -136,14 +136,14 @@ export class ResumableObject implements ResumableBlob {
   }
 
   /**
-   * Runs in the queue after all earlier parts were sent and before later ones, so the trailing part starts
-   * after the last of them.
+   * Runs in the queue between the earlier and later parts, so that the trailing part starts after the last
+   * sent part.
    */
   private async saveTrailingPart(endBytes: number): Promise<{ key: string; partCount: number }> {
     const { bucket, folder, fence } = this.options
     const { uploadId, parts, nextNumber, part } = this
     const startBytes = parts.length * part.capacityBytes
-    // Syncing while an append waits would record an offset that lies before the start of every trailing part.
+    // Syncing during an append could record an offset before the start of every trailing part.
     if (endBytes < startBytes) throw new Error('cannot sync bytes that have not all been appended')
     const bytes = part.bytes.subarray(0, endBytes - startBytes)
     const key = toTrailingKey(folder, fence, startBytes, endBytes)
@@ -160,13 +160,13 @@ export class ResumableObject implements ResumableBlob {
     this.obsolete = []
     this.settledKey = key
     this.settledParts = partCount
-    // Not awaited: objects that cannot be deleted now are deleted with the upload.
+    // Not awaited, because objects that cannot be deleted now are deleted with the upload.
     for (const one of gone) options.bucket.delete(one, options.closing).catch(() => {})
     this.settling?.resolve()
     this.settling = undefined
   }
 
-  /** Runs requests one after another, and stops after a failure. */
+  /** Runs requests one after another, and rejects all requests after a failure. */
   private call<T>(send: () => Promise<T>): Promise<T> {
     const called = this.calls.then(() => {
       if (this.failure !== undefined) throw this.failure

@@ -1,13 +1,13 @@
 /**
- * Defines the object from which any replica resumes an upload: the bytes after the last full part, and the
- * list of parts.
+ * Defines the trailing part: an object with the bytes after the last full part and the list of parts, from
+ * which any replica resumes an upload.
  */
 import type { SentPart } from './bucket.ts'
 
 export interface TrailingPart {
   readonly uploadId: string | undefined
   readonly partBytes: number
-  /** In order; their numbers may have gaps. */
+  /** In order; part numbers may have gaps. */
   readonly parts: readonly SentPart[]
   readonly nextNumber: number
   readonly bytes: Uint8Array
@@ -18,7 +18,7 @@ export interface TrailingPartEntry {
   readonly key: string
   readonly fence: number
   readonly startBytes: number
-  /** The offset after the last byte. */
+  /** Offset after the last byte. */
   readonly endBytes: number
 }
 
@@ -32,10 +32,7 @@ export function parseTrailingKey(key: string): TrailingPartEntry | undefined {
   return { key, fence: Number(fence), startBytes: Number(startBytes), endBytes: Number(endBytes) }
 }
 
-/**
- * A fenced-out writer may leave unacknowledged bytes. Each writer starts at the last recorded offset, so
- * the highest fence is correct.
- */
+/** Chooses the highest fence, because the others may contain unacknowledged bytes of fenced-out writers. */
 export function chooseTrailingPart(
   trailingParts: readonly TrailingPartEntry[],
   offset: number,

@@ -1,14 +1,17 @@
-/** Sends a blob to the bucket while it is being received: a large blob in parts, a small one in a single request. */
+/**
+ * Sends a blob to the bucket while it is being received: large blobs in parts, small ones in a single
+ * request.
+ */
 import { ServiceError } from '../../lib/errors.ts'
 import type { Bucket, SentPart, UploadAddress } from './bucket.ts'
 import type { Part, SpareParts } from './part.ts'
 
 const MIB = 1024 ** 2
 const PART_BYTES = 8 * MIB
-/** Also limits the parts in memory: `write` waits while they are being sent. */
+/** Also limits the parts in memory, because `write` waits while they are being sent. */
 const MAX_IN_FLIGHT = 2
 export const MAX_PARTS = 10_000
-/** After this timeout the sweeper cleans up instead, because a client is waiting for the response. */
+/** After this timeout, cleanup is left to the sweeper, because a client is waiting for the response. */
 const ABORT_TIMEOUT_MS = 5_000
 
 export function choosePartBytes(expectedBytes: number): number {
@@ -24,7 +27,7 @@ interface UploadOptions {
   readonly closing: AbortSignal
 }
 
-/** One staged blob: call `write` for all bytes, then `end`, then `commit`; call `abort` at any time. */
+/** A staged blob. Call `write` for all bytes, then `end`, then `commit`; call `abort` at any time. */
 export class Upload {
   sizeBytes = 0
   private readonly bucket: Bucket
@@ -37,7 +40,7 @@ export class Upload {
   private readonly spare: SpareParts
   private part: Part
   private partCount = 0
-  /** Undefined while the blob fits into one part; the bucket then contains nothing of it. */
+  /** Undefined while the whole blob fits into one part, so that nothing has been sent yet. */
   private address: UploadAddress | undefined
   private failure: unknown
   private state: 'arriving' | 'committing' | 'committed' | 'aborted' = 'arriving'
@@ -55,7 +58,7 @@ export class Upload {
     return this.address?.uploadId
   }
 
-  /** Copies the bytes. Waits while too many parts are being sent. */
+  /** Copies the chunk. Waits while too many parts are being sent. */
   async write(chunk: Uint8Array): Promise<void> {
     this.sizeBytes += chunk.length
     for (let rest = chunk; rest.length > 0; rest = this.part.take(rest)) {
@@ -90,11 +93,11 @@ export class Upload {
     const mayBeThere = this.state === 'committing'
     this.state = 'aborted'
     this.stopping.abort()
-    // A part that arrives after the abort would remain in the bucket.
+    // Waits, because a part that arrives after the abort would remain in the bucket.
     await Promise.all(this.sending)
     const signal = AbortSignal.any([this.closing, AbortSignal.timeout(ABORT_TIMEOUT_MS)])
     if (this.address !== undefined) await this.bucket.abortUpload(this.address, signal)
-    // The request may have succeeded although its response was lost.
+    // The upload may have been stored even though its response was lost.
     if (mayBeThere) await this.bucket.delete(this.key, signal)
   }
 
@@ -136,13 +139,13 @@ export async function completeOrFind(
   try {
     await bucket.completeUpload(address, [...(await prepare())], signal)
   } catch (failure) {
-    // After a lost response, a retry no longer finds the upload.
+    // If the response was lost, the upload no longer exists when the SDK retries.
     const foundBytes = await bucket.findSize(address.key, signal).catch(() => undefined)
     if (foundBytes !== sizeBytes) throw failure
   }
 }
 
 export function tooLong(sizeBytes: number): ServiceError {
-  const message = `An upload of more than ${sizeBytes} bytes must announce its length.`
+  const message = `An upload of more than ${sizeBytes} bytes must declare its length in advance.`
   return new ServiceError('too_large', message)
 }

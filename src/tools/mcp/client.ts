@@ -1,4 +1,7 @@
-/** Speaks MCP with one server. Loaded on demand, because loading the MCP library takes a third of a second. */
+/**
+ * Implements an MCP connection to one server. Imported on demand, because loading the MCP library takes a
+ * third of a second.
+ */
 import {
   Client,
   type JsonSchemaValidator,
@@ -44,7 +47,7 @@ export async function connect(config: McpServerConfig, options: ConnectOptions) 
       listChanged: {
         tools: { onChanged: (_error, tools) => void (tools && onTools(tools.map(toMcpTool))) },
       },
-      // All programs support the older revision, and some exit on a request that they do not know.
+      // All programs support the older protocol revision, and some exit when they receive an unknown request.
       versionNegotiation: { mode: config.kind === 'http' ? 'auto' : 'legacy' },
       inputRequired: { autoFulfill: false },
       jsonSchemaValidator: { getValidator: acceptAll },
@@ -107,7 +110,7 @@ function createTransport(
   })
 }
 
-/** Accepts every result: the model can judge it, and the schema comes from another server. */
+/** Accepts every result, because the model can judge it and the schema comes from another server. */
 function acceptAll<T>(): JsonSchemaValidator<T> {
   return (input) => ({ valid: true, data: input as T, errorMessage: undefined })
 }
@@ -116,7 +119,7 @@ function toMcpTool({ name, title, description, inputSchema }: Tool): McpTool {
   return { name, description: description ?? title, inputSchema }
 }
 
-/** The model may read how a server responded to a call. */
+/** Converts protocol errors and HTTP statuses to answers for the model, and rethrows other errors. */
 function toAnswerOrThrow(error: unknown, transport: Transport): ToolAnswer | 'forgotten' {
   if (error instanceof ProtocolError) return { problem: error.message }
   if (!(error instanceof SdkHttpError)) throw error

@@ -13,14 +13,14 @@ const SPARE_MS = 60_000
 export type McpHttp = ReturnType<typeof createMcpHttp>
 
 /**
- * Calls `onLost` when no connection can be opened, the server has lost the session, or its notifications
- * have stopped.
+ * Calls `onLost` if no connection can be opened, the server has lost the session, or its notifications have
+ * stopped.
  */
 export function createMcpHttp(callMs: number, onLost: () => void) {
   const agent = new Agent({
     connect: createGuardedConnector(CONNECT_SOCKET_MS),
     maxHeaderSize: 16_384,
-    // A notification stream may be silent for any length of time.
+    // Notification streams may be idle for any length of time.
     bodyTimeout: 0,
   })
   const calls = new AsyncLocalStorage<(error: unknown) => void>()
@@ -30,11 +30,12 @@ export function createMcpHttp(callMs: number, onLost: () => void) {
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const failCall = calls.getStore()
     const headers = new Headers(init.headers)
-    // The older revision listens with a GET, which a server may reject, and resumes it once.
+    // In the older protocol revision, the client listens with a GET request, which a server may reject. The
+    // library reconnects once.
     const isOldListener = init.method === 'GET'
     const signals = init.signal ? [init.signal] : []
     if (failCall !== undefined) signals.push(AbortSignal.timeout(callMs + SPARE_MS))
-    // Node's and undici's types describe the same standard with different classes.
+    // Node and undici declare different types for the same standard.
     const request = { ...init, signal: AbortSignal.any(signals) } as UndiciRequestInit
     const response = await fetch(url, { ...request, dispatcher: agent }).catch((error) => {
       if (unreachable.has(error.cause?.code) || (isOldListener && hasNotifications)) onLost()
@@ -57,7 +58,7 @@ export function createMcpHttp(callMs: number, onLost: () => void) {
 
   return {
     fetch: guardedFetch,
-    /** Makes a call that also rejects when its response breaks off, because the library would wait forever. */
+    /** Makes a call that also rejects if its response ends early, because the library would wait forever. */
     call<T>(start: () => Promise<T>): Promise<T> {
       const failing = Promise.withResolvers<never>()
       return Promise.race([calls.run(failing.reject, start), failing.promise])
@@ -121,10 +122,7 @@ async function* limit(
   }
 }
 
-/**
- * Counts the bytes of the current message: the whole body, or the bytes since the last empty line of an
- * event stream.
- */
+/** Counts the current message's bytes: the whole body, or an event stream's bytes since the last empty line. */
 function createSizeCounter(isEvents: boolean): (chunk: Uint8Array) => number {
   let sizeBytes = 0
   let lineBytes = 0

@@ -1,8 +1,8 @@
-/** Renders MCP results and errors as text, and defines the limits of a connection. */
+/** Renders MCP results and errors as text, and defines a connection's limits. */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client'
 import type { ToolAnswer } from '../tools.ts'
 
-/** Renders the text of a result. Names other content, and uses structured content if there is nothing else. */
+/** Renders a result's text. Describes other content, and uses structured content if there is nothing else. */
 export function renderResult({ content, structuredContent, isError }: CallToolResult): ToolAnswer {
   const parts = content.map(renderPart)
   const text =
@@ -26,7 +26,7 @@ function renderPart(part: ContentBlock): string {
   }
 }
 
-/** Limit for one message: far more than a model reads, and enough for text with an image. */
+/** Enough for text with an image, and far more than a model reads. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 
 /** Long enough for package runners, which download a program before they start it. */
@@ -36,17 +36,14 @@ export const GRACE_MS = 1_000
 
 const MAX_LENGTH = 200
 
-/** Returns log fields for a connection error; truncates text from the server. */
+/** Returns a connection error's log fields; truncates text from the server. */
 export function connectionErrorFields(error: unknown): object {
   if (!(error instanceof Error)) return {}
   const { name, message, cause } = error
   return { error: name, code: codeOf(error) ?? codeOf(cause), problem: message.slice(0, MAX_LENGTH) }
 }
 
-/**
- * Returns log fields for a message error without the message, which the library quotes after a colon and
- * parsers before it.
- */
+/** Returns a message error's log fields without the message itself, which the library and parsers quote. */
 export function messageErrorFields(error: unknown): object {
   if (!(error instanceof Error)) return {}
   const [problem = ''] = error.message.split(':', 1)

@@ -1,4 +1,4 @@
-/** Connects to one MCP server in the background, and reconnects. */
+/** Connects to one MCP server in the background, and reconnects after failures. */
 import type { Logger } from 'pino'
 import type { McpServerConfig } from '../../config/config.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -12,7 +12,7 @@ import type { Watchdog } from './watchdog.ts'
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
-/** After a connection that lasted this long, the next attempt follows at once. */
+/** After a connection that lasted this long, reconnects without a pause. */
 const LASTED_MS = 10_000
 
 export interface McpServerOptions {
@@ -50,18 +50,18 @@ export class McpServer {
     { signal, requestId }: Pick<ToolCallContext, 'signal' | 'requestId'>,
   ): Promise<ToolAnswer> {
     const { connection } = this
-    if (connection === undefined) return { problem: 'the server of this tool is currently unavailable' }
+    if (connection === undefined) return { problem: "this tool's server is currently unavailable" }
     try {
       const answer = await connection.call(name, args, signal)
       if (answer !== 'forgotten') return answer
-      // The connection has already been dropped, so this waits for the next one.
+      // Waits for the next connection, because the current one was dropped.
       const again = await (await this.connecting.promise).call(name, args, signal)
-      return again === 'forgotten' ? { problem: 'the server of this tool keeps losing the session' } : again
+      return again === 'forgotten' ? { problem: "this tool's server keeps losing the session" } : again
     } catch (error) {
       signal.throwIfAborted()
       const where = { tool: name, requestId }
       this.log.warn({ ...where, ...messageErrorFields(error) }, 'MCP server did not respond')
-      return { problem: 'the server of this tool did not respond' }
+      return { problem: "this tool's server did not respond" }
     }
   }
 

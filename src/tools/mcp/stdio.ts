@@ -1,4 +1,4 @@
-/** Runs an MCP server as a child process, which ends with the service. */
+/** Runs an MCP server as a child process that ends with the service. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -17,7 +17,9 @@ type StdioConfig = Extract<McpServerConfig, { kind: 'stdio' }>
 
 const MAX_LOGGED = 2_000
 
-/** Passes on only the configured environment and ends the whole process group, unlike the library's transport. */
+/**
+ * Unlike the library's transport, passes on only the configured environment and ends the whole process group.
+ */
 export class StdioTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
@@ -76,7 +78,7 @@ export class StdioTransport implements Transport {
     try {
       this.buffer.append(chunk)
     } catch (error) {
-      // The end of an oversized message cannot be found.
+      // Ends the program, because the end of an oversized message cannot be found.
       this.onerror?.(error as Error)
       this.signal('SIGKILL')
     }

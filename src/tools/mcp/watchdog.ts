@@ -1,4 +1,4 @@
-/** Ends the programs of MCP servers when the service is killed. */
+/** Ends MCP servers' programs if the service is killed. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 
@@ -35,7 +35,7 @@ export class Watchdog {
   }
 }
 
-/** Starts in a separate session, so that the terminal's signals do not end it first. */
+/** Starts in a separate session, so that signals from the terminal do not end it first. */
 function startWatching(): ChildProcessByStdio<Writable, null, null> {
   const child = spawn('/bin/sh', ['-c', SCRIPT], {
     cwd: '/',
@@ -43,7 +43,7 @@ function startWatching(): ChildProcessByStdio<Writable, null, null> {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  // Without the watchdog, the programs still end when the service stops normally.
+  // Continues without the watchdog, because programs still end when the service stops normally.
   child.on('error', () => {})
   child.stdin.on('error', () => {})
   child.unref()

@@ -79,7 +79,7 @@ describe('an invalid hooks module', () => {
     ['', 'the file must export tools or onUploadComplete.'],
     ['export default { tools: {} }', 'the file must export tools or onUploadComplete.'],
     ['export const onUploadComplete = {}', 'onUploadComplete must be a function.'],
-    ['export const tools = 7', 'tools must be a list of tools, or an object of tools by name.'],
+    ['export const tools = 7', 'tools must be a list of tools, or an object with tools by name.'],
     ['export const tools = { a: 7 }', 'tools.a must be an object with a handler.'],
     ['export const tools = { a: {} }', 'tools.a.handler must be a function.'],
     ['export const tools = [{ handler() {} }]', 'tools[0].name is required.'],
@@ -106,7 +106,7 @@ describe('an invalid hooks module', () => {
     ],
     [
       'export const tools = { a: { inputSchema: { $ref: "https://example.org" }, handler() {} } }',
-      'tools.a.inputSchema.$ref must lead to a schema inside this one, as #/… does.',
+      'tools.a.inputSchema.$ref must refer to a schema inside this one, such as #/$defs/name.',
     ],
     [
       'export const tools = { a: { inputSchema: { $id: "urn:a", $defs: { b: { $id: "urn:a" } } }, handler() {} } }',

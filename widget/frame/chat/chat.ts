@@ -1,4 +1,4 @@
-/** Sends messages to the server and runs one turn at a time. */
+/** Sends messages to the server, one turn at a time. */
 
 import { newId } from '../../values.ts'
 import type { Store } from '../app-state.ts'
@@ -10,10 +10,10 @@ import type { ChatBody, Transport } from './transport.ts'
 import { runTurn } from './turn.ts'
 
 export interface Chat {
-  /** Stops the running turn and uses this transport from now on. */
+  /** Stops the running turn, and uses this transport from now on. */
   readonly setTransport: (transport: Transport | undefined) => void
   readonly setContext: (context: Readonly<Record<string, unknown>>) => void
-  /** Returns whether the text was accepted; if not, the state has the reason. */
+  /** Returns whether the text was accepted; if not, the state contains the reason. */
   readonly send: (text: string) => boolean
   /** Replaces the newest reply with a new one. */
   readonly retry: () => void

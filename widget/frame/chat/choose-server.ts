@@ -1,4 +1,4 @@
-/** Chooses the server that the frame talks to, the transport, and the scope of the stored history. */
+/** Chooses the frame's server, the transport, and the scope of the stored history. */
 import type { FrameOptions } from '../../options.ts'
 import { publicPartOf } from '../../values.ts'
 import type { Failure } from '../failure.ts'
@@ -6,11 +6,11 @@ import { createRestTransport } from './rest.ts'
 import { createRpcTransport } from './rpc.ts'
 import type { Transport } from './transport.ts'
 
-/** The properties of this frame that the server sets: the operator's settings and the frame's own address. */
+/** Settings that the server passes to the frame, and the frame's address. */
 export interface Operator {
-  /** The frame's own origin. */
+  /** The frame's origin. */
   readonly origin: string
-  /** The public part of the key in the frame's address, whose agent decided which pages may show the frame. */
+  /** The public part of the key in the frame's address; its agent determines which pages may show the frame. */
   readonly publicKey: string
   readonly connectOrigins: readonly string[]
   readonly isProviderKeyAllowed: boolean
@@ -18,13 +18,16 @@ export interface Operator {
 
 export interface Server {
   readonly transport: Transport
-  /** The name of the stored conversation, which contains no secret; undefined if the conversation is not stored. */
+  /** Name of the stored conversation, without secrets; undefined if the conversation is not stored. */
   readonly historyScope: string | undefined
 }
 
 const CHAT_PATH = '/v1/chat/completions'
 
-/** Returns the server for these options, or the reason why no server fits. `pageOrigin` is the origin of the page around the frame. */
+/**
+ * Returns the server for these options, or the reason why none is suitable. `pageOrigin` is the embedding
+ * page's origin.
+ */
 export function chooseServer(
   options: FrameOptions,
   operator: Operator,
@@ -37,7 +40,7 @@ export function chooseServer(
   const address = endpoint === undefined ? undefined : parseAddress(endpoint, operator.origin)
   if (endpoint !== undefined && !isAllowed(address, operator)) return { code: 'endpoint_not_allowed' }
   const publicKey = publicPartOf(apiKey)
-  // The page may show the frame of the agent in its address, and no other agent's.
+  // The page may only show the frame for the agent in the frame's address.
   if (publicKey !== '' && publicKey !== operator.publicKey) return otherAgentFailure
   if (address === undefined || address.origin === operator.origin) {
     if (apiKey === undefined || apiKey === '') return { code: 'missing_api_key' }
@@ -53,7 +56,7 @@ export function chooseServer(
   const key = providerApiKey ?? apiKey
   return {
     transport: createRestTransport({ endpoint: address.href, key, headers, takesSystem: publicKey === '' }),
-    // Without an agent, only the page's origin decides which pages may show the conversation.
+    // Without an agent, only the page's origin determines who may see the conversation.
     historyScope: `${address.origin}${address.pathname} ${publicKey === '' ? pageOrigin : publicKey}`,
   }
 }
@@ -70,7 +73,7 @@ const otherAgentFailure: Failure = {
   detail: "apiKey belongs to another agent than the key in the frame's address.",
 }
 
-/** The operator's settings, from the root of the document, and the key in the frame's address. */
+/** Reads the operator's settings from the document's root, and the key from the frame's address. */
 export function readOperator(root: HTMLElement, address: Pick<Location, 'origin' | 'search'>): Operator {
   const { connectOrigins = '', allowProviderKey } = root.dataset
   return {

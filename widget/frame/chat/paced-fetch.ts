@@ -1,8 +1,10 @@
-/** Slows down the reading of a fast response, because a server can send text faster than the window can render it. */
+/**
+ * Slows down reading of a fast response, because a server can send text faster than the window can render it.
+ */
 
-/** Size of one piece, which holds a few dozen chunks of an answer. */
+/** Size of one piece in bytes; a piece contains a few dozen chunks of a response. */
 const PIECE_BYTES = 4096
-/** Longest time that the reader may block the thread. */
+/** Maximum time that the reader may block the thread, in milliseconds. */
 const BUSY_MS = 8
 
 /** Works like `fetch`, but delivers the body in small pieces with pauses between them. */
@@ -38,7 +40,7 @@ function paced(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   )
 }
 
-/** Waits for a new task, so that the browser can handle input and paint first. */
+/** Waits for a new task, so that the browser can handle input and paint before it. */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel()

@@ -1,4 +1,4 @@
-/** Calls the chat API of another server, whose origin the operator has allowed. */
+/** Calls another server's chat API, if the operator has allowed its origin. */
 import { createParser } from 'eventsource-parser'
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import { isRecord } from '../../values.ts'
@@ -14,7 +14,7 @@ interface RestOptions {
   readonly takesSystem: boolean
 }
 
-/** Creates a transport to one endpoint; sends no credentials other than those given. */
+/** Creates a transport to one endpoint; sends only the given credentials. */
 export function createRestTransport({ endpoint, key, headers, takesSystem }: RestOptions): Transport {
   async function ask(body: ChatBody, signal: AbortSignal): Promise<Response> {
     const response = await pacedFetch(endpoint, {
@@ -72,7 +72,7 @@ async function* readChunks(response: Response): AsyncGenerator<readonly ChatChun
   }
 }
 
-/** @throws ChatFailure for an error event and for an invalid chunk. */
+/** @throws ChatFailure for an error event or an invalid chunk. */
 function toChunk(data: string): ChatChunk {
   const chunk: unknown = JSON.parse(data)
   if (!isRecord(chunk) || chunk.error !== undefined) throw new ChatFailure({ code: 'interrupted' })

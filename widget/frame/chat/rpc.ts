@@ -1,4 +1,4 @@
-/** Calls the tRPC API of the frame's own server. */
+/** Calls the tRPC API of the server that delivered the frame. */
 
 import { createTRPCClient, httpBatchStreamLink, isTRPCClientError } from '@trpc/client'
 import { clientTransformer } from '../../../src/operations/envelope.ts'

@@ -1,4 +1,4 @@
-/** Converts a server error or a network error to a failure that the frame can show. */
+/** Converts a server error or network error to a failure that the frame can show. */
 import type { Failure } from '../failure.ts'
 
 /** An error response, over tRPC or REST. */
@@ -8,7 +8,10 @@ export interface ErrorResponse {
   readonly retryAfterSeconds: number | undefined
 }
 
-/** Returns the failure; an undefined `response` means a network error, `hasBegun` that part of the answer has arrived. */
+/**
+ * Returns the failure. `response` is undefined for a network error; `hasBegun` means that part of the reply
+ * has arrived.
+ */
 export function toFailure(response: ErrorResponse | undefined, hasBegun: boolean): Failure {
   if (response === undefined) {
     if (!navigator.onLine) return { code: 'offline' }

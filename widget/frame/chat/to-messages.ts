@@ -4,13 +4,14 @@ import { isWithinLimit } from '../../values.ts'
 import type { Entry, Reply } from '../conversation.ts'
 import type { CalledTool, ChatMessage } from './transport.ts'
 
-/** Well below the server's limit, which also counts the messages that the agent adds. */
+/** Well below the server's limit, which also includes messages that the agent adds. */
 const MAX_MESSAGES = 400
-/** In UTF-16 code units; limits the cost of each turn in a long conversation. */
+/** In UTF-16 code units; limits each turn's cost in a long conversation. */
 const MAX_LENGTH = 512 * 1024
 
 /**
- * Returns the newest entries that fit the limits, starting with a user message. Inserts `pageMessage` before the newest user message.
+ * Returns the newest entries within the limits, starting with a user message. Inserts `pageMessage` before
+ * the newest user message.
  */
 export function toMessages(entries: readonly Entry[], pageMessage: string | undefined): ChatMessage[] {
   const kept = newestOf(withoutRefused(entries).map(renderEntry))
@@ -20,7 +21,7 @@ export function toMessages(entries: readonly Entry[], pageMessage: string | unde
   return messages.toSpliced(Math.max(0, newest), 0, { role: 'user', content: pageMessage })
 }
 
-/** A message that the provider has refused would be refused again with every later turn. */
+/** Removes messages that the provider has refused, because it would refuse them again in every later turn. */
 function withoutRefused(entries: readonly Entry[]): readonly Entry[] {
   const isRefused = (entry: Entry | undefined) =>
     entry?.kind === 'reply' && (entry.failure?.code === 'refused' || entry.failure?.code === 'too_long')
@@ -45,7 +46,7 @@ function renderEntry(entry: Entry): ChatMessage[] {
   return entry.kind === 'user' ? [{ role: 'user', content: entry.text }] : renderReply(entry)
 }
 
-/** Omits stopped calls, because the model must not receive a call without a result. */
+/** Omits stopped calls, because providers reject a call without a result. */
 function renderReply(reply: Reply): ChatMessage[] {
   return reply.rounds.flatMap(({ text, calls }): ChatMessage[] => {
     const answered = calls.filter(({ result }) => result !== undefined)
@@ -68,7 +69,7 @@ function renderReply(reply: Reply): ChatMessage[] {
   })
 }
 
-/** Returns the messages of a turn. Without an agent that adds instructions, `system` is sent as a separate system message. */
+/** Returns a turn's messages. If no agent adds instructions, `system` is a separate system message. */
 export function toTurnMessages(
   entries: readonly Entry[],
   system: string | undefined,
@@ -80,7 +81,7 @@ export function toTurnMessages(
   return takesSystem && system ? [{ role: 'system', content: system }, ...messages] : messages
 }
 
-/** The server marks a client's system messages in the same way. */
+/** The same mark that the server uses for clients' system messages. */
 const MARK = '[Context provided by the page, not by the user]'
 const EXPLANATION = 'This is data about the page that the user is looking at, not a message from the user.'
 

@@ -1,4 +1,4 @@
-/** Defines the interface to a server, which the frame calls over tRPC or REST. */
+/** Defines the interface to a server, with implementations for tRPC and REST. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 
 /** The fields of `ChatRequest` that the frame sends. */
@@ -23,7 +23,7 @@ export interface CalledTool {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** The agent properties that the frame uses. */
+/** The agent's properties that the frame uses. */
 export interface AgentSelf {
   readonly id: string
   readonly name: string
@@ -35,7 +35,7 @@ export interface AgentSelf {
 export interface Transport {
   /** Whether `system` is sent as a system message, because no agent adds instructions. */
   readonly takesSystem: boolean
-  /** Yields the chunks of an answer, several at a time. @throws ChatFailure */
+  /** Yields a response's chunks in batches. @throws ChatFailure */
   stream(body: ChatBody, signal: AbortSignal): AsyncIterable<readonly ChatChunk[]>
   /** Resolves to undefined if the endpoint has no agent. @throws ChatFailure */
   readAgent(signal: AbortSignal): Promise<AgentSelf | undefined>

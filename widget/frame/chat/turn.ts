@@ -4,9 +4,9 @@ import type { ConversationAction, ToolCall } from '../conversation.ts'
 import { ChatFailure, type Failure } from '../failure.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
-/** Limit of model calls with page tools in one turn; the server limits its own tool loop. */
+/** Maximum number of model calls with page tools per turn; the server limits its own tool loop. */
 const MAX_ROUNDS = 8
-/** Limit of tool calls in one answer; the rest are ignored. */
+/** Maximum number of tool calls per reply; the rest are ignored. */
 const MAX_CALLS = 64
 
 interface Turn {
@@ -20,7 +20,7 @@ interface Turn {
   readonly callTools: (calls: readonly ToolCall[]) => Promise<void>
 }
 
-/** Runs the turn to its end and records the outcome in the conversation. Returns the failure, if there is one. */
+/** Runs the turn to its end and records the outcome in the conversation. Returns the failure, if any. */
 export async function runTurn(turn: Turn): Promise<Failure | undefined> {
   const { replyId, signal, dispatch } = turn
   try {
@@ -46,7 +46,10 @@ export async function runTurn(turn: Turn): Promise<Failure | undefined> {
   }
 }
 
-/** Streams one answer into the conversation and returns its tool calls. @throws ChatFailure if the stream is incomplete or empty */
+/**
+ * Streams one response into the conversation and returns its tool calls. @throws ChatFailure if the stream is
+ * incomplete or empty
+ */
 async function runRound({
   transport,
   toBody,
@@ -78,7 +81,7 @@ async function runRound({
   return calls
     .filter((call) => call !== undefined)
     .map(({ id, ...called }, index) => {
-      // Two calls must not share an id.
+      // Makes ids unique, because each result refers to its call by id.
       const ownId = ids.has(id) ? `${id}_${index}` : id
       ids.add(ownId)
       return { id: ownId, ...called, status: 'running' }
@@ -93,7 +96,7 @@ interface DraftCall {
   readonly argumentsText: string
 }
 
-/** Adds a piece of a streamed tool call; `index` identifies the call. */
+/** Adds a chunk of a streamed tool call; `index` identifies the call. */
 function addPiece(calls: DraftCall[], { index, id, function: piece }: CallPiece): void {
   if (!(index >= 0 && index < MAX_CALLS)) return
   const known = calls[index]

@@ -1,4 +1,4 @@
-/** Shows a button that copies a text and confirms it. */
+/** Shows a button that copies a text, and confirms the copy. */
 
 import { useEffect, useState } from 'react'
 import { copyText } from '../copy-text.ts'

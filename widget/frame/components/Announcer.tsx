@@ -6,7 +6,9 @@ import { fill } from '../strings/strings.ts'
 import { titleOf } from '../tools/check-tools.ts'
 import { takeSentences } from './sentences.ts'
 
-/** Time in which sentences are collected, because screen readers skip text that is replaced too soon. */
+/**
+ * Milliseconds for which sentences are collected, because screen readers skip text that is replaced too soon.
+ */
 const PACE_MS = 1500
 
 export function Announcer({ conversation, isOpen }: { conversation: Conversation; isOpen: boolean }) {
@@ -42,7 +44,7 @@ interface Announced {
   note: string
 }
 
-/** Returns the text that is not announced yet; replies that were complete when first seen are not announced. */
+/** Returns text that has not been announced. Replies that were complete when first seen are not announced. */
 function takeNewText(reply: Reply, announced: Announced, noteFor: (reply: Reply) => string): string {
   const text = textOf(reply)
   if (announced.id !== reply.id) {

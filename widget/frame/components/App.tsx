@@ -1,4 +1,4 @@
-/** Lays out the chat window: header, conversation and input. */
+/** Shows the chat window: header, conversation and input. */
 import { useEffect, useMemo, useSyncExternalStore } from 'react'
 import { Frame } from '../frame-context.ts'
 import type { MarkdownParser } from '../markdown/parser.ts'

@@ -7,9 +7,9 @@ import { fill } from '../strings/strings.ts'
 import { FailureNote } from './FailureNote.tsx'
 import { SendIcon, StopIcon } from './icons.tsx'
 
-/** Longest message, in UTF-16 code units. */
+/** Maximum length of a message, in UTF-16 code units. */
 const MAX_LENGTH = 32_000
-/** Length from which the counter is shown. */
+/** Length at which the counter appears. */
 const NEAR_LENGTH = 28_000
 
 export function Composer({ state }: { state: AppState }) {
@@ -32,7 +32,7 @@ export function Composer({ state }: { state: AppState }) {
   }
 
   function onKeyDown(event: KeyboardEvent): void {
-    // During text composition, Enter selects a word; some browsers report that only as key code 229.
+    // During text composition, Enter selects a word. Some browsers report composition only as key code 229.
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing || event.keyCode === 229)
       return
     event.preventDefault()
@@ -53,7 +53,7 @@ export function Composer({ state }: { state: AppState }) {
         <textarea
           ref={area}
           rows={1}
-          // An empty input uses the direction of the window, because its placeholder does.
+          // An empty input uses the window's text direction, because its placeholder does.
           dir={text === '' ? undefined : 'auto'}
           value={text}
           aria-label={strings.messageLabel}
@@ -83,7 +83,7 @@ function MainButton({ isStreaming, canSend }: { isStreaming: boolean; canSend: b
       aria-label={name}
       title={name}
       aria-disabled={!isStreaming && !canSend}
-      // The second click of a double click on Send is not meant for Stop.
+      // Ignores a double click's second click, which was meant for Send.
       onClick={isStreaming ? ({ detail }) => detail > 1 || session.stop() : undefined}
     >
       {isStreaming ? <StopIcon /> : <SendIcon />}

@@ -1,4 +1,4 @@
-/** Shows the messages, or the welcome text of an empty chat. */
+/** Shows the messages, or an empty chat's welcome text. */
 
 import { memo, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
@@ -71,7 +71,7 @@ function Starters({ state: { agent } }: { state: AppState }) {
   )
 }
 
-/** Shows the greeting like a reply, but it is not sent to the model. */
+/** Shows the greeting like a reply, but does not send it to the model. */
 function Greeting({ state: { options, agent } }: { state: AppState }) {
   const { language, parser } = useFrame()
   const greeting = options?.greeting || agent?.greeting
@@ -98,18 +98,21 @@ const UserBubble = memo(function UserBubble({ entry }: { entry: UserMessage }) {
   )
 })
 
-/** Within this distance the view counts as scrolled to the end. */
+/** Within this distance of the end, the view is treated as scrolled to the end. */
 const NEAR_PX = 48
 
 interface Stick {
   readonly scroller: RefObject<HTMLElement | null>
   readonly content: RefObject<HTMLDivElement | null>
-  /** New content has arrived below the visible part. */
+  /** True if new content has arrived below the visible part. */
   readonly hasNew: boolean
   readonly scrollToEnd: () => void
 }
 
-/** Keeps the end in view while text grows; a change of `stickKey` (a new user message) scrolls to the end again. */
+/**
+ * Follows growing text at the end of the conversation; scrolls there again when `stickKey` (a new user
+ * message) changes.
+ */
 function useStickToBottom(stickKey: unknown): Stick {
   const scroller = useRef<HTMLElement>(null)
   const content = useRef<HTMLDivElement>(null)
@@ -130,7 +133,7 @@ function useStickToBottom(stickKey: unknown): Stick {
     let top = box.scrollTop
     function onScroll(): void {
       const isNear = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX
-      // Growing text moves the end away; only the user scrolls up.
+      // Growing text increases the distance from the end, but only the user scrolls up.
       if (isNear) isAtEnd.current = true
       else if (box.scrollTop < top) isAtEnd.current = false
       top = box.scrollTop

@@ -1,4 +1,4 @@
-/** Shows a failure and offers a retry. */
+/** Shows a failure, and a retry button if a retry can help. */
 import { useEffect, useState } from 'react'
 import { type Failure, isLasting } from '../failure.ts'
 import { useFrame } from '../frame-context.ts'

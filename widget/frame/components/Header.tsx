@@ -1,4 +1,4 @@
-/** Shows the top of the window: title, menu and close button. */
+/** Shows the window's header: title, menu and close button. */
 import { useEffect, useId, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
@@ -69,7 +69,7 @@ function Question({ title, text, yes, no, onAnswer }: Props) {
   useEffect(() => dialog.current?.showModal(), [])
 
   function answer(isYes: boolean): void {
-    // Close first, because elements outside an open modal dialog cannot take the focus.
+    // Closes the dialog first, because elements outside an open modal dialog cannot take the focus.
     dialog.current?.close()
     onAnswer(isYes)
   }

@@ -1,4 +1,4 @@
-/** Shows the status of a tool call, with its arguments and result on demand. */
+/** Shows a tool call's status, with its arguments and result on demand. */
 
 import { useEffect, useId, useRef } from 'react'
 import type { ToolCall } from '../conversation.ts'
@@ -23,7 +23,10 @@ export function ToolCallView({ call }: { call: ToolCall }) {
   )
 }
 
-/** Isolates a name, so that its writing direction does not affect the text around it (Unicode first strong isolate). */
+/**
+ * Isolates a name, so that its writing direction does not affect the text around it (Unicode first strong
+ * isolate).
+ */
 function isolate(name: string): string {
   return `\u2068${name}\u2069`
 }
@@ -35,7 +38,7 @@ function ApprovalCard({ call, name }: { call: ToolCall; name: string }) {
   const card = useRef<HTMLElement>(null)
 
   useEffect(() => {
-    // Moves the focus to the question unless the visitor is typing.
+    // Moves the focus to the question, unless the visitor is typing.
     const { activeElement } = document
     const isWriting = activeElement instanceof HTMLTextAreaElement && activeElement.value !== ''
     if (document.hasFocus() && !isWriting) card.current?.focus()
@@ -58,7 +61,7 @@ function ApprovalCard({ call, name }: { call: ToolCall; name: string }) {
   )
 }
 
-/** Shows text unchanged, left to right and never as Markdown. */
+/** Shows text unchanged and left to right, never as Markdown. */
 function Exact({ label, text, isTitled = true }: { label: string; text: string; isTitled?: boolean }) {
   return (
     <div className="exact">
@@ -71,7 +74,7 @@ function Exact({ label, text, isTitled = true }: { label: string; text: string; 
   )
 }
 
-/** Indents JSON, leaves other text unchanged, and escapes invisible and bidirectional control characters. */
+/** Indents JSON and escapes invisible and bidirectional control characters; leaves other text unchanged. */
 function renderJson(text: string): string {
   try {
     return showUnseen(JSON.stringify(JSON.parse(text === '' ? '{}' : text), null, 2))

@@ -1,14 +1,14 @@
-/** Finds the sentences of a text that is still growing. */
+/** Finds complete sentences in a text that is still growing. */
 
-/** Matches the end of a sentence with closing marks; a space must follow, except after CJK punctuation. */
+/** Matches the end of a sentence and its closing marks; a space must follow, except after CJK punctuation. */
 const sentenceEnd = /[.!?…؟][\])"'”’»*_]*(?=\s)|[。！？]|\n/g
-/** Text without sentence ends is announced in parts of about this length. */
+/** Length of the parts in which text without sentence ends is announced, in characters. */
 const LONG = 600
 
 interface Sentences {
   /** Without Markdown markup, for reading aloud. */
   readonly sentences: string
-  /** Index of the first character not taken. */
+  /** Index of the first character that was not taken. */
   readonly end: number
 }
 

@@ -1,31 +1,31 @@
-/** Stores the conversation in the frame's own storage, which the page cannot read, and shares it between tabs. */
+/** Stores the conversation in the frame's storage, which the page cannot read, and shares it between tabs. */
 
 import type { Store } from '../app-state.ts'
 import { type Entry, findStreaming } from '../conversation.ts'
 import { breakOffAll, mergeEntries, parseHistory, renderHistory } from './stored-entries.ts'
 
-/** Delay of a write, so that a reply is not written with every chunk. */
+/** Delay between writes in milliseconds, so that not every chunk causes a write. */
 const PACE_MS = 500
 const PREFIX = 'parley-history '
 
-/** The owner of a conversation. */
+/** Identifies the owner of a conversation. */
 export interface HistoryScope {
   /** The agent or the endpoint; never a secret. */
   readonly server: string
-  /** The page's name for the signed-in user. */
+  /** The page's id for the signed-in user. */
   readonly user: string | undefined
 }
 
 interface HistorySync {
-  /** Shows the conversation of `scope`. `isStored` is false where it must not outlive the frame: then it is deleted. */
+  /** Shows the conversation of `scope`. If `isStored` is false, deletes the stored conversation. */
   readonly follow: (scope: HistoryScope | undefined, isStored: boolean) => void
-  /** Deletes the conversations of all users with this agent, also the one on the screen. */
+  /** Deletes all users' conversations with this agent, including the one on the screen. */
   readonly forget: () => void
-  /** Writes pending changes at once, because the page goes away. */
+  /** Writes pending changes immediately, because the page is being closed. */
   readonly flush: () => void
 }
 
-/** Storage that may be forbidden or full: then the conversation is kept in memory only. */
+/** Returns undefined if storage is forbidden or full; the conversation is then only in memory. */
 function attempt<T>(use: (storage: Storage) => T): T | undefined {
   try {
     return use(localStorage)
@@ -46,11 +46,11 @@ function removeAll(isRemoved: (name: string, text: string) => boolean): void {
   })
 }
 
-/** Stores the conversation of this store. */
+/** Synchronizes this store's conversation with the browser's storage. */
 export function createHistorySync(store: Store): HistorySync {
   let scope: HistoryScope | undefined
   let hasBegun = false
-  /** Under which the conversation is stored; undefined if it is not. */
+  /** The conversation's storage key; undefined if it is not stored. */
   let stored: string | undefined
   /** The entries that this tab last read or wrote. */
   let base: readonly Entry[] = []
@@ -58,7 +58,7 @@ export function createHistorySync(store: Store): HistorySync {
   const currentEntries = () => store.get().conversation.entries
   const read = (name: string) => parseHistory(attempt((storage) => storage.getItem(name)) ?? '', Date.now())
 
-  /** Replaces the conversation on the screen by what is stored. */
+  /** Replaces the conversation on the screen with the stored one. */
   function show(entries: readonly Entry[]): void {
     base = entries
     if (entries.length > 0 || currentEntries().length > 0) store.dispatch({ type: 'replaced', entries })
@@ -82,14 +82,14 @@ export function createHistorySync(store: Store): HistorySync {
   store.subscribe(() => {
     if (stored !== undefined && currentEntries() !== base) timer ??= setTimeout(flush, PACE_MS)
   })
-  // Sent to the other tabs only.
+  // Browsers dispatch `storage` events only to other tabs.
   window.addEventListener('storage', ({ key, newValue }) => {
     if (stored === undefined || (key !== null && key !== stored)) return
     if (findStreaming(store.get().conversation) !== undefined) return
     if (currentEntries() !== base) flush()
     if (currentEntries() !== base) return
     const entries = newValue === null ? [] : read(stored)
-    // The other tab writes again when its reply is complete.
+    // Ignores a reply in progress, because the other tab writes again when the reply is complete.
     if (findStreaming({ entries }) === undefined) show(entries)
   })
 

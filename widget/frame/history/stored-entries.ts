@@ -1,17 +1,17 @@
-/** The stored form of a conversation: its limits, its expiry, and how the versions of several tabs are combined. */
+/** Encodes stored conversations, limits their size and age, and merges the versions of several tabs. */
 
 import { isRecord } from '../../values.ts'
 import type { Entry, Reply, Round, ToolCall } from '../conversation.ts'
 
 const MAX_ENTRIES = 200
-/** In UTF-16 code units of its JSON. */
+/** In UTF-16 code units of the JSON text. */
 const MAX_LENGTH = 1024 * 1024
-/** Conversations in the format of another version are not read. */
+/** Conversations in another version's format are ignored. */
 const VERSION = 2
-/** The time for which a conversation is kept after its last change. */
+/** Conversations expire this many milliseconds after their last change (30 days). */
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000
 
-/** Returns the newest entries that fit, as JSON; undefined without entries. */
+/** Returns the newest entries within the limits as JSON, or undefined if there are no entries. */
 export function renderHistory(entries: readonly Entry[], nowMs: number): string | undefined {
   const texts: string[] = []
   let length = 0
@@ -25,7 +25,7 @@ export function renderHistory(entries: readonly Entry[], nowMs: number): string 
   return `{"version":${VERSION},"savedAtMs":${nowMs},"entries":[${texts.join(',')}]}`
 }
 
-/** The stored entries; none if the text is invalid or has expired. */
+/** Returns the stored entries, or an empty list if the text is invalid or has expired. */
 export function parseHistory(text: string, nowMs: number): readonly Entry[] {
   try {
     const kept: unknown = JSON.parse(text)
@@ -37,14 +37,14 @@ export function parseHistory(text: string, nowMs: number): readonly Entry[] {
   }
 }
 
-/** Marks replies that were being written when the page went away. */
+/** Marks replies that were streaming when the page was closed as interrupted. */
 export function breakOffAll(entries: readonly Entry[]): readonly Entry[] {
   return entries.map(breakOff)
 }
 
 /**
- * Combines what several tabs wrote. `base` is what this tab last read or wrote, `ours` what it has now; what neither added nor
- * changed since then is taken from `stored`.
+ * Merges the versions of several tabs. `base` is what this tab last read or wrote, and `ours` is its current
+ * version. Entries that `ours` has not added or changed since `base` are taken from `stored`.
  */
 export function mergeEntries(
   stored: readonly Entry[],
@@ -62,7 +62,7 @@ export function mergeEntries(
   const storedIds = new Set(stored.map(({ id }) => id))
   for (const [index, entry] of ours.entries()) {
     if (storedIds.has(entry.id) || !isChanged(entry)) continue
-    // A reply stays behind its question.
+    // Inserts a reply directly after its question.
     const question = entry.kind === 'reply' ? merged.findIndex(({ id }) => id === ours[index - 1]?.id) : -1
     merged.splice(question === -1 ? merged.length : question + 1, 0, entry)
   }

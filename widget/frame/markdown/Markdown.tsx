@@ -16,7 +16,7 @@ export function Markdown({ text, parser }: { text: string; parser: MarkdownParse
   ))
 }
 
-/** A parsed block; it can be older than the current text, which is still being parsed. */
+/** A parsed block. It may be older than the current text, which is still being parsed. */
 interface Parsed {
   readonly text: string
   readonly tree: Root | undefined
@@ -25,12 +25,12 @@ interface Parsed {
 const Block = memo(function Block({ text, parser }: { text: string; parser: MarkdownParser }) {
   const parsed = useParsed(text, parser)
   if (parsed === undefined) return <Late text={text} />
-  // Text that cannot be parsed may still grow.
+  // Shows plain text for now, because text that cannot be parsed may still grow.
   if (parsed.tree === undefined) return <PlainText text={text} />
   return <Tree parsed={parsed as Required<Parsed>} />
 })
 
-/** Hides a block until it is parsed, so that it does not visibly change; shows plain text if parsing takes long. */
+/** Hides a block until it is parsed, to avoid visible changes; shows plain text if parsing takes long. */
 function Late({ text }: { text: string }) {
   const [isLate, setIsLate] = useState(false)
   useEffect(() => {
@@ -82,12 +82,12 @@ function useParsed(text: string, parser: MarkdownParser): Parsed | undefined {
   return parsed
 }
 
-/** Replaces the parser of react-markdown, because a worker has already parsed the text. */
+/** Replaces react-markdown's parser, because a worker has already parsed the text. */
 function useParsedTree(this: { parser?: unknown }, tree: Root): void {
   this.parser = () => tree
 }
 
-/** Keeps every URL, because the link component checks it. */
+/** Allows every URL, because the link component checks it. */
 function keepUrl(url: string): string {
   return url
 }
@@ -127,7 +127,7 @@ const Piece = memo(function Piece({ text }: { text: string }) {
   return <div className="piece">{text}</div>
 })
 
-/** Splits a text into pieces, preferably after white space; joined, they are the original text. */
+/** Splits a text into pieces, preferably after white space; joining them restores the text. */
 function cutPlain(text: string): readonly string[] {
   const pieces: string[] = []
   let from = 0

@@ -39,7 +39,7 @@ export const components: Components = {
   ),
   li: ({ children, className }) => <li className={className}>{children}</li>,
   blockquote: ({ children }: Props) => <blockquote dir="auto">{children}</blockquote>,
-  // Task list items are read-only.
+  // Renders check boxes as text, because task lists are read-only.
   input: ({ checked }) => <span aria-hidden="true">{checked ? '☑ ' : '☐ '}</span>,
   section: ({ children }: Props) => <>{children}</>,
   sup: ({ children }: Props) => <sup>{children}</sup>,
@@ -69,7 +69,7 @@ function Link({ address, text, children }: LinkProps) {
 
 interface LinkProps {
   readonly address: string | undefined
-  /** The text of `children`. */
+  /** The text content of `children`. */
   readonly text: string
   readonly children: ReactNode
 }
@@ -124,9 +124,9 @@ function ScrollBox({ kind, children }: { kind: 'code' | 'table'; children: React
 const schemes: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:'])
 const MAX_LENGTH = 2048
 
-/** Returns the normalized address; undefined unless it is an http, https or mailto URL. */
+/** Returns the normalized address, or undefined unless it is an http, https or mailto URL. */
 function safeAddress(address: string | undefined): string | undefined {
-  // A relative address would point to the frame's server, which the model cannot have meant.
+  // Rejects relative addresses, which would refer to the frame's server.
   if (address === undefined || address.length > MAX_LENGTH || !URL.canParse(address)) return undefined
   const { protocol, href } = new URL(address)
   return schemes.has(protocol) ? href : undefined

@@ -1,6 +1,6 @@
 /**
- * Replaces the package `decode-named-character-reference`, whose browser build parses HTML with an element: that does not work in a
- * worker or under Trusted Types. Knows the common names; others stay unchanged.
+ * Replaces the package `decode-named-character-reference`, whose browser build parses HTML; this fails in
+ * workers and under Trusted Types. Decodes common names only; others remain unchanged.
  */
 
 const fromSpace =

@@ -1,14 +1,17 @@
-/** Finds links whose text reads as if they led to another host. */
+/** Finds links whose text looks like another host. */
 
-/** Something like `example.com` or `https://example.com:8080`, at the start of a word. */
+/** Matches text such as `example.com` or `https://example.com:8080` at the start of a word. */
 const hostInText =
   /(?:^|[\s"'(<[{])(?:[a-z][a-z\d+.-]*:\/\/)?(?:[^\s/?#@]*@)?([^\s/?#@:()<>[\]{}"']+\.[\p{L}\d-]{2,})/giu
 
-/** The host to show next to the text of a link; undefined where the text names no other host. `href` is absolute. */
+/**
+ * Returns the host to show next to a link's text, or undefined if the text contains no other host. `href`
+ * must be absolute.
+ */
 export function findHiddenHost(href: string, text: string): string | undefined {
   const { protocol, hostname, host, username, password } = new URL(href)
   if (protocol === 'mailto:') return undefined
-  // In `https://bank.example@evil.example` the part before `@` is a user name.
+  // In `https://bank.example@evil.example`, the part before `@` is a user name.
   if (username !== '' || password !== '') return host
   const invisible = /[\p{Cf}\p{Mn}]/gu
   const named = [...text.normalize('NFKC').replaceAll(invisible, '').matchAll(hostInText)].map(

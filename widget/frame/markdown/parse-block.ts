@@ -1,4 +1,4 @@
-/** Parses one block of Markdown within limits, because the model's text may be hostile. */
+/** Parses one block of Markdown within limits, because the model's text may be malicious. */
 
 import type { Nodes, Root } from 'mdast'
 import remarkGfm from 'remark-gfm'
@@ -7,7 +7,7 @@ import { unified } from 'unified'
 
 /** Longer blocks are shown as plain text; in UTF-16 code units. */
 const MAX_BLOCK_LENGTH = 20_000
-/** Limit of the characters that the parser pairs in quadratic time. */
+/** Maximum number of characters that the parser matches in pairs, which takes quadratic time. */
 const MAX_MARKS = 2000
 const marks = /[*_[>~]/g
 const MAX_NODES = 6000
@@ -20,19 +20,22 @@ export function isParseable(text: string): boolean {
   return text.length <= MAX_BLOCK_LENGTH && (text.match(marks)?.length ?? 0) <= MAX_MARKS
 }
 
-/** Returns the block as a tree without positions; undefined if it must be shown as plain text. */
+/** Returns the block's tree without positions, or undefined if the block must be shown as plain text. */
 export function parseBlock(text: string): Root | undefined {
   if (!isParseable(text)) return undefined
   try {
     const tree = processor.parse(text)
     return tidy(tree, { left: MAX_NODES }, 0) ? tree : undefined
   } catch {
-    // The nesting is too deep for the parser.
+    // Deep nesting makes the parser throw.
     return undefined
   }
 }
 
-/** Removes positions and makes control characters visible, in place; returns whether the tree is within the limits. */
+/**
+ * Removes positions and makes control characters visible, in place; returns whether the tree is within the
+ * limits.
+ */
 function tidy(node: Nodes, nodes: { left: number }, depth: number): boolean {
   nodes.left -= 1
   if (nodes.left < 0 || depth > MAX_DEPTH) return false
@@ -47,7 +50,7 @@ function showControlsBelow(node: Nodes): void {
   if ('children' in node) for (const child of node.children) showControlsBelow(child)
 }
 
-/** Makes bidirectional control characters visible, so that links and code cannot be disguised. */
+/** Makes bidirectional control characters visible, because they could disguise links and code. */
 function showControls(text: string): string {
   return text.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
 }

@@ -1,8 +1,8 @@
-/** Parses Markdown in a worker, and stops when a text takes too long. */
+/** Parses Markdown in a worker, and stops if a text takes too long. */
 import type { Root } from 'mdast'
 import { isParseable, parseBlock } from './parse-block.ts'
 
-/** A large table takes one second; text that takes longer is probably hostile. */
+/** A large table takes one second; text that takes longer is probably malicious. */
 const MAX_MS = 6000
 
 export interface MarkdownParser {
@@ -105,7 +105,7 @@ interface PolicyFactory {
 export function startOwnWorker(): Worker {
   const { trustedTypes } = globalThis as { trustedTypes?: PolicyFactory }
   policy ??= trustedTypes?.createPolicy('parley-own-script', { createScriptURL: () => import.meta.url })
-  // `Worker` accepts a TrustedScriptURL although its type says string.
+  // `Worker` accepts a TrustedScriptURL, although its type declares a string.
   return new Worker(policy === undefined ? import.meta.url : policy.createScriptURL(''), { type: 'module' })
 }
 

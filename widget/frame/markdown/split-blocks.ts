@@ -2,29 +2,29 @@
 
 interface Fence {
   readonly mark: string
-  /** The fence is inside a list item and ends with it at the latest. */
+  /** True if the fence is inside a list item, whose end also closes the fence. */
   readonly isInList: boolean
 }
 
-/** State of the lines since the last cut. */
+/** State of the lines since the last block boundary. */
 interface Place {
   fence: Fence | undefined
-  /** Column where the content of the newest list item starts; 0 outside of lists. */
+  /** Column at which the newest list item's content starts; 0 outside of lists. */
   itemColumn: number
-  /** It is unclear whether a list is open, and so whether an indented fence belongs to it. */
+  /** True if a list may be open, so that an indented fence may belong to it. */
   isDoubtful: boolean
 }
 
 const lineEnd = /\r\n|\n|\r/g
 const listItem = /^( {0,3}(?:[-+*]|\d{1,9}[.)]))( +(?=\S)|[ ]*$)/
 const thematicBreak = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/
-/** micromark reads an item with another number than 1 as text when it follows indented code. */
+/** After indented code, micromark treats an item as text unless its number is 1. */
 const laterItem = /^ {0,3}(?!1[.)])\d{1,9}[.)]/
 const fenceLine = /^( {0,3})(`{3,}(?!.*`)|~{3,})/
 
 /**
- * Splits a text into blocks; joined, they are the original text. Cuts only at blank lines, and never where the next line may continue
- * a fence, a list or indented code (CommonMark 0.31, section 3).
+ * Splits a text into blocks; joining them restores the text. Splits only at blank lines, and never where the
+ * next line may continue a fence, a list or indented code (CommonMark 0.31, section 3).
  */
 export function splitBlocks(text: string): readonly string[] {
   const blocks: string[] = []
@@ -79,7 +79,7 @@ function advance(place: Place, line: string, isRightAfterLine: boolean): void {
   place.fence = nextFence(place, line)
 }
 
-/** Returns the column where the content of a list item starts; 0 if the line is not a list item. */
+/** Returns the column at which a list item's content starts, or 0 if the line is not a list item. */
 function columnOfItem(line: string): number {
   const [, marker, space] = listItem.exec(line) ?? []
   if (marker === undefined || space === undefined || thematicBreak.test(line)) return 0

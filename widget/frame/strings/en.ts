@@ -1,7 +1,7 @@
-/** Defines the frame's texts in English, and their type for all other languages. */
+/** Defines the frame's English texts, whose type all other languages implement. */
 
 export const en = {
-  /** Strings with a count, keyed by plural category. */
+  /** Texts with a count, by plural category. */
   newMessages: { one: '{count} new message', other: '{count} new messages' },
 
   defaultTitle: 'Chat',

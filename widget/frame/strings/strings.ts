@@ -11,9 +11,9 @@ import { zh } from './zh.ts'
 
 const languages: Readonly<Record<string, Strings>> = { ar, de, en, es, fr, he, ja, pt, zh }
 
-/** A supported language with its texts. */
+/** A supported language and its texts. */
 export interface Language {
-  /** The requested BCP 47 tag, which also sets the number format. */
+  /** The requested BCP 47 tag, which also determines the number format. */
   readonly tag: string
   readonly direction: 'ltr' | 'rtl'
   readonly strings: Strings
@@ -21,11 +21,11 @@ export interface Language {
 
 const rightToLeft: ReadonlySet<string> = new Set(['ar', 'he'])
 
-/** Returns the first supported language of `wanted`, or English. */
+/** Returns the first supported language in `wanted`, or English. */
 export function chooseLanguage(wanted: readonly (string | undefined)[]): Language {
   for (const tag of wanted) {
     const base = tag?.toLowerCase().split(/[-_]/)[0] ?? ''
-    // Some systems still send `iw`, the code of Hebrew until 1989.
+    // Some systems still use `iw`, Hebrew's code until 1989.
     const name = base === 'iw' ? 'he' : base
     if (!Object.hasOwn(languages, name)) continue
     const strings = languages[name] as Strings
@@ -34,7 +34,7 @@ export function chooseLanguage(wanted: readonly (string | undefined)[]): Languag
   return { tag: 'en', direction: 'ltr', strings: en }
 }
 
-/** Replaces each `{name}` in the text by its value. */
+/** Replaces each `{name}` in the text with its value. */
 export function fill(text: string, values: Readonly<Record<string, string | number>>): string {
   return text.replaceAll(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all))
 }

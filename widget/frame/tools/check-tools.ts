@@ -2,12 +2,12 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 
-/** The page puts it before the names of its tools. */
+/** The page adds this prefix to its tools' names. */
 const PAGE_TOOL_PREFIX = 'postMessage_'
 const MAX_TOOLS = 128
 const MAX_SCHEMAS_LENGTH = 64 * 1024
 const MAX_DESCRIPTION_LENGTH = 4096
-/** The server accepts names of 64 characters. */
+/** Matches names of at most 64 characters, the server's limit. */
 const name = /^postMessage_[A-Za-z0-9_-]{1,52}$/
 
 interface CheckedTools {
@@ -16,7 +16,7 @@ interface CheckedTools {
   readonly problems: readonly string[]
 }
 
-/** Keeps the tools that can be offered, each name once; drops others one by one. */
+/** Returns the tools that can be offered, each name once; drops and reports the others. */
 export function checkTools(offered: readonly unknown[]): CheckedTools {
   const good = new Map<string, Tool>()
   const problems: string[] = []
@@ -32,7 +32,7 @@ export function checkTools(offered: readonly unknown[]): CheckedTools {
   return { tools: [...good.values()], problems }
 }
 
-/** Why the tool cannot be offered; undefined if it can. */
+/** Returns the reason why the tool cannot be offered, or undefined if it can. */
 function findProblem(
   tool: unknown,
   good: ReadonlyMap<string, Tool>,

@@ -6,15 +6,15 @@ import { checkTools } from './check-tools.ts'
 
 const PROTOCOL_VERSION = '2025-11-25'
 const CALL_MS = 29_000
-/** A page that does not answer in this time has no tools. */
+/** A page that does not respond within this time has no tools. */
 const LIST_MS = 3000
 const MAX_PAGES = 8
 const noHandler = 'tools: the page has no `onToolCall` and no listener for `parley-chat-tool-call`.'
 
 export interface PageToolClient {
-  /** Lists the page's tools, and again after every `list_changed`. */
+  /** Lists the page's tools, now and after every `list_changed`. */
   readonly start: () => void
-  /** Handles a message of the page; ignores responses without a pending request. */
+  /** Handles a message from the page; ignores responses without a pending request. */
   readonly receive: (message: Readonly<Record<string, unknown>>) => void
   /** Resolves to the page's tools, after its response or the timeout. */
   readonly list: () => Promise<readonly Tool[]>
@@ -30,7 +30,10 @@ interface Waiting {
 
 type Answer = { readonly result: Record<string, unknown> } | { readonly problem: string }
 
-/** A client that posts with `post`. `reportMistake` is called for each tool that cannot be offered. */
+/**
+ * Creates a client that sends messages with `post`, and calls `reportMistake` for each tool that cannot be
+ * offered.
+ */
 export function createPageToolClient(
   post: (message: Record<string, unknown>) => void,
   reportMistake: (problem: string) => void,
@@ -129,7 +132,7 @@ function toOutcome(answer: Answer): ToolOutcome {
   return renderResult(answer.result as CallToolResult)
 }
 
-/** Renders the result as text; a missing or too large result is an error. */
+/** Renders the result as text; a missing or oversized result is an error. */
 function renderResult(result: CallToolResult): ToolOutcome {
   const text = textIn(result)
   if (text === undefined) return { isError: true, text: 'The page returned an invalid result.' }
@@ -139,7 +142,7 @@ function renderResult(result: CallToolResult): ToolOutcome {
   return { isError: result.isError === true, text }
 }
 
-/** Renders the content of the tool message for the model. */
+/** Renders the tool message's content for the model. */
 export function renderToolMessage({ isError, text }: ToolOutcome): string {
   return isError ? `Error: ${text}` : text
 }

@@ -1,4 +1,4 @@
-/** Runs the model's tool calls: checks each one, asks the visitor for approval if needed, and calls the page. */
+/** Runs the model's tool calls: validates them, asks the visitor for approval if needed, and calls the page. */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 import type { ToolCall } from '../conversation.ts'
@@ -12,14 +12,17 @@ type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => voi
 export interface ToolRunner {
   /** Resolves to the tools in the chat API's format. */
   readonly list: () => Promise<readonly object[]>
-  /** Runs all calls in parallel; resolves when each has a result, or immediately when `signal` aborts. Never rejects. */
+  /**
+   * Runs all calls in parallel; resolves when each has a result, or immediately when `signal` aborts. Never
+   * rejects.
+   */
   readonly answer: (calls: readonly ToolCall[], change: ChangeCall, signal: AbortSignal) => Promise<void>
   /** Records the visitor's decision about a call that needs approval. */
   readonly decide: (callId: string, isAllowed: boolean) => void
 }
 
 export function createToolRunner(client: PageToolClient): ToolRunner {
-  /** Calls that wait for the visitor, without a timeout, because they have not started. */
+  /** Calls that wait for the visitor's approval; they have no timeout, because they have not started. */
   const asking = new Map<string, (isAllowed: boolean) => void>()
 
   function ask(callId: string, signal: AbortSignal): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** Hosts the tools of the `tools` option; a call runs the page's listeners and its `onToolCall`. */
+/** Hosts the tools in the `tools` option; a call runs the page's listeners and its `onToolCall`. */
 import type { PageTool } from '../../options.ts'
 import type { WidgetEvents } from '../events.ts'
 
@@ -9,11 +9,11 @@ export interface HostedTool {
     readonly inputSchema?: unknown
     readonly annotations?: unknown
   }
-  /** Resolves to the tool's result, or throws. */
+  /** Returns the tool's result or a promise of it; throws or rejects on failure. */
   call(args: Record<string, unknown>): unknown
 }
 
-/** Publishes a call to the page and returns what its callback returned. */
+/** Publishes a call to the page, and returns the result of the page's callback. */
 export type PublishCall = (call: WidgetEvents['tool-call']) => unknown
 
 export function hostPageTools(
@@ -21,7 +21,7 @@ export function hostPageTools(
   publishCall: PublishCall,
 ): [name: string, HostedTool][] {
   return tools.map((tool) => {
-    // The frame reports tools without a usable name.
+    // The frame reports tools without a valid name.
     const {
       name = '',
       description,
@@ -32,7 +32,8 @@ export function hostPageTools(
       name,
       {
         tool: { description, inputSchema: parameters, annotations },
-        // The first outcome counts: the result that the page sends, or the error that its callback throws.
+        // Settles with the first outcome: the result that the page sends, or the error that its callback
+        // throws.
         call: (args) =>
           new Promise((sendResult, reject) => {
             Promise.resolve(publishCall({ tool: name, args, sendResult })).catch(reject)

@@ -3,7 +3,7 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord, isText, isWithinLimit, toPlain } from '../../values.ts'
 import type { HostedTool } from './page-tools.ts'
 
-/** Prefix of page tools in the frame; the page never sees it. */
+/** Prefix of page tools in the frame; removed before the page sees a name. */
 const PREFIX = 'postMessage_'
 
 /** See JSON-RPC 2.0, error object. */
@@ -11,7 +11,7 @@ const METHOD_NOT_FOUND = -32601
 const INVALID_PARAMS = -32602
 
 interface ToolServer {
-  /** Handles a message of the client. */
+  /** Handles a message from the client. */
   readonly receive: (message: Readonly<Record<string, unknown>>) => void
   /** Notifies the client that the list of tools has changed. */
   readonly publishTools: () => void
@@ -47,7 +47,7 @@ export function createToolServer(
       if (id !== undefined) {
         running.set(id, params)
         void run(method, params).then((found) => {
-          // See MCP, Cancellation: "Not send a response for the cancelled request".
+          // Does not respond to cancelled requests (MCP, Cancellation).
           if (running.get(id) === params && running.delete(id)) send({ id, ...found })
         })
       } else if (method === 'notifications/initialized') isInitialized = true
@@ -70,7 +70,10 @@ const description = {
   serverInfo: { name: 'parley', version: '1' },
 }
 
-/** The tool as MCP lists it. One that JSON cannot hold has only its name, which the frame reports. */
+/**
+ * Renders the tool in MCP's format. A tool that JSON cannot represent has only its name, so the frame reports
+ * it.
+ */
 function renderTool([key, { tool }]: [name: string, HostedTool]) {
   const name = PREFIX + key
   const { description, inputSchema, annotations } = tool
@@ -104,7 +107,7 @@ function toResult(value: unknown): CallToolResult {
   }
 }
 
-/** Whether it is a text of MCP, the only kind of content that a model receives. See MCP, Tools, Tool Result. */
+/** Returns whether a content part is MCP text, the only kind that models receive (MCP, Tools, Tool Result). */
 function isTextPart(part: unknown): boolean {
   return isRecord(part) && part.type === 'text' && isText(part.text)
 }

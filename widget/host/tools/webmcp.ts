@@ -1,6 +1,6 @@
 /**
- * Records the tools that the page registers through WebMCP (`ModelContext`) after this code has loaded, even if the browser does not
- * support WebMCP. Native WebMCP continues to work.
+ * Records tools that the page registers through WebMCP (`ModelContext`) after this code has loaded, even in
+ * browsers without WebMCP. Native WebMCP continues to work.
  */
 import { shared, sharedPage } from '../page.ts'
 import type { HostedTool } from './page-tools.ts'
@@ -40,7 +40,7 @@ function startRecording(): Tools {
   return tools
 }
 
-/** Calls the browser's own method first; if it throws, nothing is recorded. */
+/** Calls the browser's native method first; if it throws, nothing is recorded. */
 function wrap(native: ModelContext, name: string, record: Method): void {
   const own = native[name]
   if (own === undefined) return
@@ -80,7 +80,7 @@ function createRecorders(tools: Tools) {
   }
 }
 
-/** The recorded tools; the frame checks them. */
+/** Returns the recorded tools; the frame validates them. */
 export function hostWebMcpTools(tools: Tools): [name: string, HostedTool][] {
   return [...tools.values()].map((tool) => [tool.name, { tool, call: (args) => tool.execute(args) }])
 }

@@ -9,6 +9,7 @@ import { Icon } from '../shell/icons.tsx'
 import { useChooseKey } from '../shell/KeySwitch.tsx'
 import { type Me, useMe } from '../shell/use-me.ts'
 import { ClaimKey } from './ClaimKey.tsx'
+import { KeyState } from './KeyState.tsx'
 import { CreateKey, RotateKey, revokeKey, rotateParentKey, useRefreshAll } from './NewKey.tsx'
 
 type Key = Me['keys'][number]
@@ -59,7 +60,8 @@ function columnsOf(setDoing: (doing: Doing) => void): Column<Key>[] {
   ]
 }
 
-function KeyName({ name, is_active: isActive, is_automatic: isAutomatic }: Key) {
+function KeyName(key: Key) {
+  const { name, is_active: isActive, is_automatic: isAutomatic } = key
   return (
     <Group gap={8}>
       <Text span size="sm" fw={500}>
@@ -79,6 +81,7 @@ function KeyName({ name, is_active: isActive, is_automatic: isAutomatic }: Key) 
           Automatic
         </Badge>
       ) : null}
+      <KeyState {...key} />
     </Group>
   )
 }

@@ -38,7 +38,7 @@ export const ArtifactList = z
   })
   .meta({ id: 'ArtifactList' })
 
-/** Returns a page of the tenant's uploads, newest first, without reserved ids and expired rows. */
+/** Returns a page of the tenant's artifacts, newest first. Omits reserved ids and expired uploads. */
 export async function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,

@@ -1,4 +1,4 @@
-/** Recovers uploads after a crash and deletes expired uploads and orphaned bytes, for all tenants. */
+/** Recovers uploads after a crash, and deletes expired uploads and orphaned blobs. */
 import type { ExpressionBuilder } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
@@ -17,18 +17,18 @@ import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 const BATCH = 200
 
 /**
- * Voids the leases and jobs of the previous process. Called only when no other server of the installation
- * runs, before the first request.
+ * Releases the leases and jobs that a previous process held. Call it before the first request, and only if no
+ * other server is running.
  */
 export async function recoverUploads(deps: CompletionDeps): Promise<void> {
   const { db, clock, artifacts } = deps
   await db.updateTable('artifacts').set({ lease_until: null }).where('lease_until', 'is not', null).execute()
   await clearTakenJobs(db, unixSeconds(clock))
-  // A bucket keeps every acknowledged byte; a writer checks its size only when it resumes an upload.
+  // A bucket does not lose acknowledged bytes in a crash, so only local files need this check.
   if (!artifacts.store.resumable.survivesCrashes) await truncateToStoredSize(deps)
 }
 
-/** Without fsync, or after a disk was restored from a copy, a row can record more bytes than are stored. */
+/** Lowers `received_bytes` where bytes were lost, for example after a power failure without fsync. */
 async function truncateToStoredSize({ db, log, artifacts }: CompletionDeps): Promise<void> {
   for (let after = ''; ; ) {
     const rows = await activeUploads(db)
@@ -64,7 +64,7 @@ export async function completeInterruptedUploads(deps: CompletionDeps): Promise<
   for (const row of rows as UploadRow[]) await completeOne(deps, row)
 }
 
-/** Never fails, so that one broken upload does not block the others. */
+/** Never throws, so that one failing upload does not block the others. */
 async function completeOne(deps: CompletionDeps, upload: UploadRow): Promise<void> {
   try {
     const lease = await acquireUploadLease(deps, upload)
@@ -74,8 +74,8 @@ async function completeOne(deps: CompletionDeps, upload: UploadRow): Promise<voi
       await lease.release()
     }
   } catch (error) {
-    // A ServiceError is expected: another writer holds the lease, the checksum does not match, or the
-    // tenant was revoked.
+    // A ServiceError is expected if another writer holds the lease, the checksum does not match, or the
+    // parent key was revoked.
     if (!(error instanceof ServiceError))
       deps.log.warn({ err: error, artifactId: upload.id }, 'failed to complete an upload')
   }
@@ -88,7 +88,7 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
       listOwned: (names) => listOwnedBlobs(db, names),
       remove: (name) => blobs.delete(name),
     },
-    // A late write of a fenced-out writer may have left resumable bytes of a complete upload.
+    // A writer that lost its lease may have written resumable bytes after the upload was complete.
     {
       list: () => resumable.list(),
       listOwned: async (names) => {
@@ -100,7 +100,7 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
   ]
 }
 
-/** Also completes uploads whose earlier completion failed. */
+/** Creates the sweeper, which also retries failed completions. */
 export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
   const { db, clock, metrics, log } = deps
   const { store, changes } = deps.artifacts
@@ -138,8 +138,8 @@ function activeUploads(db: Database) {
 }
 
 /**
- * Deletes the oldest expired uploads and reserved ids that are not leased by a writer. Complete uploads
- * never expire.
+ * Deletes up to `limit` expired uploads and reserved ids, oldest first, except those that a writer has
+ * leased.
  */
 async function deleteExpiredArtifacts(
   db: Database,
@@ -155,7 +155,7 @@ async function deleteExpiredArtifacts(
     .execute()
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
-  // Checks the expiry again, because a client may have resumed an upload since.
+  // Checks the expiry again, because a client may have resumed an upload since the first query.
   return db
     .deleteFrom('artifacts')
     .where('id', 'in', ids)
@@ -174,7 +174,7 @@ function isExpired(now: number) {
     ])
 }
 
-/** Returns the blobs that are still needed. Originals use the inverse of the condition in `releaseOriginal`. */
+/** Returns the blobs that are still needed. An original is needed until it is converted and acknowledged. */
 async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const originals = await db
     .selectFrom('artifacts')
@@ -186,7 +186,7 @@ async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<S
   return new Set([...served, ...originals.map(({ blob }) => String(blob))])
 }
 
-/** Returns the blob names of each store that any row refers to, whether or not they are still needed. */
+/** Finds the blobs in each store that any row refers to, even if they are no longer needed. */
 export const namedBlobs: NamedBlobs = {
   files: listFileBlobs,
   artifacts: (db, names) => listBlobsIn(db, ['blob', 'served_blob', 'poster_blob'], names),

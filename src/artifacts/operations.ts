@@ -1,7 +1,4 @@
-/**
- * Defines the operations on artifacts. Uploads use the tus endpoint; file content and pages exist only in
- * the REST API.
- */
+/** Defines the API operations on artifacts, except uploads, which use the tus endpoint. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
@@ -33,10 +30,10 @@ import { openStatusPage } from './status-page.ts'
 import { uploadExtensions } from './tus.ts'
 
 const byId = { path: ArtifactReference } as const
-/** The types of converted bytes, then any other type, because an original is served with its own. */
+/** The media types of converted files, and a wildcard for originals. */
 const artifactTypes = ['video/mp4', 'image/jpeg', 'image/webp', 'text/vtt', '*/*']
 const artifactTypesText =
-  'Returns the converted bytes: MP4 for videos, JPEG or WebP for pictures, WebVTT for captions. An original that was not converted is returned with the media type that its bytes have.'
+  'Returns the converted file: MP4 for videos, JPEG or WebP for pictures, WebVTT for captions. If the original was not converted, it is returned with its detected media type.'
 
 const bytesFailures = {
   404: 'The artifact has no content, or is not ready yet.',
@@ -86,7 +83,7 @@ export const artifactsOperations = {
     request: { ...byId, headers: { prefer: 'prefer' } },
     response: { events: ArtifactStatus },
     docs: {
-      summary: 'Get the status of an artifact',
+      summary: "Get an artifact's status",
       description: 'With `Accept: text/event-stream`, streams each change as an event.',
     },
     input: ArtifactStatusQuery,
@@ -106,9 +103,9 @@ export const artifactsOperations = {
     request: byId,
     response: { page: renderStatusPageFailure },
     docs: {
-      summary: 'Open the status page of an artifact',
+      summary: "Open an artifact's status page",
       description:
-        'An HTML page that shows the live status and then a preview. Also works without JavaScript.',
+        'Returns an HTML page that shows the live status and, once the artifact is ready, a preview. Works without JavaScript.',
     },
     input: ArtifactReference,
     output: z.never(),
@@ -132,7 +129,7 @@ export const artifactsOperations = {
     rpc: false,
     request: byId,
     response: { download: ['image/jpeg'] },
-    docs: { summary: 'Download the poster image of a video', failures: bytesFailures },
+    docs: { summary: "Download a video's poster image", failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller }, input }) => openPoster(deps, caller, input.artifact_id),
@@ -156,7 +153,7 @@ export const artifactsOperations = {
   capabilities: query({
     http: { method: 'GET', path: '/capabilities' },
     auth: { callers: [], isUncounted: true },
-    docs: { summary: 'Get the limits and features of uploads' },
+    docs: { summary: 'Get the upload limits and features' },
     input: z.object({}),
     output: Capabilities,
     run: ({ context: { deps } }) => ({

@@ -1,4 +1,4 @@
-/** Processes complete uploads: converts them and calls the host's handler. */
+/** Processes complete uploads: converts them and calls `onUploadComplete`. */
 import type { Bus } from '../replicas/bus.ts'
 import { createActiveUploads, createArtifactChanges } from './coordination.ts'
 import type { ArtifactService, Dependencies, Processing } from './dependencies.ts'
@@ -60,7 +60,7 @@ function createProcessing(deps: ProcessingDeps): Processing {
     },
     async close() {
       await Promise.all(runners.map((runner) => runner.close()))
-      // Other replicas can continue the returned jobs.
+      // Lets other replicas continue the jobs that this one returned.
       bus.publish('jobs')
     },
   }

@@ -1,4 +1,4 @@
-/** Defines the wire schemas of artifacts, and renders artifacts into them. */
+/** Defines the API schemas for artifacts, and renders artifacts into them. */
 import { z } from 'zod'
 import { label } from '../lib/schema-bounds.ts'
 import type { ArtifactViewRow } from './store.ts'
@@ -21,7 +21,7 @@ export const ArtifactReference = z.object({
 
 export const ArtifactStatusQuery = ArtifactReference.extend({
   prefer: label().optional().meta({
-    description: 'With `wait=N` (seconds, at most 30), waits until the status changes.',
+    description: 'With `wait=N`, waits up to N seconds (at most 30) for the status to change.',
   }),
 })
 
@@ -31,7 +31,7 @@ export const ArtifactStatus = z
   .strictObject({
     artifactId: z.string(),
     state: z.enum(['unknown', 'uploading', 'processing', 'ready']).meta({
-      description: '`unknown` includes ids that are only reserved, and deleted artifacts.',
+      description: '`unknown` includes reserved ids and deleted artifacts.',
     }),
     kind: ArtifactKind.optional(),
     relatedTo: z.string().optional(),

@@ -1,4 +1,4 @@
-/** Describes the tus endpoint in OpenAPI. It has no operation records, because its bodies are binary. */
+/** Describes the tus endpoint for the OpenAPI document; operations describe all other endpoints. */
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
 import { ArtifactError, protocolHeaders, retryAfter } from '../operations/openapi.ts'
@@ -20,7 +20,7 @@ const failures: Readonly<Record<number, string>> = {
   408: 'The client sent no data before the timeout. The upload can be resumed.',
   409: 'The id is already in use by another upload, or `Upload-Offset` is not the current offset.',
   412: 'Unsupported protocol version; `Tus-Version` lists the supported versions.',
-  413: 'The upload or the URL is too long, or the storage quota of the key is exceeded.',
+  413: "The upload is too large, the URL is too long, or the key's storage quota is exceeded.",
   415: `The body must be sent as ${BODY_TYPE}.`,
   422: 'The received bytes do not match the checksum; the upload was deleted.',
   423: 'Another request is writing to the upload.',
@@ -114,7 +114,7 @@ export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObjec
   '/upload/{segment}': {
     head: describe(
       'uploads-read',
-      'Get the offset of an upload',
+      "Get an upload's offset",
       { requestParams: bySegment },
       [200, { ...always, ...offset, ...described, ...artifactId, ...expiry }],
       [...common, 404],

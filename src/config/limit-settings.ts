@@ -1,4 +1,4 @@
-/** Defines the settings that limit requests, uploads and times. */
+/** Defines the settings for limits, uploads and timeouts. */
 import { flag, integer, seconds } from './values.ts'
 
 const limit = () => integer(0, 1_000_000_000)
@@ -40,7 +40,7 @@ export const limits = {
   PARLEY_MAX_UPLOAD_BYTES: integer(1, TEBIBYTE)
     .prefault('5368709120')
     .describe('Maximum upload size, in bytes; cannot be turned off.'),
-  PARLEY_MAX_AGENTS: limit().prefault('1000').describe('Agents of each parent key.'),
+  PARLEY_MAX_AGENTS: limit().prefault('1000').describe('Maximum number of agents per parent key.'),
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1024 * TEBIBYTE)
     .prefault('53687091200')
     .describe('Maximum total size of the files and artifacts of one parent key, in bytes.'),
@@ -75,7 +75,7 @@ export const times = {
   PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds()
     .prefault('120')
     .describe(
-      'Maximum time until the first event of the provider response, across all attempts. A model that has a fallback gets half of the time left.',
+      'Maximum time until the first event of the provider response, across all attempts. A model that has a fallback may use half of the remaining time.',
     ),
   PARLEY_BACKEND_IDLE_SECONDS: seconds()
     .prefault('60')
@@ -83,7 +83,7 @@ export const times = {
   PARLEY_BACKEND_TOTAL_SECONDS: seconds()
     .prefault('600')
     .describe(
-      'Maximum total time for a provider response that is not streamed. A model that has a fallback gets half of the time left.',
+      'Maximum total time for a provider response that is not streamed. A model that has a fallback may use half of the remaining time.',
     ),
   PARLEY_STREAM_MAX_SECONDS: seconds()
     .prefault('900')

@@ -35,7 +35,7 @@ import {
   visibleText,
 } from './values.ts'
 
-/** Defines a setting whose value can also come from the file that `<name>_FILE` names. */
+/** Defines a setting that can also be read from the file in `<name>_FILE`. */
 function secret<T>(type: Value<T>, description: string) {
   return type.optional().meta({ description, isSecret: true })
 }
@@ -224,16 +224,18 @@ const backend = {
     .describe(
       'Context size of PARLEY_LOCAL_MODEL per response, in tokens. Defaults to the maximum of the model, but at most 8192.',
     ),
-  PARLEY_DEFAULT_MODEL: printable('a model id').optional().describe('Model for agents that do not name one.'),
+  PARLEY_DEFAULT_MODEL: printable('a model id')
+    .optional()
+    .describe('Default model for agents that do not specify one.'),
   PARLEY_DEFAULT_EMBEDDING_MODEL: printable('a model id')
     .optional()
     .describe(
-      'Model for embedding requests that do not name one. Defaults to the first embedding model that the provider lists.',
+      'Default model for embedding requests that do not specify one. Defaults to the first embedding model that the provider lists.',
     ),
   PARLEY_BACKEND_ATTEMPTS: integer(1, 10)
     .prefault('3')
     .describe(
-      'Maximum number of calls to the model provider for one request, including the first. Each fallback model is called at least once, also beyond this number.',
+      'Maximum number of calls to the model provider for one request, including the first. Each fallback model is called at least once, even beyond this number.',
     ),
   PARLEY_BREAKER_CALLS: limit()
     .prefault('10')
@@ -305,7 +307,7 @@ export const secretNames: readonly string[] = Object.entries(Settings.shape)
   .filter(([, setting]) => setting.meta()?.isSecret)
   .map(([name]) => name)
 
-/** Every name that the service reads, including the `_FILE` variables. */
+/** The names of all variables that the service reads, including the `_FILE` variables. */
 export const settingNames: readonly string[] = [
   ...Object.keys(Settings.shape),
   ...secretNames.map((name) => `${name}_FILE`),

@@ -1,4 +1,4 @@
-/** Defines the JSON schemas of the administrators' operations. */
+/** Defines the request and response schemas of the administrator operations. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import { type AuditRow, auditActions } from '../identity/audit.ts'
@@ -29,10 +29,10 @@ export type AdminListQuery = z.output<typeof AdminListQuery>
 
 export const KeyReference = z.strictObject({ key_id: keyId })
 
-const bound = z
-  .strictObject({ limit: count, used: count })
-  .nullable()
-  .meta({ id: 'BudgetBound', description: 'Tokens in the current period (UTC); null without a limit.' })
+const bound = z.strictObject({ limit: count, used: count }).nullable().meta({
+  id: 'BudgetBound',
+  description: 'Token limit and usage in the current period (UTC); null if unlimited.',
+})
 
 const Budget = z.strictObject({ day: bound, month: bound }).meta({ id: 'BudgetState' })
 
@@ -67,11 +67,13 @@ const AdminKey = z
       .meta({ description: 'Email address of the user who owns the key; null if it has no user.' }),
     is_automatic: z
       .boolean()
-      .meta({ description: 'True if the key was created automatically at the first visit of its user.' }),
+      .meta({ description: "True if the key was created automatically on its user's first visit." }),
     agents: count,
     budget: Budget,
     created_at: seconds,
     rotated_at: seconds.nullable(),
+    disabled_at: seconds.nullable(),
+    expires_at: seconds.nullable(),
     revoked_at: seconds.nullable(),
     last_used_at: seconds.nullable().meta({ description: 'Unix seconds; up to a minute out of date.' }),
   })
@@ -79,8 +81,6 @@ const AdminKey = z
 
 export const AdminKeyList = list(AdminKey).meta({ id: 'AdminKeyList' })
 export type AdminKeyList = z.output<typeof AdminKeyList>
-
-export const KeyRevoked = z.strictObject({ id: keyId, revoked: z.literal(true) }).meta({ id: 'KeyRevoked' })
 
 const tokens = count
   .nullish()
@@ -100,7 +100,9 @@ export const AdminUsageQuery = UsageQuery.extend({
   key: keyId
     .regex(/^[0-9A-Za-z]{12}$/, 'must be the 12 public characters of a parent key')
     .optional()
-    .meta({ description: 'Returns only the usage of this parent key. If omitted, returns all keys.' }),
+    .meta({
+      description: 'Returns only the usage of this parent key. If omitted, returns the usage of all keys.',
+    }),
 })
 
 const AdminUsageEntry = UsageEntry.extend({
@@ -185,7 +187,8 @@ export function renderKey(
   key: ParentKeyRow,
   { owner, agents, budget }: Pick<z.output<typeof AdminKey>, 'owner' | 'agents' | 'budget'>,
 ): z.output<typeof AdminKey> {
-  const { id, hint, name, is_automatic, created_at, rotated_at, revoked_at, last_used_at } = key
+  const { id, hint, name, is_automatic, created_at, rotated_at, last_used_at } = key
+  const { disabled_at, expires_at, revoked_at } = key
   return {
     id,
     parent_key: renderParentKey(id),
@@ -197,6 +200,8 @@ export function renderKey(
     budget,
     created_at,
     rotated_at,
+    disabled_at,
+    expires_at,
     revoked_at,
     last_used_at,
   }

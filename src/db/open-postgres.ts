@@ -21,10 +21,10 @@ import {
 } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
-/** In the format of `server_version_num`. */
+/** PostgreSQL 14, in the format of `server_version_num`. */
 const OLDEST_POSTGRES = 140_000
 
-/** @throws StartupError, without the password, if the database is not usable. */
+/** @throws StartupError if the database is not usable. The message does not contain the password. */
 export async function openPostgresDatabase(
   options: OpenOptions & { readonly databaseUrl: string },
 ): Promise<OpenedDatabase> {
@@ -131,8 +131,8 @@ async function readTraits(pool: Pool, { server, database }: Target): Promise<Tra
 }
 
 /**
- * Runs one transaction that starts with the migrations. Until it ends, other servers that start on the
- * database wait. @throws StartupError
+ * Applies the migrations and calls `run` in one transaction. Other servers that start wait until it ends.
+ * @throws StartupError
  */
 export async function fillPostgres<T>(
   databaseUrl: string,
@@ -163,7 +163,7 @@ async function withMigrator<T>(
   }
 }
 
-/** Sorts text by bytes like SQLite, in any database locale. */
+/** Sorts text by bytes, as SQLite does, regardless of the database locale. */
 class BinaryTextDialect extends PostgresDialect {
   override createQueryCompiler() {
     return new BinaryTextCompiler()

@@ -1,4 +1,4 @@
-/** Creates PostgreSQL connections with timeouts, and Kysely on top of them. */
+/** Creates PostgreSQL connection pools with timeouts, and Kysely instances that use them. */
 import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
@@ -9,7 +9,7 @@ import type { Tables } from './tables.ts'
 const POOL_CONNECTIONS = 20
 const CONNECT_TIMEOUT_MS = 2_000
 const IDLE_CONNECTION_MS = 30_000
-/** Longer than `statement_timeout`: a server that exceeds it is not responding. */
+/** Longer than `statement_timeout`, so that it applies only if the server does not respond. */
 const ANSWER_TIMEOUT_MS = 12_000
 
 const sessionSettings = {
@@ -19,7 +19,7 @@ const sessionSettings = {
   synchronous_commit: 'on',
 }
 
-/** Migrations may take long and may wait for those of another server. */
+/** Migrations can take a long time, and may wait for another server's migrations. */
 const migrationSettings = { lock_timeout: '60s', idle_in_transaction_session_timeout: '15s' }
 
 /** These types are returned as numbers, as in SQLite: counts and times (int8) and their sums (numeric). */
@@ -32,7 +32,7 @@ export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse
   return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
 }
 
-/** @throws Error if a certificate that the URL names cannot be read. */
+/** @throws Error if a certificate in the URL cannot be read. */
 export function toClientConfig(
   databaseUrl: string,
   settings: Readonly<Record<string, string>> = sessionSettings,
@@ -41,7 +41,8 @@ export function toClientConfig(
   const given = url.searchParams.get('options')
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   url.searchParams.set('options', [...(given === null ? [] : [given]), ...options].join(' '))
-  // pg already treats these modes as strict, but warns; `uselibpqcompat` selects the weaker meaning.
+  // pg treats these modes as `verify-full` but prints a warning; `uselibpqcompat` selects the weaker libpq
+  // modes.
   const isStrict = /^(prefer|require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
   if (isStrict && !url.searchParams.has('uselibpqcompat')) url.searchParams.set('sslmode', 'verify-full')
   return {
@@ -68,7 +69,7 @@ export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn
   return withListeners(new Pool({ ...toClientConfig(databaseUrl, migrationSettings), max: 1 }), log)
 }
 
-/** Without listeners, a lost connection would end the process. */
+/** Adds error listeners, without which a lost connection would crash the process. */
 function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
   pool.on('connect', (client) => client.on('error', () => {}))
   // Does not log the error itself, which contains the connection settings.
@@ -100,17 +101,19 @@ function toKyselyPool(pool: Pool): PostgresPool {
   }
 }
 
-/** No row contains U+0000, so a search for it must find nothing. In writes, PostgreSQL rejects it. */
+/** Replaces U+0000 in the parameters of queries, because PostgreSQL rejects it and no row contains it. */
 function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
   if (!/^(select|delete)/.test(text)) return [...parameters]
   return parameters.map((value) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value))
 }
 
-/** Never reuses a failed connection, because a late response could be mistaken for that of the next statement. */
+/**
+ * Never reuses a failed connection, because a late response could be mistaken for that of another statement.
+ */
 function toKyselyClient(client: PoolClient, probe: LivenessProbe): PostgresPoolClient {
   let isBroken = false
   async function query(text: string, parameters: readonly unknown[]) {
-    // Nothing remains to be rolled back, and the caller already has the error.
+    // A broken connection needs no rollback, and the caller already has the error.
     if (isBroken && text === 'rollback') return { command: 'SELECT' as const, rowCount: 0, rows: [] }
     const endProbe = probe(client)
     try {
@@ -133,7 +136,7 @@ export class DatabaseUnavailable extends Error {
   readonly code = DATABASE_AWAY
 }
 
-/** The server is stopping or has become read-only, so the connection is useless. */
+/** Error codes of a server that is stopping or has become read-only; its connection must not be reused. */
 const endingCodes: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03'])
 
 function isFromServer(error: unknown): boolean {
@@ -141,8 +144,8 @@ function isFromServer(error: unknown): boolean {
 }
 
 /**
- * Makes an error safe to log. Server errors lose `detail`, which quotes rows; all others except our own
- * bugs become `DatabaseUnavailable`.
+ * Makes an error safe to log: removes row contents from server errors, and replaces connection errors with
+ * `DatabaseUnavailable`.
  */
 export function toDatabaseError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
@@ -150,7 +153,7 @@ export function toDatabaseError(error: unknown): unknown {
     return error
   }
   if (!(error instanceof Error) || error instanceof TypeError) return error
-  // Many of these errors contain the connection and its settings.
+  // Drops the original error, which may contain the connection settings.
   const { code } = error as NodeJS.ErrnoException
   const reason =
     code === undefined || error.message.includes(code) ? error.message : `${code} ${error.message}`
@@ -160,8 +163,8 @@ export function toDatabaseError(error: unknown): unknown {
 const SLOW_AFTER_MS = 2_000
 
 /**
- * Closes the connection if the statement takes long and no new connection can be opened. Call the returned
- * function to stop.
+ * Watches a statement and closes its connection if it is slow and no new connection can be opened. Call the
+ * returned function when the statement ends.
  */
 type LivenessProbe = (client: PoolClient) => () => void
 
@@ -179,7 +182,7 @@ function createLivenessProbe(config: ClientConfig): LivenessProbe {
   return (client) => {
     let isOver = false
     const timer = setTimeout(async () => {
-      // Does not wait for the server, because a statement is still running.
+      // Closes the connection without waiting for the statement.
       if (!(await isAlive()) && !isOver) await (client as unknown as Client).end()
     }, SLOW_AFTER_MS).unref()
     return () => {
@@ -203,8 +206,8 @@ async function canConnect(config: ClientConfig): Promise<boolean> {
 }
 
 /**
- * Ends the connection on a malformed message. pg parses in the `data` event, where an exception would crash
- * the process.
+ * Closes the connection after a malformed message. pg parses messages in the `data` event, where an exception
+ * would crash the process.
  */
 class GuardedSocket extends Socket {
   override emit(event: string | symbol, ...args: unknown[]): boolean {

@@ -1,4 +1,4 @@
-/** Defines the wire schemas of files, and renders files into them. */
+/** Defines the API schemas for files, and renders files into them. */
 import { z } from 'zod'
 import type { Page } from '../lib/page.ts'
 import { label, reference } from '../lib/schema-bounds.ts'
@@ -27,7 +27,7 @@ export interface UploadedFile {
 
 const FileName = name('the file name')
 
-/** Checks the whole part, so that the error names the form field and not the file name inside it. */
+/** Checks the whole part, so that the error refers to the form field instead of the file name. */
 function findFault(part: unknown): string | undefined {
   if (part === undefined) return 'is required; send the file in a form field of this name'
   return FileName.safeParse((part as UploadedFile).filename).error?.issues[0]?.message
@@ -40,7 +40,7 @@ const FilePart = z
     description: 'The content of the file, with a file name.',
   })
 
-/** Form fields are text, so `seconds` is converted from digits. */
+/** Converts `seconds` to a number, because form fields are text. */
 export const FileUpload = z
   .strictObject({
     file: FilePart,
@@ -82,7 +82,7 @@ export const FileObject = z
   .strictObject({
     id: fileId,
     object: z.literal('file'),
-    bytes: z.int().meta({ description: 'Its size.' }),
+    bytes: z.int().meta({ description: 'Size in bytes.' }),
     created_at: unixTime,
     filename: z.string(),
     purpose: z.string(),

@@ -139,6 +139,14 @@ export interface ParentCaller {
   readonly tenantId: string
   /** Set for a console user, who sends no key; the tenant is then the user's active key. */
   readonly user?: ConsoleUser
+  /** The limits of the key itself, if it has any. */
+  readonly ownLimits?: OwnLimits
+}
+
+/** Limits of one parent key, which apply where they are lower than the limits in the settings. */
+export interface OwnLimits {
+  readonly requestsPerMinute: number | null
+  readonly streams: number | null
 }
 
 /** A widget or embedding page that uses an agent key. */

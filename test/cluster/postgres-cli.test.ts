@@ -78,7 +78,7 @@ describe('doctor', () => {
     const { env, folder, runDoctor } = await prepareCommands()
     await (await startServer({ folder, env })).stop()
     expect((await runDoctor({ PARLEY_SECRET: 'x'.repeat(32) })).secret).toContain(
-      'fail: Other servers of this database',
+      'fail: Other servers that use this database',
     )
     const unreachable = await runDoctor({ DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' })
     expect(unreachable.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 is unreachable/)

@@ -105,6 +105,12 @@ describe('keys list', () => {
         last_used_at: null,
         user_id: null,
         is_automatic: false,
+        disabled_at: null,
+        expires_at: null,
+        requests_per_minute: null,
+        max_streams: null,
+        can_manage_keys: false,
+        managed_by: null,
       },
     ])
   })
@@ -212,5 +218,44 @@ describe('a key rotated with an overlap', () => {
     expect(previous_valid_until).toBeLessThanOrEqual(Date.now() / 1000 + 3600)
     const { url } = await startServer({ folder })
     expect([await validate(url, key), await validate(url, next)]).toEqual([200, 200])
+  })
+})
+
+describe('keys update, disable and enable', () => {
+  test('change the stored key and report each change', async () => {
+    const folder = await makeFolder()
+    const key = await createKey(folder)
+    const id = publicIdOf(key)
+    const set = ['--name', 'shop', '--manage-keys', '--expires', '2100-01-31', '--max-streams', '3']
+    expect(await keys(folder, 'update', id, ...set)).toBe(`updated ${id}\n`)
+    const stored = { name: 'shop', can_manage_keys: true, expires_at: 4_105_036_800, max_streams: 3 }
+    expect(await listKeys(folder)).toMatchObject([stored])
+    const removed = ['--no-manage-keys', '--expires', 'never', '--max-streams', 'none', '--json']
+    const none = { name: 'shop', can_manage_keys: false, expires_at: null, max_streams: null }
+    expect(JSON.parse(await keys(folder, 'update', key, ...removed))).toMatchObject({ id, ...none })
+    expect(await keys(folder, 'disable', id)).toBe(`disabled ${id}\n`)
+    expect(await keys(folder, 'list')).toMatch(/ disabled 20\S+Z\n$/)
+    expect(await keys(folder, 'enable', id)).toBe(`enabled ${id}\n`)
+    expect(await keys(folder, 'list')).toMatch(/ active\n$/)
+  })
+
+  test('refuse an unknown id, a change of nothing, a past time and a limit above that of the server', async () => {
+    const folder = await makeFolder()
+    const id = publicIdOf(await createKey(folder))
+    expect(await failureOf({ folder }, 'disable', 'A'.repeat(12))).toContain('does not exist')
+    expect(await failureOf({ folder }, 'update', id)).toContain('nothing to change')
+    expect(await failureOf({ folder }, 'update', id, '--expires', '2020-01-31')).toContain('expires_at')
+    expect(await failureOf({ folder }, 'update', id, '--requests-per-minute', '601')).toContain('at most 600')
+  })
+
+  test('create a key that can manage keys on a running server, which stops accepting a disabled key', async () => {
+    const folder = await makeFolder()
+    const server = await startServer({ folder })
+    const { key } = JSON.parse(await keys(folder, 'create', '--name', 'boss', '--manage-keys', '--json'))
+    const created = await callServer(server.url, 'POST', '/v1/keys', key, { name: 'shop' })
+    expect(created.status).toBe(201)
+    await keys(folder, 'disable', publicIdOf(key))
+    expect(await eventually(() => validate(server.url, key), 401)).toBe(401)
+    expect(await validate(server.url, created.body.key)).toBe(200)
   })
 })

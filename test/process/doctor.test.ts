@@ -175,7 +175,7 @@ describe('doctor prints a remedy for', () => {
     const former = (await readFile(join(folder, 'data/secret'), 'utf8')).trim()
     const { found } = await runDoctor(folder, { ...other, PARLEY_SECRET_PREVIOUS: former })
     expect(found.secret).toMatch(
-      /^ok: PARLEY_SECRET decrypts the stored agent keys; PARLEY_SECRET_PREVIOUS is still accepted/,
+      /^ok: PARLEY_SECRET decrypts the stored agent keys; remove PARLEY_SECRET_PREVIOUS 30 days after/,
     )
     await rm(join(folder, 'data/secret'))
     expect((await runDoctor(folder)).found.secret).toMatch(/^fail: The file .*secret is missing/)

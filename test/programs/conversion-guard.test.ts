@@ -116,7 +116,7 @@ describe.each(ways)('%s', (_way, programs) => {
     const args = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-an', '-frames:v', '4']
     const source = await makeVideo(join(folder, 'clip.mov'), args, 'color=size=3000x3000:rate=2')
     const { refused, left } = await convert('video', source)
-    expect(refused).toBe('unconvertible: Converting the video needs more memory than the limit.')
+    expect(refused).toBe('unconvertible: Converting the video exceeds the memory limit.')
     expect(left).toEqual([])
   })
 })

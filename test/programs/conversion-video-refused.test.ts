@@ -117,7 +117,7 @@ describe('when ffmpeg fails because it lacks', () => {
   test('an encoder, the error names it', async () => {
     const { folder, convert } = await fail("Unknown encoder 'libx264'")
     const { refused } = await convert('video', await makeVideo(join(folder, 'clip.mp4')))
-    expect(refused).toBe('unconvertible: The ffmpeg of this server cannot encode H.264 with AAC.')
+    expect(refused).toBe("unconvertible: This server's ffmpeg cannot encode H.264 with AAC.")
   })
 })
 

@@ -12,7 +12,7 @@ const api = [
   'http/{errors,never-500.property,routes,rpc}',
   // Rate limits are omitted: on PostgreSQL they use the database clock, which tests cannot set (see
   // test/cluster/replicas-limits.test.ts).
-  'identity/{former-secrets,keys,keys-at-rest}',
+  'identity/{former-secrets,keys,keys-at-rest,managed-keys}',
   'models/{models,policy}',
   'responses/agents',
   'telemetry/health',

@@ -1,4 +1,4 @@
-/** Tests the data directory's lock within one process. */
+/** Tests that only one server can use a data directory, while commands can share it. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -15,14 +15,14 @@ beforeEach(async () => {
 })
 
 describe('the data directory lock', () => {
-  test('prevents a second server in the same process, and the error names the first', async () => {
+  test("prevents a second server from starting, with an error that contains the first server's process id", async () => {
     await opened('server', dataDir)
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toBe(
       `Another Parley server (process ${process.pid}) is using the data directory ${dataDir}; stop it, or give this one its own PARLEY_DATA_DIR.`,
     )
   })
 
-  test('is reported with a remedy when its file is damaged', async () => {
+  test('causes an error with a remedy if its file is damaged', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, '.lock'), 'not a database, '.repeat(100))
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
@@ -31,8 +31,8 @@ describe('the data directory lock', () => {
   })
 })
 
-describe('a command that runs next to a server', () => {
-  test('reads what the server wrote, and the server reads what the command wrote', async () => {
+describe('a command that runs alongside a server', () => {
+  test("can read the server's writes, and the server can read the command's writes", async () => {
     const server = await opened('server', dataDir)
     await server.db.insertInto('parent_keys').values(parentKey('from-server')).execute()
     const command = await opened('command', dataDir)

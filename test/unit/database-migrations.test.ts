@@ -1,4 +1,4 @@
-/** Tests migrations: only servers apply them, and either all of them or none. */
+/** Tests that only servers apply migrations, and that either all of them or none take effect. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Migration, sql } from 'kysely'
@@ -22,7 +22,7 @@ describe('SQLite migrations', () => {
     expect(await listPendingMigrations(db, migrations)).toEqual([])
   })
 
-  test('make the server and commands fail if this version does not know them', async () => {
+  test('that this version does not know prevent servers and commands from opening the database', async () => {
     await (await opened('server', dataDir)).close()
     raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
@@ -32,7 +32,7 @@ describe('SQLite migrations', () => {
     }
   })
 
-  test('make a command fail if they are pending and are applied only by the server', async () => {
+  test('that are pending prevent commands, but not servers, from opening the database', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
     raw(dataDir).exec('create table unrelated (id text)')
@@ -43,7 +43,7 @@ describe('SQLite migrations', () => {
     expect(await listIds(await opened('server', dataDir))).toEqual([])
   })
 
-  test('leave the database unchanged if one fails, even if earlier ones in the same run succeeded', async () => {
+  test('do not change the database if one of them fails, even after earlier ones in the same run', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)
@@ -61,7 +61,7 @@ describe('SQLite migrations', () => {
     expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)
   })
 
-  test('may rebuild a referenced table but may not leave a broken reference', async () => {
+  test('may rebuild a referenced table but must not leave a broken reference', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)

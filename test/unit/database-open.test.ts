@@ -1,4 +1,4 @@
-/** Tests opening a data directory: a new one, one with other files, and a damaged database. */
+/** Tests which data directories can be opened and which are rejected. */
 
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
@@ -16,8 +16,8 @@ beforeEach(async () => {
   dataDir = join(folder, 'data')
 })
 
-describe('the first start', () => {
-  test('creates the directory and the database for the current user only', async () => {
+describe('the first start in a data directory', () => {
+  test('creates the directory and the database with access only for the current user', async () => {
     const database = await opened('server', join(dataDir, 'deep', 'down'))
     expect(await listIds(database)).toEqual([])
     expect((await stat(join(dataDir, 'deep', 'down'))).mode & 0o777).toBe(0o700)
@@ -33,7 +33,7 @@ describe('the first start', () => {
     expect(await listIds(await opened('server', dataDir))).toEqual([])
   })
 
-  test('rejects a directory with other files and leaves it unchanged', async () => {
+  test('rejects a directory with other files and does not change it', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'holiday.jpg'), '')
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
@@ -42,7 +42,7 @@ describe('the first start', () => {
     expect(await readdir(dataDir)).toEqual(['holiday.jpg'])
   })
 
-  test('accepts other files next to an existing database', async () => {
+  test('does not prevent other files from being added later', async () => {
     await (await opened('server', dataDir)).close()
     await mkdir(join(dataDir, 'files'))
     expect(await listIds(await opened('server', dataDir))).toEqual([])
@@ -53,7 +53,7 @@ describe('the first start', () => {
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(`${dataDir} is not usable by`)
   })
 
-  test('is left to the server: a command reports the missing directory and does not create it', async () => {
+  test('must be by a server: a command fails and does not create the directory', async () => {
     expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
       `There is no Parley database in ${dataDir} yet`,
     )
@@ -62,7 +62,7 @@ describe('the first start', () => {
 })
 
 describe('a file that is not a database', () => {
-  test('is reported as damaged', async () => {
+  test('is reported as a damaged database', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), 'not a database, '.repeat(1000))
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('parley.db is damaged')

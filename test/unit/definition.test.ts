@@ -1,10 +1,10 @@
-/** Tests agent definitions: the rules for every field, and the errors for text that violates them. */
+/** Tests which agent definitions are valid, and the errors for invalid ones. */
 import { describe, expect, test } from 'vitest'
 import { type DefinitionFormat, parseDefinition, toolName } from '../../src/agents/definition.ts'
 import { complete, expectRefusal, least, names, refusalOf } from '../support/definition.ts'
 
 describe('reading a definition', () => {
-  test('returns every field, and the tools as written', () => {
+  test('returns every field, and each tool in the notation of the definition', () => {
     expect(parseDefinition(complete, 'yaml')).toEqual({
       name: 'Guide',
       instructions: 'Be kind.\n\nUse find_room for rooms.\n',
@@ -35,7 +35,7 @@ describe('reading a definition', () => {
     })
   })
 
-  test('adds the default values', () => {
+  test('returns default values for missing fields', () => {
     expect(parseDefinition(least, 'yaml')).toStrictEqual({
       name: 'Guide',
       instructions: 'Be kind.',
@@ -91,12 +91,12 @@ describe('reading a definition', () => {
     expect(parseDefinition(least + addition, 'yaml')).toMatchObject(expected)
   })
 
-  test('keeps every character of the instructions in Markdown', () => {
+  test('does not change any character of the instructions in Markdown', () => {
     const { instructions } = parseDefinition('---\nname: A\n---\n\n\n a\r\n---\n\nb  ', 'markdown')
     expect(instructions).toBe('\n a\r\n---\n\nb  ')
   })
 
-  test('accepts 256 KiB and rejects one more byte', () => {
+  test('accepts text of 256 KiB and rejects a longer one', () => {
     const head = 'name: A\ninstructions: '
     const text = head + 'é'.repeat((256 * 1024 - head.length) / 2)
     expect(parseDefinition(text, 'yaml').instructions).toHaveLength(text.length - head.length)
@@ -104,9 +104,8 @@ describe('reading a definition', () => {
   })
 })
 
-/** Lines added to the minimal definition, and the resulting error. */
+/** Lines that make the minimal definition invalid, each with its error. */
 const invalidAdditions: [addition: string, message: string][] = [
-  // Fields.
   ['temperature: 3', 'temperature: must be between 0 and 2 (line 3, column 14)'],
   ['temperature: -0.1', 'temperature: must be between 0 and 2 (line 3, column 14)'],
   ['temperature: warm', 'temperature: must be a number (line 3, column 14)'],
@@ -124,9 +123,8 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['other: { "__proto__": a }', 'other.__proto__: is not allowed as a key (line 3, column 10)'],
   ['other: { : a }', 'other: must have a key before each colon (line 3, column 9)'],
   ['"a key": { b.c: .inf }', '["a key"]["b.c"]: must be a finite number (line 3, column 17)'],
-  // Tools.
   ['tools: open_door', 'tools: must be a list (line 3, column 8)'],
-  [`tools: [${names(129)}]`, 'tools: must be at most 128 tools (line 3, column 8)'],
+  [`tools: [${names(129)}]`, 'tools: must have at most 128 tools (line 3, column 8)'],
   ['tools: [a, 5]', 'tools[1]: must be a tool name, or a mapping with a name (line 3, column 12)'],
   ['tools: [[a]]', 'tools[0]: must be a tool name, or a mapping with a name (line 3, column 9)'],
   ['tools:\n- description: Opens', 'tools[0].name: is required (line 4, column 3)'],
@@ -141,7 +139,6 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['tools: [a, a]', 'tools[1]: repeats tools[0] (line 3, column 12)'],
   ['tools: [{ name: a, description: [] }]', 'tools[0].description: must be a string (line 3, column 33)'],
   ['tools: [{ name: a, inputSchema: [] }]', 'tools[0].inputSchema: must be a mapping (line 3, column 33)'],
-  // Page tools.
   [
     'pageTools: some',
     'pageTools: must be `all`, or a mapping with `restricted` or `blocked` (line 3, column 12)',
@@ -161,7 +158,6 @@ const invalidAdditions: [addition: string, message: string][] = [
     'pageTools: { blocked: [postMessage_a] }',
     'pageTools.blocked[0]: must be the name that the page uses, without postMessage_ (line 3, column 24)',
   ],
-  // Fields of behavior and embed.
   ['behavior: warm', 'behavior: must be a mapping (line 3, column 11)'],
   ['behavior: { tone: [] }', 'behavior.tone: must be a string (line 3, column 19)'],
   ['behavior: { language: 5 }', 'behavior.language: must be a string (line 3, column 23)'],
@@ -173,7 +169,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['embed: { starters: [5] }', 'embed.starters[0]: must be a string (line 3, column 21)'],
   [
     `embed: { origins: [${names(101).replaceAll('t', 'http://t')}] }`,
-    'embed.origins: must be at most 100 origins (line 3, column 19)',
+    'embed.origins: must have at most 100 origins (line 3, column 19)',
   ],
   ...[
     'https://a.com/',
@@ -191,7 +187,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ]),
 ]
 
-/** Complete definitions, and the resulting error. */
+/** Complete invalid definitions, each with its error. */
 const invalidTexts: [text: string, message: string][] = [
   ['# a\nname: A', 'instructions: is required (line 2, column 1)'],
   ['instructions: a\nname:', 'name: is required (line 2, column 6)'],
@@ -204,13 +200,13 @@ const invalidTexts: [text: string, message: string][] = [
 
 describe('an invalid definition', () => {
   test.each([...invalidAdditions.map(([addition, message]) => [least + addition, message]), ...invalidTexts])(
-    'is rejected: %j',
+    'is rejected with the position of the fault: %j',
     (text = '', message = '') => {
       expectRefusal(refusalOf(text), message)
     },
   )
 
-  test('is rejected with one short line, even if the invalid part is long', () => {
+  test('is rejected with an error of one short line, even if the invalid part is long', () => {
     const { message } = refusalOf(`${least}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`)
     expect(message).toMatch(
       /^\["é\\n(é\\n){31}…"\]\["🙂{32}…"\]: must be a finite number \(line 3, column \d+\)$/u,
@@ -218,6 +214,6 @@ describe('an invalid definition', () => {
   })
 })
 
-test("a tool's name can be read from both notations", () => {
+test("toolName returns a tool's name from either notation", () => {
   expect([toolName('a'), toolName({ name: 'b', description: 'c' })]).toEqual(['a', 'b'])
 })

@@ -1,7 +1,4 @@
-/**
- * Tests `compose.yaml`, `deploy/kubernetes.yaml` and `deploy/parley.service` as far as possible without running
- * them.
- */
+/** Tests that the example deployment files match the server's settings, without starting containers. */
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -19,10 +16,10 @@ const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-/** Variables that are not settings of Parley but that the image sets. */
+/** Variables that the image sets although they are not Parley settings. */
 const others = ['NODE_ENV']
 
-/** Returns the configuration that these variables result in, and expects no warnings. */
+/** Parses these variables as settings and expects no warnings. */
 async function configOf(variables: Readonly<Record<string, string>>) {
   for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
   const { config, warnings } = await parseConfig(variables)
@@ -30,7 +27,7 @@ async function configOf(variables: Readonly<Record<string, string>>) {
   return config
 }
 
-/** Moves file paths of the container into a temporary folder. */
+/** Replaces the folder `from` in each value with the folder `to`. */
 function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
   const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
   return Object.fromEntries(moved) as Record<string, string>
@@ -39,11 +36,11 @@ function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
 const secondsOf = (text: string) => Number(/^(\d+)s$/.exec(text)?.[1])
 
 describe('compose.yaml', () => {
-  /** Replaces every operator variable with its default. */
+  /** Replaces every variable of the form `${NAME:-default}` with its default. */
   const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
   const load = async () => parse(fillIn(await read('compose.yaml')), { merge: true })
 
-  test('refers only to existing services, networks, volumes and secrets', async () => {
+  test('refers only to services, networks, volumes and secrets that it defines', async () => {
     const { services, networks, volumes, secrets } = await load()
     for (const service of Object.values<Record<string, unknown>>(services)) {
       const named = service as Record<string, Iterable<string> & Record<string, string>>
@@ -72,13 +69,13 @@ describe('compose.yaml', () => {
       })
       expect('ports' in service, name).toBe(name === 'balancer')
       expect(String(service.image), name).not.toMatch(/:latest$/)
-      // The image defines its own health check.
+      // The Parley image already defines a health check.
       expect('healthcheck' in service, name).toBe(!name.startsWith('parley'))
     }
     expect(networks.back).toEqual({ internal: true })
   })
 
-  test('gives the load balancer the tested Caddyfile and makes the replicas trust only the load balancer', async () => {
+  test('mounts the tested Caddyfile and configures the replicas to trust only the load balancer', async () => {
     const { services } = await load()
     const { balancer } = services
     expect(balancer.volumes).toContain('./deploy/Caddyfile:/etc/caddy/Caddyfile:ro')
@@ -91,7 +88,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('waits for open requests on stop', async () => {
+  test('gives containers enough time to finish open requests when they stop', async () => {
     const { services } = await load()
     const { config } = await parseConfig({})
     for (const name of ['balancer', 'parley-1', 'parley-2']) {
@@ -103,7 +100,7 @@ describe('compose.yaml', () => {
 })
 
 describe('deploy/kubernetes.yaml', () => {
-  // biome-ignore lint/suspicious/noExplicitAny: every object has a different shape
+  // biome-ignore lint/suspicious/noExplicitAny: each Kubernetes object has a different shape
   const load = async (): Promise<any[]> => {
     const documents = parseAllDocuments(await read('deploy/kubernetes.yaml'))
     expect(documents.flatMap(({ errors }) => errors)).toEqual([])
@@ -116,7 +113,7 @@ describe('deploy/kubernetes.yaml', () => {
     return { find, pod, container: pod.spec.containers[0] }
   }
 
-  test('gives replicas complete settings from the files in its secret', async () => {
+  test('configures replicas completely, with secrets from files', async () => {
     const { find, pod, container } = await getPod()
     const folder = await makeFolder()
     const secret: Record<string, string> = find('Secret').stringData
@@ -133,7 +130,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(config.server.publicUrl).toBe(`https://${find('Ingress').spec.rules[0].host}`)
   })
 
-  test('refers only to existing objects', async () => {
+  test('refers only to objects that it defines', async () => {
     const { find, pod, container } = await getPod()
     const labels = pod.metadata.labels
     for (const kind of ['Deployment', 'PodDisruptionBudget']) {
@@ -157,7 +154,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(mounts.sort()).toEqual(volumes.sort())
   })
 
-  test("runs as the image's user, who can write only to /data and /tmp", async () => {
+  test("runs containers as the image's user, which can write only to /data and /tmp", async () => {
     const { pod, container } = await getPod()
     const [user, group] = getText(image, 'USER').split(':').map(Number)
     expect(pod.spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: user, runAsGroup: group })
@@ -171,7 +168,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(paths).toEqual([built.PARLEY_DATA_DIR, '/tmp'])
   })
 
-  test('waits for load balancers first, and then for open requests', async () => {
+  test('gives pods enough time to leave load balancers and then finish open requests', async () => {
     const { pod, container } = await getPod()
     const { config } = await parseConfig({})
     const [, pauseSeconds] = container.lifecycle.preStop.exec.command
@@ -179,7 +176,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(neededSeconds)
   })
 
-  test('configures the Ingress like the nginx file', async () => {
+  test('configures the Ingress like deploy/nginx.conf', async () => {
     const { find } = await getPod()
     const nginx = await read('deploy/nginx.conf')
     const settingOf = (name: string) =>
@@ -195,7 +192,7 @@ describe('deploy/kubernetes.yaml', () => {
 })
 
 describe('deploy/parley.service', () => {
-  test('works with the initial settings in docs/deploy.md and waits for open requests', async () => {
+  test('matches the settings in docs/deploy.md and allows enough time to finish open requests', async () => {
     const unit = await read('deploy/parley.service')
     const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
     const [, folder = '', settings = ''] =

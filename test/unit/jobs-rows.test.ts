@@ -1,4 +1,4 @@
-/** Tests job rows: leases, fencing, restarts and the migration of older databases. */
+/** Tests how workers take, renew and release jobs in the database. */
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createRunner } from '../../src/artifacts/jobs/queue.ts'
@@ -40,7 +40,7 @@ async function openWith(blobs: readonly string[], dataDir = ':memory:') {
 }
 
 describe('a job', () => {
-  test('is taken when due, oldest first, by one worker at a time', async () => {
+  test('is taken by one worker at a time when it is due, oldest first', async () => {
     const { take } = await openWith(['one', 'two'])
     expect(await take(99)).toBeUndefined()
     expect((await take(101))?.blob).toBe('one')
@@ -48,7 +48,7 @@ describe('a job', () => {
     expect(await take(129)).toBeUndefined()
   })
 
-  test('is assigned to another worker when its lease expires, and the previous worker is fenced out', async () => {
+  test('can be taken by another worker when its lease expires, and the first worker can no longer change it', async () => {
     const { db, take } = await openWith(['one'])
     const before = (await take(100)) as JobRow
     expect(await renewJob(db, before, 140)).toBe(true)
@@ -63,13 +63,13 @@ describe('a job', () => {
     expect(await findNextDue(db, 'convert', [])).toBeUndefined()
   })
 
-  test('is not taken again by a process that is still running it, even if its lease renewal is late', async () => {
+  test('is not taken again by the process that runs it, even if the process renews its lease late', async () => {
     const { take } = await openWith(['one', 'two'])
     expect((await take(1_000, ['one']))?.blob).toBe('two')
     expect(await take(1_000, ['one', 'two'])).toBeUndefined()
   })
 
-  test('is due immediately when its time is more than an hour ahead because the clock was set back', async () => {
+  test('is due immediately if it is scheduled for more than an hour ahead, as after a change of the clock', async () => {
     const { db, take } = await openWith(['one'])
     await returnJob(db, (await take(90_000)) as JobRow, { next_at: 90_600 })
     expect(await take(90_000 - 3_000)).toBeUndefined()
@@ -82,7 +82,7 @@ describe('a job', () => {
     expect(await take(1_000)).toBeUndefined()
   })
 
-  test('is released immediately with one more failure if its process died, while other jobs keep waiting', async () => {
+  test('is released immediately with one more failure if its process has died', async () => {
     const { db, take } = await openWith(['one', 'two'])
     await take(100)
     await returnJob(db, { kind: 'convert', blob: 'two', fence: 0 }, { next_at: 900, failures: 4 })
@@ -92,7 +92,7 @@ describe('a job', () => {
   })
 })
 
-test("a job's progress never decreases and is not updated after the conversion", async () => {
+test("a conversion's progress never decreases and does not change after the conversion", async () => {
   const { db } = await openWith(['one'])
   const raise = (permille: number) => raiseProgress(db, { blob: 'one' }, permille)
   expect([await raise(300), await raise(300), await raise(200), await raise(301)]).toEqual([
@@ -105,7 +105,7 @@ test("a job's progress never decreases and is not updated after the conversion",
   expect(await raise(900)).toBe(false)
 })
 
-test('a worker aborts its work when another worker has taken the job, and the row is not changed', async () => {
+test("a worker aborts a job that another worker has taken and does not change the job's row", async () => {
   const { db } = await openWith(['one'])
   vi.useFakeTimers({ toFake: ['setInterval'] })
   onTestFinished(() => void vi.useRealTimers())
@@ -141,7 +141,7 @@ test('a worker aborts its work when another worker has taken the job, and the ro
   expect(await read()).toMatchObject({ fence: 7, next_at: 1_000, is_taken: 1, failures: 0 })
 })
 
-test('a migration creates missing jobs for uploads of an older database', async () => {
+test('a migration creates missing jobs for the uploads in an older database', async () => {
   const connection = openSqlite(':memory:')
   onTestFinished(() => void connection.close())
   const db = toKysely(connection)

@@ -1,5 +1,5 @@
 /**
- * Tests the mock backend's default responses (an echo that the chat parameters shape) and its models.
+ * Tests the mock backend's default response, which echoes the last user message.
  */
 import { describe, expect, test } from 'vitest'
 import { never } from '../support/backend.ts'
@@ -19,8 +19,8 @@ import {
   tool,
 } from '../support/mock.ts'
 
-describe('an echo response', () => {
-  test('repeats the last user text in a complete response', async () => {
+describe('an echo response of the mock backend', () => {
+  test('repeats the text of the last user message', async () => {
     expect(await complete(say('Hello there', { model: 'mock-9' }), createWorld().backend)).toEqual({
       id: 'chatcmpl-id1',
       object: 'chat.completion',
@@ -39,7 +39,7 @@ describe('an echo response', () => {
     })
   })
 
-  test('streams the role first, one word per event, then the finish reason and [DONE]', async () => {
+  test('is streamed as the role, one word per event, the finish reason and [DONE]', async () => {
     const text = await streamText(say('Hello  🌍 wörld\n', { model: 'm' }), createWorld().backend)
     const same = { id: 'chatcmpl-id1', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'm' }
     const chunk = (delta: object, finish_reason: string | null = null) =>
@@ -52,7 +52,7 @@ describe('an echo response', () => {
     ])
   })
 
-  test('uses the text parts of the last user message, regardless of later messages', async () => {
+  test('repeats the text parts of the last user message, regardless of later messages', async () => {
     const image = { type: 'image_url', image_url: { url: 'data:,' } }
     const parts = [{ type: 'text', text: 'What is' }, image, { type: 'text', text: 'this?' }]
     const messages = [
@@ -64,7 +64,7 @@ describe('an echo response', () => {
     expect((await complete({ messages })).model).toBe('mock')
   })
 
-  test('is deterministic with a seed, including the id and the ids of tool calls', async () => {
+  test('is deterministic with a seed, including its ids', async () => {
     const body = say('use get_time', { seed: 7, tools: [clock] })
     const first = await complete(body)
     expect(await complete(body)).toEqual(first)
@@ -76,17 +76,23 @@ describe('an echo response', () => {
     ['no messages', {}],
     ['empty messages', { messages: [{}] }],
     ['null content', say(null)],
-    ['odd parts', say([null, 4, { type: 'text', text: 5 }])],
+    ['unexpected parts', say([null, 4, { type: 'text', text: 5 }])],
     ['nulls for numbers', say('', { n: null, max_tokens: null, seed: null, top_logprobs: null, stop: null })],
-    ['odd tools', say('', { tools: [null, {}, { function: null }, tool('')], tool_choice: 'required' })],
-    ['odd formats', say('', { response_format: null, stream_options: null, tool_choice: { type: 'x' } })],
-  ])('is empty but well-formed for %s', async (_, body) => {
+    [
+      'unexpected tools',
+      say('', { tools: [null, {}, { function: null }, tool('')], tool_choice: 'required' }),
+    ],
+    [
+      'unexpected formats',
+      say('', { response_format: null, stream_options: null, tool_choice: { type: 'x' } }),
+    ],
+  ])('is empty but valid for %s', async (_, body) => {
     expect(await answerTo(body)).toMatchObject({ message: { content: 'You said: ' }, finish_reason: 'stop' })
   })
 })
 
-describe('the parameter', () => {
-  test('n returns that many choices, each complete in a stream', async () => {
+describe('the mock parameter', () => {
+  test('n determines the number of choices, each of which is complete in a stream', async () => {
     const body = say('get_time', { n: 3, tools: [clock] })
     const { choices } = await complete(body)
     expect(choices.map((choice) => choice.index)).toEqual([0, 1, 2])
@@ -108,7 +114,7 @@ describe('the parameter', () => {
     expect(await answerTo(say('one two three', more))).toMatchObject({ message: { content }, finish_reason })
   })
 
-  test('include_usage adds one chunk with usage and no choices, equal to the usage of a complete response', async () => {
+  test('include_usage adds a last chunk with the usage of a complete response and without choices', async () => {
     const body = say('use get_time', { tools: [clock], n: 2, stream_options: { include_usage: true } })
     const chunks = await streamChunks(body)
     const { usage } = await complete(body)
@@ -119,7 +125,7 @@ describe('the parameter', () => {
     expect(unasked.some((chunk) => 'usage' in chunk || chunk.choices.length === 0)).toBe(false)
   })
 
-  test('logprobs returns every token of the text with its bytes and the requested alternatives', async () => {
+  test('logprobs adds every token of the text with its bytes and the requested alternatives', async () => {
     const body = say('né 🎉', { logprobs: true, top_logprobs: 2 })
     const { logprobs, message } = await answerTo(body)
     const tokens = logprobs?.content ?? []
@@ -140,7 +146,7 @@ test('the mock backend lists a chat model and an embedding model', async () => {
   await backend.close()
 })
 
-describe('a response that would be far larger than its request', () => {
+describe('a mock response that would be far larger than its request', () => {
   const args = JSON.stringify({ text: 'a'.repeat(200_000) })
   test.each<[what: string, body: Body]>([
     [
@@ -151,7 +157,7 @@ describe('a response that would be far larger than its request', () => {
     ['many choices of many tokens', say('[[tokens:100000]]', { n: 128 })],
     ['log probabilities of a long word', say('a'.repeat(2_000_000), { logprobs: true })],
     ['many choices of long tool calls', say(`[[tool:a ${args}]]`, { n: 128 })],
-  ])('is rejected with 400, whole and as a stream: %s', async (_what, body) => {
+  ])('is rejected with 400, both complete and streamed: %s', async (_what, body) => {
     const failure = { kind: 'status', status: 400 }
     await expect(complete(body)).rejects.toMatchObject(failure)
     await expect(backend.stream({ body, signal: never })).rejects.toMatchObject(failure)
@@ -161,7 +167,7 @@ describe('a response that would be far larger than its request', () => {
     ['many tokens', say('[[tokens:100000]]')],
     ['many choices', say('[[tokens:100]]', { n: 128 })],
     ['log probabilities', say('[[tokens:1000]]', { logprobs: true, top_logprobs: 20 })],
-  ])('is sent when it has only %s', async (_what, body) => {
+  ])('is sent if it has only %s', async (_what, body) => {
     expect((await complete(body)).choices.length).toBeGreaterThan(0)
   })
 })

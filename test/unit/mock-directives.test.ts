@@ -1,4 +1,4 @@
-/** Tests the directives that the last user message can give the mock backend. */
+/** Tests the directives in user messages that control the mock backend. */
 import { describe, expect, test } from 'vitest'
 import { BackendFailure } from '../../src/providers/provider.ts'
 import { failureOf, listReads, never, noMore } from '../support/backend.ts'
@@ -26,11 +26,11 @@ describe('mock directives', () => {
     ['[[delay:1]]', ''],
     ['[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]', '[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]'],
     ['[[tool:f {"a":}]] [[tool:f {"a":1]]', '[[tool:f {"a":}]] [[tool:f {"a":1]]'],
-  ])('are removed from %j, which leaves %j', async (source, rest) => {
+  ])('are removed: %j becomes %j', async (source, rest) => {
     expect(await textOf(say(source))).toBe(`You said: ${rest}`)
   })
 
-  test('apply only in the last user message', async () => {
+  test('apply only if they are in the last user message', async () => {
     const messages = [
       { role: 'system', content: '[[tokens:3]]' },
       { role: 'user', content: '[[error:500]]' },
@@ -40,7 +40,7 @@ describe('mock directives', () => {
     expect(await textOf({ messages })).toBe('You said: hi')
   })
 
-  test('[[tool:NAME {json}]] calls tools in order, even with brackets inside the JSON', async () => {
+  test('call tools in order with [[tool:NAME {json}]], even if the JSON contains brackets', async () => {
     const args = '{"grid": [[1, 2], [3]], "text": "}]] \\" [["}'
     const body = say(`go [[tool:first ${args}]] [[tool:second]] [[tool:second { } ]]`)
     const { message, finish_reason } = await answerTo(body)
@@ -58,7 +58,7 @@ describe('mock directives', () => {
     ])
   })
 
-  test('[[tokens:N]] returns exactly N words, at most 100,000', async () => {
+  test('cause a response of exactly N words with [[tokens:N]], up to 100,000', async () => {
     const five = await complete(say('[[tokens:5]] ignored'))
     expect(five.choices[0]?.message.content?.split(' ')).toHaveLength(5)
     expect(five.usage?.completion_tokens).toBe(5)
@@ -68,7 +68,7 @@ describe('mock directives', () => {
     expect((await streamChunks(say('[[tokens:1000]]'))).length).toBe(1002)
   })
 
-  test('[[delay:MS]] waits before every chunk of a stream and once before a complete response', async () => {
+  test('delay each chunk of a stream with [[delay:MS]], and a complete response once', async () => {
     const world = createWorld()
     const body = say('[[delay:30]] one two')
     const reads = await listReads(await world.backend.stream({ body, signal: never }))
@@ -79,7 +79,7 @@ describe('mock directives', () => {
   })
 
   test.each([[400], [401], [429], [500], [599]])(
-    '[[error:%i]] fails before anything is sent',
+    'cause a failure with [[error:%i]] before anything is sent',
     async (status) => {
       const body = say(`[[error:${status}]]`)
       for (const attempt of [
@@ -98,8 +98,8 @@ describe('mock directives', () => {
     ['nothing', 0, 'a b', 0],
     ['three chunks', 3, 'a b', 3],
     ['more chunks than one read returns', 100, '[[tokens:200]]', 100],
-    ['the last chunk when the response is shorter', 50, 'a b', 6],
-  ])('[[break:N]] interrupts a stream after %s', async (_, breakAfter, text, chunks) => {
+    ['the last chunk if the response is shorter', 50, 'a b', 6],
+  ])('interrupt a stream with [[break:N]] after %s', async (_, breakAfter, text, chunks) => {
     const reader = await backend.stream({ body: say(`[[break:${breakAfter}]] ${text}`), signal: never })
     let received = ''
     const reading = (async () => {
@@ -111,7 +111,7 @@ describe('mock directives', () => {
     expect(await reader.next()).toEqual(noMore)
   })
 
-  test('[[break:N]] makes a complete response fail immediately', async () => {
+  test('cause a complete response to fail immediately with [[break:N]]', async () => {
     const failure = await failureOf(
       backend.complete({ body: say('[[break:9]] [[delay:50]]'), signal: never }),
     )
@@ -119,7 +119,7 @@ describe('mock directives', () => {
   })
 
   test.each(['complete', 'stream'] as const)(
-    '[[hang]] blocks %s until the signal is aborted',
+    'block %s with [[hang]] until the signal is aborted',
     async (verb) => {
       const caller = new AbortController()
       let isSettled = false

@@ -1,7 +1,4 @@
-/**
- * Tests that the mock backend's structured responses match every satisfiable schema and that other schemas cause an
- * error.
- */
+/** Tests that the mock backend's structured responses match their schemas. */
 
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
@@ -10,7 +7,7 @@ import { z } from 'zod'
 import { failureOf, never } from '../support/backend.ts'
 import { backend, say, streamChunks, textOf } from '../support/mock.ts'
 
-describe('structured answers', () => {
+describe('structured mock responses', () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false })
   const tree = {
     $ref: '#/$defs/node',
@@ -33,7 +30,7 @@ describe('structured answers', () => {
   }
 
   test.each<[string, object | boolean]>([
-    ['anything', true],
+    ['no restrictions', true],
     ['a recursive reference', tree],
     [
       'a reference to the document',
@@ -134,7 +131,7 @@ describe('structured answers', () => {
       'a pattern with a hyphen at the end of a class',
       { type: 'string', pattern: '^[\\w.%+-]+@[^\\s@]+(?!x)$' },
     ],
-  ])('are valid for the schema: %s', async (_, schema) => {
+  ])('match a schema with %s', async (_, schema) => {
     const instance = await instanceOf(schema)
     expect(ajv.validate(schema, instance), JSON.stringify(instance)).toBe(true)
   })
@@ -167,12 +164,12 @@ describe('structured answers', () => {
       ]),
       z.intersection(z.object({ a: z.string() }), z.object({ b: z.array(z.enum(['x', 'y'])).min(3) })),
     ].map((schema) => [JSON.stringify(z.toJSONSchema(schema)).slice(65), schema] as const),
-  )('satisfy the zod schema that generates %s', async (_, schema) => {
+  )('match the zod schema for %s', async (_, schema) => {
     expect(schema.safeParse(await instanceOf(z.toJSONSchema(schema))).error).toBe(undefined)
   })
 
-  test('are valid for random schemas', async () => {
-    // ajv fails to compare values that override methods of Object.
+  test('match randomly generated schemas', async () => {
+    // Excludes names of Object's methods because ajv cannot compare values that override them.
     const listed = fc
       .jsonValue({ maxDepth: 1 })
       .filter((value) => !/"(valueOf|toString|constructor)":/.test(JSON.stringify(value)))
@@ -239,13 +236,13 @@ describe('structured answers', () => {
         ),
       },
     ],
-  ])('are rejected with 400 when the schema %s', async (_, schema) => {
+  ])('are replaced by a 400 if the schema %s', async (_, schema) => {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } }
     const failure = await failureOf(backend.complete({ body: say('hi', { response_format }), signal: never }))
     expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'response_format' } })
   })
 
-  test('wrap the text in an object for json_object and are streamed in chunks', async () => {
+  test('contain the text in an object for json_object and can be streamed', async () => {
     const body = say('say "hi"', { response_format: { type: 'json_object' } })
     expect(JSON.parse((await textOf(body)) ?? '')).toEqual({ answer: 'You said: say "hi"' })
     expect((await streamChunks(body)).length).toBeGreaterThan(4)

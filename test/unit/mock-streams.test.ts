@@ -1,7 +1,4 @@
-/**
- * Tests the streams of the mock backend: equal to complete responses, abortable and readable by the official
- * client.
- */
+/** Tests that the mock backend's streams equal its complete responses and can be aborted. */
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
@@ -22,8 +19,8 @@ import {
   weatherSchema,
 } from '../support/mock.ts'
 
-describe('a stream', () => {
-  test('adds up to the complete response for any request', async () => {
+describe('a mock stream', () => {
+  test('contains the same response as a complete one, for any request', async () => {
     const word = fc.constantFrom(
       'get_time',
       'get_weather',
@@ -83,7 +80,7 @@ describe('a stream', () => {
   })
 })
 
-describe('an abort signal', () => {
+describe('a call to the mock backend', () => {
   const createStuck = () =>
     createMockBackend({
       name: 'mock',
@@ -96,7 +93,7 @@ describe('an abort signal', () => {
     })
 
   test.each(['complete', 'stream', 'listModels'] as const)(
-    'makes %s fail if it precedes the call',
+    'for %s fails if its signal is already aborted',
     async (verb) => {
       const gone = AbortSignal.abort(new Error('gone'))
       const attempt =
@@ -105,7 +102,7 @@ describe('an abort signal', () => {
     },
   )
 
-  test("ends a waiting stream and a waiting response with the signal's reason", async () => {
+  test("fails with the signal's reason if it is aborted during a delay", async () => {
     const caller = new AbortController()
     const request = { body: say('[[delay:1000]] hi'), signal: caller.signal }
     const reader = await createStuck().stream(request)
@@ -115,7 +112,7 @@ describe('an abort signal', () => {
     expect(await reader.next()).toEqual(noMore)
   })
 
-  test('ends a stream that does not wait between two reads', async () => {
+  test('fails if it is aborted between two reads of its stream', async () => {
     const caller = new AbortController()
     const reader = await backend.stream({ body: say('[[tokens:500]]'), signal: caller.signal })
     await reader.next()
@@ -123,7 +120,7 @@ describe('an abort signal', () => {
     await expect(reader.next()).rejects.toThrow('left')
   })
 
-  test('ends the stream and its current wait on return()', async () => {
+  test('ends its current delay if its reader calls return()', async () => {
     const reader = await createStuck().stream({ body: say('[[delay:1000]] hi'), signal: never })
     const pending = reader.next()
     expect(await reader.return?.()).toEqual(noMore)
@@ -132,7 +129,7 @@ describe('an abort signal', () => {
   })
 })
 
-describe('the official client', () => {
+describe('the official client with the mock backend', () => {
   const client = new OpenAI({
     apiKey: 'unused',
     baseURL: 'http://127.0.0.1:1/v1',
@@ -152,7 +149,7 @@ describe('the official client', () => {
     note: z.string().nullable(),
   })
 
-  test('parses a structured answer, complete and streamed', async () => {
+  test('can parse a structured response, complete or streamed', async () => {
     const request = {
       model: 'mock',
       messages: [{ role: 'user' as const, content: 'plan' }],
@@ -164,7 +161,7 @@ describe('the official client', () => {
     expect(streamed.choices[0]?.message.parsed).toEqual(whole)
   })
 
-  test.each([[false], [true]])('runs tools to the final answer with stream %s', async (stream) => {
+  test.each([[false], [true]])('can run tools until the final response (stream: %s)', async (stream) => {
     const asked: unknown[] = []
     const run = {
       type: 'function' as const,

@@ -1,4 +1,4 @@
-/** Tests which tools the mock backend calls, the arguments that it sends, and its responses to tool results. */
+/** Tests which tools the mock backend calls, and with which arguments. */
 import { describe, expect, test } from 'vitest'
 import { answerTo, callsOf, clock, joinChoice, say, streamChunks, tool, weather } from '../support/mock.ts'
 
@@ -58,7 +58,7 @@ describe('the mock backend', () => {
       [['get_time', {}]],
     ],
     ['allowed tools in auto mode without a name', 'hello', { ...both, ...allowed('auto', clock) }, []],
-  ])('chooses tool calls for %s', async (_, text, more, calls) => {
+  ])('calls the right tools for %s', async (_, text, more, calls) => {
     expect(await callsOf(say(text, more))).toEqual(calls)
   })
 
@@ -68,11 +68,11 @@ describe('the mock backend', () => {
     ["(city='') tags=a,b", { city: '', unit: 'kelvin', tags: ['a', 'b'] }],
     ['days=9 celsius=maybe unit=x other=1', { ...filled, days: 1, celsius: true }],
     ['city=🏙️ days=2.5 __proto__=x', { city: '🏙️', unit: 'kelvin', days: 1 }],
-  ])('fills in arguments from %j with the types in the schema', async (text, args) => {
+  ])('takes arguments from %j and converts them to the types in the schema', async (text, args) => {
     expect(await callsOf(say(`get_weather ${text}`, both))).toEqual([['get_weather', args]])
   })
 
-  test('fills in properties inside objects and arrays', async () => {
+  test('fills in the properties of nested objects and arrays', async () => {
     const place = { type: 'object', properties: { name: { type: ['null', 'string'] } }, required: ['name'] }
     const schema = {
       type: 'object',
@@ -87,7 +87,7 @@ describe('the mock backend', () => {
     expect(await callsOf(body)).toEqual([['route', { from: { name: 'Rome' }, stops: [{ name: 'Rome' }] }]])
   })
 
-  test('streams id, type and name only in the first delta of each call', async () => {
+  test('streams the id, type and name only in the first delta of each call', async () => {
     const chunks = await streamChunks(say('get_weather get_time', both))
     const deltas = chunks.map((chunk) => chunk.choices[0]?.delta)
     expect(deltas[0]).toEqual({ role: 'assistant', content: null })
@@ -113,7 +113,7 @@ describe('the mock backend', () => {
     })
   })
 
-  test('makes no further tool calls after tool results and quotes all results', async () => {
+  test('quotes all tool results and does not call tools again', async () => {
     const results = [
       { role: 'tool', tool_call_id: 'a', content: '21 °C' },
       { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'noon' }] },

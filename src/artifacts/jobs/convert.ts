@@ -1,4 +1,4 @@
-/** Makes an artifact ready: converts its bytes, or decides to serve the original. */
+/** Runs conversion jobs, which make an artifact ready with a converted file or with the original. */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,14 +14,14 @@ import { type FinishingDeps, finish, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
 import { type JobRow, returnJob } from './store.ts'
 
-/** The server retries its own failures this many times, over about three hours, before it serves the original. */
+/** Number of server failures, over about three hours, after which the original is served unconverted. */
 const MAX_FAILURES = 30
 const GAVE_UP = 'The server could not convert this file, so it serves the file as uploaded.'
 
 export interface ConversionDeps
   extends FinishingDeps,
     Pick<Dependencies, 'config' | 'clock' | 'random' | 'converter'> {
-  /** Folder for conversions; emptied at startup. */
+  /** Folder for temporary conversion files; emptied at startup. */
   readonly workFolder: StoreFolder
 }
 
@@ -49,10 +49,7 @@ export function createConversionWork(deps: ConversionDeps): Work {
   }
 }
 
-/**
- * Deletes the leftovers of a killed attempt and creates a folder for this one. A previous holder that still
- * runs deletes its own.
- */
+/** Creates a folder for this attempt and deletes those of the job's earlier attempts. */
 async function makeWorkFolder({ root }: StoreFolder, { blob, fence }: JobRow): Promise<string> {
   const incoming = join(await root(), INCOMING)
   const former = (await readdir(incoming)).filter((name) => name.startsWith(blob))
@@ -92,8 +89,8 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
   await using uncommitted = new AsyncDisposableStack()
   const stage = async ({ path }: ConvertedFile) => {
     const { size } = await stat(path)
-    // Covers an abort before the store reads, which would otherwise crash the process. The store itself
-    // reports read errors.
+    // Prevents a crash if the signal aborts before the store reads the stream. The store reports later
+    // errors.
     const bytes = createReadStream(path, { signal }).on('error', () => {})
     const staged = await blobs.stage(bytes, size)
     return uncommitted.adopt(staged, () => staged.abort())
@@ -117,8 +114,7 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
 }
 
 /**
- * Serves the original. Uses the checked media type if the check passed; otherwise uses the sniffed type and
- * records a reason.
+ * Makes the artifact ready with its original. If the check failed, detects the media type from the content.
  */
 async function serveOriginal(
   deps: ConversionDeps,
@@ -145,8 +141,8 @@ async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: Uploa
 }
 
 /**
- * Deletes dangerous content. Retries unconvertible content, and finally serves it unconverted. Rethrows
- * other errors.
+ * Deletes a dangerous upload. Retries after other failures a limited number of times, then serves the
+ * original.
  */
 async function handleFailure(deps: ConversionDeps, conversion: Conversion, error: unknown): Promise<void> {
   const { job, row } = conversion
@@ -164,17 +160,17 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
 }
 
-/** Matches the interval of status streams. */
+/** Status streams do not report progress more often than this. */
 const WRITE_EVERY_MS = 250
 
-/** Writes progress (0 to 1) to the row; drops updates that arrive too soon after the last one. */
+/** Stores the conversion progress (0 to 1) and skips updates that follow too closely. */
 function createProgressWriter({ db, clock, log, changes }: ConversionDeps, row: UploadRow) {
   let nextAtMs = clock.monotonic()
   let writing: Promise<void> | undefined
 
   async function write(share: number): Promise<void> {
     try {
-      // A second attempt starts at 0, but the progress in the row never decreases.
+      // Another attempt starts again at 0, but the stored progress must never decrease.
       if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.publish(row.id)
     } catch (error) {
       log.warn({ err: error, artifactId: row.id }, 'failed to record the conversion progress')

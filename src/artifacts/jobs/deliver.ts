@@ -1,4 +1,4 @@
-/** Calls the host's handler for one complete upload. Its caller handles retries. */
+/** Calls `onUploadComplete` for one complete upload; the job queue retries failures. */
 import { ServiceError } from '../../lib/errors.ts'
 import { depthOf } from '../../lib/formats/json.ts'
 import { wholeOf } from '../../storage/blobs.ts'
@@ -8,7 +8,7 @@ import { findUploadRow, type UploadRow, updateUpload } from '../store.ts'
 import { type FinishingDeps, finish } from './finish.ts'
 import type { Work } from './queue.ts'
 
-/** A handler that needs more time must use its own queue. */
+/** A handler that needs more than ten minutes must use its own queue. */
 const HANDLER_MS = 600_000
 
 interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
@@ -60,7 +60,7 @@ function assertRunning(ends: AbortSignal): void {
   if (ends.aborted) throw new ServiceError('conflict', 'This delivery of the upload has already ended.')
 }
 
-/** Writes outcomes one after another, so that the last one wins. */
+/** Writes outcomes in call order, so that the last one wins. */
 function createOutcomes({ db, changes }: DeliveryDeps, row: UploadRow) {
   let writing = Promise.resolve()
   return {
@@ -69,7 +69,7 @@ function createOutcomes({ db, changes }: DeliveryDeps, row: UploadRow) {
       writing = writing.then(async () => {
         if (await updateUpload(db, row, { outcome })) changes.publish(row.id)
       })
-      // The handler may ignore the promise; `settle` reports the error.
+      // Prevents an unhandled rejection if the handler ignores the promise; `settle` reports the error.
       writing.catch(() => {})
       return writing
     },

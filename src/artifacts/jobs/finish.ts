@@ -1,4 +1,4 @@
-/** Records the result of a job in one transaction, and deletes the original once no job needs it. */
+/** Records a job's result, and deletes the original once no job needs it. */
 import type { ResumableStore } from '../../storage/blobs.ts'
 import type { ArtifactChanges } from '../coordination.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -11,8 +11,8 @@ export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metric
 }
 
 /**
- * Ends the job and records its result. Returns false if the job was lost or the artifact is gone. Keeps the
- * original until both jobs end.
+ * Deletes the job and records its result in one transaction. Returns false if the job's lease was lost or the
+ * artifact was deleted.
  */
 export async function finish(
   deps: FinishingDeps,

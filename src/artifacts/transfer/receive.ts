@@ -1,4 +1,4 @@
-/** Reads the body of one request into a resumable blob, and records at intervals how many bytes are durable. */
+/** Writes a request body to a resumable blob, and periodically records how many bytes are durable. */
 import type { Hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../lib/errors.ts'
@@ -7,7 +7,7 @@ import type { ResumableBlob } from '../../storage/blobs.ts'
 
 /** Received bytes are synced and recorded at least this often during a request. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
-/** Maximum memory of chunks that wait for a busy disk. */
+/** Maximum memory of chunks that are buffered while the disk is busy. */
 const MAX_HELD_BYTES = 1024 ** 2
 /** The memory that a chunk takes in addition to its bytes. */
 const CHUNK_OVERHEAD_BYTES = 256
@@ -18,25 +18,25 @@ export interface ReceivingOptions {
   readonly offset: number
   readonly limit: number
   refuse(): ServiceError
-  /** Counts this many bytes of the upload against the quota. @throws if they do not fit. */
+  /** Reserves quota for this many bytes of the upload. @throws if they exceed it. */
   reserve(bytes: number): Promise<void>
   /** The longest pause allowed between two chunks, in milliseconds. */
   readonly idleMs: number
-  /** The interval at which received bytes are recorded, and so reported, in milliseconds. */
+  /** Interval at which received bytes are recorded, in milliseconds. */
   readonly syncEveryMs: number
   readonly hash: Hash | undefined
-  /** Aborts when the client disconnects or the service stops; received bytes are kept. */
+  /** Aborts when the client disconnects or the service stops; received bytes are stored. */
   readonly disconnected: AbortSignal
-  /** Aborts when the lease is stolen or the upload is deleted; unrecorded bytes are dropped. */
+  /** Aborts when the lease is stolen or the upload is deleted; unrecorded bytes are discarded. */
   readonly stopped: AbortSignal
-  /** Records the number of durable bytes. @throws if the lease is lost. */
+  /** Records the number of durable bytes. @throws if the lease was lost. */
   commit(beforeBytes: number, afterBytes: number): Promise<void>
 }
 
 export interface Received {
-  /** The recorded bytes of the upload. */
+  /** Number of recorded bytes of the whole upload. */
   readonly bytes: number
-  /** Includes bytes that are stored but will be dropped. */
+  /** Number of written bytes, including unrecorded ones. */
   readonly writtenBytes: number
   readonly failure: unknown
 }
@@ -47,8 +47,7 @@ export function receive(options: ReceivingOptions): Promise<Received> {
 }
 
 /**
- * Which bytes to keep after a failure: `all` that were received, those `written`, or only the `safe`
- * (recorded) ones.
+ * The bytes to retain after a failure: `all` received, those `written`, or only the recorded (`safe`) ones.
  */
 type Retained = 'all' | 'written' | 'safe'
 
@@ -91,7 +90,7 @@ class Receiving {
     const fail = (code: 'request_timeout' | 'invalid_value', problem: string) =>
       this.end(new ServiceError(code, `${problem}. You can resume the upload.`), 'all')
     const idle = setTimeout(() => {
-      // A busy disk does not count as a pause of the client.
+      // The client is not idle while its bytes wait for the disk.
       if (this.waitingBytes > 0) idle.refresh()
       else fail('request_timeout', 'The client sent no data before the timeout')
     }, idleMs)
@@ -115,7 +114,7 @@ class Receiving {
     if (source.destroyed) onClose()
     if (disconnected.aborted) onDisconnect()
     if (stopped.aborted) onStopped()
-    // Keeps the error listener, because an error may still be emitted.
+    // Leaves the error listener attached, because the stream may still emit an error.
     return () => {
       clearTimeout(idle)
       clearInterval(syncing)
@@ -129,7 +128,8 @@ class Receiving {
     const { limit, refuse, source } = this.options
     if (this.halt !== undefined) return
     this.arrivedBytes += chunk.length
-    // Keeps no unrecorded bytes of a client that sends more than it announced, because the others may be wrong too.
+    // Discards unrecorded bytes, because a client that sends more than it declared may also have sent wrong
+    // bytes.
     if (this.arrivedBytes > limit) {
       this.end(refuse(), 'safe')
       return
@@ -177,8 +177,8 @@ class Receiving {
   }
 
   /**
-   * Syncs in the background. Leaves a complete upload unsynced until the request ends, because the client
-   * may still send more than it declared.
+   * Does not sync a complete upload until the request ends, because the client may still send more than it
+   * declared.
    */
   private syncInBackground(): void {
     if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return

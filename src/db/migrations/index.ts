@@ -14,6 +14,7 @@ import * as createSessions from './0011_create_sessions.ts'
 import * as indexArtifactsByCreation from './0012_index_artifacts_by_creation.ts'
 import * as addInstallationSecret from './0013_add_installation_secret.ts'
 import * as createSharedCounts from './0014_create_shared_counts.ts'
+import * as addManagedKeys from './0015_add_managed_keys.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -30,4 +31,5 @@ export const migrations: Record<string, Migration> = {
   '0012_index_artifacts_by_creation': indexArtifactsByCreation,
   '0013_add_installation_secret': addInstallationSecret,
   '0014_create_shared_counts': createSharedCounts,
+  '0015_add_managed_keys': addManagedKeys,
 }

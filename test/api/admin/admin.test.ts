@@ -1,4 +1,4 @@
-/** Tests the administrator API and that only administrators can call it. */
+/** Tests the administrator API, which only administrators can call. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
@@ -27,7 +27,7 @@ describe('the administrator API', () => {
     ['PUT', '/keys/{}/budget', 'admin.setBudget'],
   ]
 
-  /** Every kind of caller, with the expected status and error code. */
+  /** Returns one caller of each kind, with the expected status and error code. */
   async function listCallers(app: TestApp): Promise<[CallOptions, number, string | undefined][]> {
     const { agent_key } = await app.createAgent()
     return [
@@ -43,7 +43,7 @@ describe('the administrator API', () => {
   }
 
   test.each(routes)(
-    '%s %s is open to administrators only, over REST and tRPC',
+    'allows only administrators to call %s %s, over REST and tRPC',
     async (method, path, procedure) => {
       const app = await startAdminApp()
       const callers = await listCallers(app)
@@ -66,7 +66,7 @@ describe('the administrator API', () => {
   )
 
   test.each(routes.filter(([method]) => method !== 'GET'))(
-    '%s %s rejects a cross-site request, even from an administrator',
+    'rejects a cross-site request to %s %s, even from an administrator',
     async (method, path) => {
       const app = await startAdminApp()
       await fetchMe(app, root)
@@ -86,7 +86,7 @@ describe('the administrator API', () => {
 })
 
 describe('the list of users', () => {
-  test('shows each user with their keys, newest first', async () => {
+  test('contains each user with their keys, newest first', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const { parent_key: automatic } = await fetchMe(app, ada)
@@ -115,7 +115,7 @@ describe('the list of users', () => {
     expect(answer.text).not.toContain(automatic)
   })
 
-  test('is paginated even if users were created in the same second', async () => {
+  test('can be read page by page even if users were created in the same second', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const emails = [1, 2, 3, 4, 5].map((count) => `user-${count}@example.org`)
@@ -133,7 +133,7 @@ describe('the list of users', () => {
 })
 
 describe('the list of keys', () => {
-  test('shows the owner, agents and budget of each key but never the secret', async () => {
+  test('contains each key with its owner, agents and budget but without its secret', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     await app.createAgent()
@@ -169,7 +169,7 @@ describe('the list of keys', () => {
     expect(answer.text).not.toMatch(/svc_[0-9A-Za-z]{13}/)
   })
 
-  test('shows when each key was last used and is paginated', async () => {
+  test('contains the time of each last use and can be read page by page', async () => {
     const app = await startAdminApp({}, { clock: createFakeClock(NOW) })
     for (const _ of [1, 2, 3]) await createTenant(app)
     await app.call('GET', '/v1/keys/validate')
@@ -183,7 +183,7 @@ describe('the list of keys', () => {
 })
 
 describe('revoking a key as an administrator', () => {
-  test('disables the key and its agent keys immediately and records one audit row', async () => {
+  test('immediately disables the key and its agent keys, and writes one audit row', async () => {
     const app = await startAdminApp()
     const { agent_key } = await app.createAgent()
     const statuses = () =>
@@ -211,7 +211,7 @@ describe('revoking a key as an administrator', () => {
 })
 
 describe('a budget set by an administrator', () => {
-  test('blocks chats once it is spent and is returned with the amount used', async () => {
+  test('rejects chats once it is spent and is returned with the number of tokens used', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(app.key)
     const path = `/keys/${id}/budget`

@@ -21,7 +21,7 @@ const parentOf = (app: TestApp) => ({
   tenantId: publicIdOf(app.key),
 })
 
-/** The audit row expected for a change made with the parent key, through either API. */
+/** Returns the audit row that a change with the parent key must write. */
 const expectedRow = (app: TestApp, action: string, kind: string, id: string, details: object) => ({
   id: expect.stringMatching(/^audit-[0-9a-z]{12}[0-9a-f]{12}$/),
   created_at: NOW,
@@ -42,7 +42,7 @@ async function start(): Promise<TestApp> {
 }
 
 describe('the audit log has one row for', () => {
-  test('rotating the parent key', async () => {
+  test('each rotation of the parent key', async () => {
     const app = await start()
     const body = { overlap_seconds: 60 }
     let hint = ''
@@ -53,7 +53,7 @@ describe('the audit log has one row for', () => {
     expect(rows).toEqual([expectedRow(app, 'key.rotate', 'key', publicIdOf(app.key), details)])
   })
 
-  test('rotating an agent key', async () => {
+  test('each rotation of an agent key', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/rotate-key`
@@ -65,7 +65,7 @@ describe('the audit log has one row for', () => {
     expect(rows).toEqual([expectedRow(app, 'agent_key.rotate', 'agent', agent_id, details)])
   })
 
-  test('creating, replacing and restoring an agent, with the author of each version', async () => {
+  test('each creation, replacement and restoration of an agent', async () => {
     const app = await start()
     let id = ''
     const rows = await auditOf(app, async () => {
@@ -87,7 +87,7 @@ describe('the audit log has one row for', () => {
     expect(data.map(({ author }: { author: string }) => author)).toEqual(Array(3).fill(publicIdOf(app.key)))
   })
 
-  test('deleting an agent', async () => {
+  test('each deletion of an agent', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const rows = await auditOf(app, () => app.call('DELETE', `/v1/agents/${agent_id}`, { headers }))
@@ -95,14 +95,14 @@ describe('the audit log has one row for', () => {
     expect(rows).toEqual([expectedRow(app, 'agent.delete', 'agent', agent_id, details)])
   })
 
-  test('deleting a file', async () => {
+  test('each deletion of a file', async () => {
     const app = await start()
     const { id } = (await upload(app)).body
     const rows = await auditOf(app, () => app.call('DELETE', `/v1/files/${id}`, { headers }))
     expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
-  test('setting a model policy, and another row if the budget changes', async () => {
+  test('each change of a model policy, and another row if the budget changes', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`
@@ -140,7 +140,7 @@ describe('the audit log has one row for', () => {
       expect(row).toMatchObject({ actor: publicIdOf(app.key), request_id: 'my-request' })
   })
 
-  test('each change the service or the host application makes outside a request', async () => {
+  test('each change that the service or the host application makes outside a request', async () => {
     const app = await start()
     const { deps } = app.service
     const first = publicIdOf(app.key)
@@ -167,7 +167,7 @@ describe('the audit log has one row for', () => {
   })
 })
 
-test('a parent key from the environment is recorded at the first start only', async () => {
+test('the audit log records a parent key from the environment only at the first start', async () => {
   const { text } = await createParentKey((await startApp()).service.deps, serviceActor, 'elsewhere')
   const env = { PARLEY_DATA_DIR: join(await makeFolder(), 'data'), PARLEY_PARENT_KEY: text }
   const rows = [{ action: 'key.register', actor: 'service', target_id: publicIdOf(text) }]
@@ -179,7 +179,7 @@ test('a parent key from the environment is recorded at the first start only', as
   expect(await listAuditRows(second)).toHaveLength(1)
 })
 
-test('a rejected change leaves no audit row', async () => {
+test('a rejected change does not write an audit row', async () => {
   const app = await start()
   const { agent_id, agent_key } = await app.createAgent()
   const file = (await upload(app)).body.id
@@ -202,7 +202,7 @@ test('a rejected change leaves no audit row', async () => {
   expect(rows).toEqual([])
 })
 
-test('one of several concurrent deletions succeeds and leaves one audit row', async () => {
+test('only one of several concurrent deletions succeeds and writes an audit row', async () => {
   const app = await start()
   const { agent_id } = await app.createAgent()
   const file = (await upload(app)).body.id
@@ -215,7 +215,7 @@ test('one of several concurrent deletions succeeds and leaves one audit row', as
   }
 })
 
-test('no audit row contains a secret, even when names or request ids do', async () => {
+test('an audit row never contains a secret, even if a name or request id does', async () => {
   const app = await start()
   const { deps } = app.service
   const keyAsRequestId = { 'X-Request-Id': app.key }
@@ -238,7 +238,7 @@ test('no audit row contains a secret, even when names or request ids do', async 
 })
 
 describe('when the audit row cannot be written', () => {
-  /** Starts a service whose audit inserts fail, with a function that reads the affected tables. */
+  /** Starts a service that cannot insert audit rows, and returns a function that reads the affected tables. */
   async function startWithFailingAudit() {
     const app = await startApp()
     const agent = await app.createAgent()
@@ -250,7 +250,7 @@ describe('when the audit row cannot be written', () => {
     return { app, agent, file, readAffectedTables }
   }
 
-  test('the change is rolled back', async () => {
+  test('the database rolls the change back', async () => {
     const { app, agent, file, readAffectedTables } = await startWithFailingAudit()
     const { deps } = app.service
     const before = await readAffectedTables()
@@ -270,7 +270,7 @@ describe('when the audit row cannot be written', () => {
     expect(await readAffectedTables()).toEqual(before)
   })
 
-  test('the key and the file keep working', async () => {
+  test('the key and the file remain usable', async () => {
     const { app, agent, file } = await startWithFailingAudit()
     await revokeParentKey(app.service.deps, serviceActor, publicIdOf(app.key)).catch(() => {})
     await app.call('DELETE', `/v1/files/${file}`)

@@ -1,4 +1,4 @@
-/** Tests the audit log and the usage totals that administrators read. */
+/** Tests the audit log and the usage totals in the administrator API. */
 import { describe, expect, test } from 'vitest'
 import { asAdmin, listInPages, root, startAdminApp } from '../../support/admin.ts'
 import { createTenant } from '../../support/agents.ts'
@@ -10,7 +10,6 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { ask } from '../../support/usage.ts'
 
-/** Noon UTC on 1 February 2027. */
 const NOON = Date.UTC(2027, 1, 1, 12) / 1000
 const DAY = 86_400
 const ada = 'ada@example.org'
@@ -47,7 +46,7 @@ describe('the audit log of a user', () => {
     expect(parent_key).toBe(`svc_${keys[0].id}`)
   })
 
-  test('records what a claim moved and does not record a repeated or rejected claim', async () => {
+  test('lists what a claim moved and omits repeated and rejected claims', async () => {
     const app = await startApp(proxied)
     const yaml = 'name: Guide\ninstructions: Help.\n'
     await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
@@ -78,7 +77,7 @@ describe('the audit log of a user', () => {
   })
 })
 
-test('a failing audit insert rolls back the first visit and the claim of a key', async () => {
+test('a failed audit insert rolls back a first visit or the claim of a key', async () => {
   const app = await startApp(proxied)
   await app.call('GET', '/v1/manager/me', as(ada))
   await refuseAudit(app)
@@ -94,7 +93,7 @@ test('a failing audit insert rolls back the first visit and the claim of a key',
 })
 
 describe('the administrator’s audit log', () => {
-  /** Creates two keys on day one, rotates one on day two and revokes it on day three. */
+  /** Creates two keys on day 1, rotates one of them on day 2 and revokes it on day 3. */
   async function startWithHistory() {
     const clock = createFakeClock(NOON)
     const app = await startAdminApp({}, { clock })
@@ -108,7 +107,7 @@ describe('the administrator’s audit log', () => {
   const audit = (app: TestApp, query = '') => asAdmin(app, 'GET', `/audit${query}`)
   const actionsOf = ({ body }: Answer) => body.data.map(({ action }: { action: string }) => action)
 
-  test('lists entries newest first, with the details of each change', async () => {
+  test('lists changes newest first, with the details of each', async () => {
     const { app, first, second } = await startWithHistory()
     const answer = await audit(app)
     const about = { target_kind: 'key', tenant: second, target_id: second }
@@ -133,14 +132,14 @@ describe('the administrator’s audit log', () => {
     expect(rpc.body.result.data.json).toEqual({ ...answer.body, data: [answer.body.data[0]], has_more: true })
   })
 
-  test('returns each row exactly once at any page size', async () => {
+  test('returns each row exactly once for any page size', async () => {
     const { app } = await startWithHistory()
     const all = (await audit(app)).body.data
     expect(all).toHaveLength(5)
     for (const limit of [1, 2, 5]) expect(await listInPages(app, '/audit', limit)).toEqual(all)
   })
 
-  test('continues after a given row while new rows are added', async () => {
+  test('continues after the given row even if new rows are added', async () => {
     const { app } = await startWithHistory()
     const { data } = (await audit(app)).body
     await createTenant(app)
@@ -156,7 +155,7 @@ describe('the administrator’s audit log', () => {
     expect(errorOf(await audit(app, '?limit=101'))).toEqual([400, 'invalid_value', 'limit'])
   })
 
-  test('can be filtered by action, actor, target and time', async () => {
+  test('can be filtered by action, actor, target or time', async () => {
     const { app, first, second } = await startWithHistory()
     const cases: [query: string, actions: string[]][] = [
       ['?action=key.create', ['key.create', 'key.create']],
@@ -189,7 +188,7 @@ describe('the administrator’s audit log', () => {
     ['?to=2027-02-30', 'to'],
     ['?from=2027-02-02&to=2027-02-01', 'from'],
     ['?order=asc', null],
-  ])('rejects %s', async (query, param) => {
+  ])('rejects the query %s', async (query, param) => {
     const app = await startAdminApp()
     expect(errorOf(await audit(app, query))).toEqual([400, 'invalid_value', param])
     if (param !== 'limit' && !query.startsWith('?after')) return
@@ -199,7 +198,7 @@ describe('the administrator’s audit log', () => {
 })
 
 describe('usage across all keys', () => {
-  /** Creates two keys and an agent, with calls on two days. */
+  /** Creates two keys and an agent that make calls on two days. */
   async function startWithUsage() {
     const clock = createFakeClock(NOON)
     const app = await startAdminApp({}, { clock })
@@ -235,7 +234,7 @@ describe('usage across all keys', () => {
     ])
   })
 
-  test('filtered by one key matches the usage that the key itself can read', async () => {
+  test('filtered by one key equals the usage that the key itself can read', async () => {
     const { app, usage, first, second, other } = await startWithUsage()
     for (const [id, key] of [
       [first, app.key],
@@ -257,7 +256,7 @@ describe('usage across all keys', () => {
     ['?key=svc_', 'key'],
     ['?from=2027-02-02&to=2027-02-01', 'from'],
     ['?limit=5', null],
-  ])('rejects %s', async (query, param) => {
+  ])('rejects the query %s', async (query, param) => {
     const app = await startAdminApp()
     expect(errorOf(await asAdmin(app, 'GET', `/usage${query}`))).toEqual([400, 'invalid_value', param])
     const own = await app.call('GET', '/v1/usage?group_by=key')

@@ -1,4 +1,4 @@
-/** Tests creating, reading, storing and deleting agents over REST. */
+/** Tests how agents are created, read, stored and deleted over REST. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -35,7 +35,7 @@ describe('creating an agent', () => {
     })
   })
 
-  test('ignores unknown JSON fields next to the definition, as it accepts unknown keys in it', async () => {
+  test('ignores unknown JSON fields next to the definition', async () => {
     const app = await startApp()
     const yaml = `${GREETER}color: red\n`
     const created = await app.call('POST', '/v1/agents', { body: { yaml, name: 'Other' } })
@@ -47,13 +47,13 @@ describe('creating an agent', () => {
     expect(await typed.create.mutate({ yaml, ...{ name: 'Other' } })).toHaveProperty('agent_key')
   })
 
-  test('returns a key that can chat immediately', async () => {
+  test('returns a key that can be used for chats immediately', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect((await chat(app, agent_key)).status).toBe(200)
   })
 
-  test('leaves neither an agent nor a key when the database fails halfway', async () => {
+  test('stores neither an agent nor a key when the database fails halfway', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     await app.createAgent()
@@ -73,7 +73,7 @@ describe('creating an agent', () => {
 })
 
 describe('reading an agent', () => {
-  test('returns every field except the key', async () => {
+  test('returns every field of the agent except its key', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { agent_id, agent_key } = await app.createAgent(FULL)
     const { status, headers, body } = await app.call('GET', `/v1/agents/${agent_id}`)
@@ -116,7 +116,7 @@ describe('reading an agent', () => {
     expect(body.definition).toEqual({ name: 'Greeter', model: 'mock', temperature: 0.7, tools: [] })
   })
 
-  test('uses the default model when the definition names none', async () => {
+  test('returns the default model when the definition does not set one', async () => {
     const app = await startApp({ PARLEY_DEFAULT_MODEL: 'house-model' })
     const { agent_id, agent_key } = await app.createAgent()
     const named = await app.createAgent(`${GREETER}model: other-model\n`)
@@ -168,7 +168,7 @@ describe('stored agents', () => {
     expect((await listIds(after))[0]).toBe(newest.agent_id)
   })
 
-  test('do not contain keys in plain text', async () => {
+  test('do not contain plain-text keys', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const tables = ['agents', 'agent_versions', 'credentials', 'parent_keys', 'audit_events'] as const
@@ -212,7 +212,7 @@ describe('deleting an agent', () => {
     expect(await db.selectFrom('credentials').select('kind').execute()).toEqual([{ kind: 'parent' }])
   })
 
-  test('returns 404 the second time', async () => {
+  test('returns 404 for an agent that is already deleted', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('DELETE', `/v1/agents/${agent_id}`)
@@ -222,7 +222,7 @@ describe('deleting an agent', () => {
     })
   })
 
-  test('accepts a JSON content type without a body', async () => {
+  test('succeeds with a JSON content type and no body', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const headers = { 'Content-Type': 'application/json' }

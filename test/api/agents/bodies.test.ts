@@ -1,11 +1,11 @@
-/** Tests the accepted formats of a definition and that its text is stored unchanged. */
+/** Tests which formats a definition may have, and that its text is stored unchanged. */
 import { describe, expect, test } from 'vitest'
 import { FULL, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 
 const MARKDOWN = '---\nname: Greeter\ntools: [wave]\n---\n\nGreet people.\n\n---\n\nAlways.'
 
-/** The accepted formats: media type, request body, and the text that is stored. */
+/** Media type, request body and stored text for each accepted format. */
 const forms = [
   ...rawYamlTypes.map((type) => [type, GREETER, GREETER] as const),
   ['application/yaml; charset=utf-8', GREETER, GREETER],

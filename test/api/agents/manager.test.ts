@@ -1,4 +1,4 @@
-/** Tests that the console routes under /v1/manager mirror the agent routes, for users and for keys. */
+/** Tests that each agent route has an equivalent console route under /v1/manager, for users and for keys. */
 import { describe, expect, test } from 'vitest'
 import { restOperations } from '../../../src/server/api.ts'
 import { createTenant } from '../../support/agents.ts'
@@ -12,7 +12,7 @@ const originals = operations.filter(
   ({ id, auth }) => id.startsWith('agents-') && auth.callers.includes('parent'),
 )
 
-/** Builds the request for an operation on the agent, on both its public and its console path. */
+/** Returns the request for an operation on the agent, with its public path and its console path (`mirrored`). */
 function toRequest({ http, request }: (typeof operations)[number], agentId: string) {
   const path = http.path.replace('{agent_id}', agentId).replace('{version}', '1')
   const takesBody = http.method === 'POST' || http.method === 'PUT'
@@ -20,20 +20,20 @@ function toRequest({ http, request }: (typeof operations)[number], agentId: stri
   return { method: http.method, path, mirrored: path.replace('/v1/', '/v1/manager/'), options }
 }
 
-/** Reduces a response to the parts that do not depend on the agent. */
+/** Returns the parts of a response that are the same for every agent. */
 function summarize({ status, headers, body }: Answer) {
   const kept = ['etag', 'content-type', 'cache-control', 'x-ratelimit-limit']
   return { status, headers: kept.map((name) => headers.get(name)), fields: Object.keys(body) }
 }
 
-/** Starts a service whose parent key the user has claimed. */
+/** Starts a service and claims its parent key for Ada. */
 async function start(): Promise<TestApp> {
   const app = await startApp(proxied)
   await claim(app, ada, app.key)
   return app
 }
 
-test('every agent route for owners has a console route, and no other route has one', () => {
+test('every agent route for owners has a console route, and other agent routes do not', () => {
   expect(originals.length).toBeGreaterThanOrEqual(8)
   const routesOf = ({ http }: (typeof operations)[number]) => `${http.method} ${http.path}`
   const mirrors = operations.filter(({ id }) => id.startsWith('manager-agents-'))
@@ -41,7 +41,7 @@ test('every agent route for owners has a console route, and no other route has o
 })
 
 describe.each(originals)('$http.method $http.path', (operation) => {
-  test('returns the same response to keys and users on the console route', async () => {
+  test('returns the same response on the console route, for keys and for users', async () => {
     const app = await start()
     const ask = async (place: 'path' | 'mirrored', credential: (options: CallOptions) => CallOptions) => {
       const { agent_id: id } = await app.createAgent(yaml)
@@ -54,7 +54,7 @@ describe.each(originals)('$http.method $http.path', (operation) => {
     expect(await ask('mirrored', (options) => as(ada, options))).toEqual(here)
   })
 
-  test('hides the agent from other callers of the console route', async () => {
+  test('does not reveal the agent to other callers of the console route', async () => {
     const app = await start()
     const { agent_id: id, agent_key: agentKey } = await app.createAgent(yaml)
     const { method, mirrored, options } = toRequest(operation, id)
@@ -74,7 +74,7 @@ describe.each(originals)('$http.method $http.path', (operation) => {
   })
 })
 
-test('an agent created through the console route is available through the public API', async () => {
+test('an agent created on the console route is available in the public API', async () => {
   const app = await start()
   const { body: created } = await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
   expect(created.parent_key).toBe(app.key.slice(0, 16))

@@ -5,7 +5,7 @@ import { GREETER, startApp } from '../../support/app.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
 describe('the tRPC API for agents', () => {
-  test('creates, lists, reads, replaces, restores and deletes agents and rotates their keys', async () => {
+  test('creates, lists, reads, replaces, restores and deletes agents, and rotates their keys', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const created = await agents.create.mutate({ yaml: FULL })
@@ -39,7 +39,7 @@ describe('the tRPC API for agents', () => {
     expect((await app.call('GET', path)).status).toBe(404)
   })
 
-  test('accepts Markdown when the format says so', async () => {
+  test('accepts Markdown if the format is markdown', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const yaml = '---\nname: Marked\n---\n\nBe bold.'
@@ -51,7 +51,7 @@ describe('the tRPC API for agents', () => {
     })
   })
 
-  test('rejects the same input as REST, with the same messages', async () => {
+  test('rejects the same input as the REST API, with the same messages', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const { agent_id } = await app.createAgent()

@@ -1,4 +1,4 @@
-/** Tests how console users manage artifacts and that other sites cannot send requests through their browsers. */
+/** Tests how console users manage artifacts, and that other sites cannot forge their requests. */
 import { describe, expect, test } from 'vitest'
 import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
 import { as, claim, ownPage, proxied } from '../../support/console.ts'
@@ -8,7 +8,7 @@ import { reserve } from '../../support/watch.ts'
 const tenBytes = Buffer.from('0123456789')
 const [ada, bob] = ['ada@example.org', 'bob@example.org']
 
-/** Starts a service with an artifact that belongs to Ada, who has claimed the first parent key. */
+/** Starts a service in which Ada has claimed the first parent key and owns one artifact. */
 async function startWithArtifact() {
   const app = await startApp(proxied)
   await claim(app, ada, app.key)
@@ -18,7 +18,7 @@ async function startWithArtifact() {
 
 type Page = Readonly<Record<string, string>>
 
-/** Sends an upload request from Ada's browser, with the headers of the given page. */
+/** Sends a request from Ada's browser with this page's headers. */
 function send(app: TestApp, method: string, path: string, page: Page, more: Page = {}, body?: string) {
   const headers = { 'X-Email': ada, ...tus, ...page, ...more }
   return app.fetch(app.url + path, { method, headers, ...(body === undefined ? {} : { body }) })
@@ -28,7 +28,7 @@ const creation = () => ({ 'Upload-Length': '10', 'Upload-Metadata': toMetadata({
 const part = (offset: number) => ({ 'Upload-Offset': String(offset), 'Content-Type': BODY_TYPE })
 
 describe('a console user', () => {
-  test('reads and deletes their own artifacts', async () => {
+  test('can read and delete their own artifacts', async () => {
     const { app, id } = await startWithArtifact()
     for (const path of ['', '/status', '/watch'])
       expect((await app.call('GET', `/artifacts/${id}${path}`, as(ada))).status).toBe(200)
@@ -36,7 +36,7 @@ describe('a console user', () => {
     expect((await app.call('GET', `/artifacts/${id}/status`, as(ada))).body.state).toBe('unknown')
   })
 
-  test('uploads and resumes from a same-origin page', async () => {
+  test('can upload an artifact and resume the upload from a same-origin page', async () => {
     const { app } = await startWithArtifact()
     const begun = await send(app, 'POST', '/upload', ownPage, creation())
     expect(begun.status).toBe(201)
@@ -70,14 +70,14 @@ describe('a console user', () => {
     expect((await app.call('GET', `/artifacts/${id}`, as(ada))).text).toBe('0123456789')
   })
 
-  test('reserves artifacts over tRPC because /v1 requires a key', async () => {
+  test('can reserve an artifact over tRPC but not under /v1, which requires a key', async () => {
     const { app } = await startWithArtifact()
     expect((await app.call('POST', '/v1/artifacts', as(ada, { body: {} }))).status).toBe(401)
     const reserved = await app.call('POST', '/trpc/artifacts.reserve', as(ada, { body: { json: {} } }))
     expect(reserved.status).toBe(200)
   })
 
-  test('with a token in the URL is authorized by that token alone', async () => {
+  test('has only the permissions of the token if the URL contains one', async () => {
     const { app, id } = await startWithArtifact()
     const { artifact_id, view_token } = await reserve(app)
     const see = (path: string, options: CallOptions = {}) => app.call('GET', path, as(bob, options))

@@ -1,4 +1,4 @@
-/** Tests that the host is called for each complete upload until its handler succeeds, and that its outcome is stored. */
+/** Tests that the host's onUploadComplete handler is called for each upload until it succeeds. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import type { CompletedUpload, OnUploadComplete, UploadHooks } from '../../../src/server/service.ts'
@@ -8,7 +8,7 @@ import { createMovedClock, getRow, listJobs, startJobs, until } from '../../supp
 import { createLineLog } from '../../support/log-lines.ts'
 import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
 
-// Conversions may exceed the default timeout on a busy machine.
+// Conversions may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const SRT = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
@@ -23,7 +23,7 @@ interface Call {
   fail(): void
 }
 
-/** Creates a handler whose calls the test ends one by one. */
+/** Creates a handler; the test decides when each of its calls ends. */
 function createHost() {
   const calls: Call[] = []
   const onUploadComplete: OnUploadComplete = (artifact, hooks) =>
@@ -44,7 +44,7 @@ async function startHost(more: Parameters<typeof startJobs>[0] = {}) {
 }
 
 describe('the onUploadComplete handler', () => {
-  test('receives everything known about the upload', async () => {
+  test('receives every field of the upload', async () => {
     const { app, call } = await startHost()
     const relatedTo = randomUUID()
     const sha256 = createHash('sha256').update(SRT).digest('hex')
@@ -67,7 +67,7 @@ describe('the onUploadComplete handler', () => {
     end()
   })
 
-  test('does not receive fields that the client did not send', async () => {
+  test('does not receive fields that the client omitted', async () => {
     const { app, call } = await startHost()
     await beginUpload(app, captions)
     const { artifact, end } = await call(0)
@@ -76,7 +76,7 @@ describe('the onUploadComplete handler', () => {
     end()
   })
 
-  test('can read the original until it returns, even after the conversion', async () => {
+  test('can read the original file until it returns, even after the conversion', async () => {
     const { app, call, dataDir } = await startHost()
     const { id } = await beginUpload(app, captions)
     const { hooks, end } = await call(0)
@@ -98,7 +98,7 @@ describe('the onUploadComplete handler', () => {
     expect(() => hooks.recordOutcome(1)).toThrow('This delivery of the upload has already ended.')
   })
 
-  test('does not block conversions while it is slow', async () => {
+  test('does not delay conversions when it is slow', async () => {
     const { app, calls, call } = await startHost()
     for (let count = 0; count < 6; count++)
       await untilState(app, (await beginUpload(app, captions)).id, 'ready')
@@ -113,7 +113,7 @@ describe('the onUploadComplete handler', () => {
 })
 
 describe('a failing onUploadComplete handler', () => {
-  test('is called again with increasing delays and the same event, and its recorded outcome is kept', async () => {
+  test('is called again with the same event after increasing delays, and its last recorded outcome is stored', async () => {
     const { log, lines } = createLineLog()
     const { app, call, advance } = await startHost({ options: { log } })
     const { id } = await beginUpload(app, captions)
@@ -127,7 +127,7 @@ describe('a failing onUploadComplete handler', () => {
     advance(1)
     const second = await call(1)
     expect(second.artifact).toEqual(first.artifact)
-    // The handler fails before this promise settles, but the outcome must still be stored.
+    // The outcome must be stored even though the handler fails before this promise settles.
     void second.hooks.recordOutcome({ tries: 2 })
     second.fail()
     await until(async () => (await listJobs(app)).some((job) => job.failures === 2), 'it has failed again')
@@ -139,7 +139,7 @@ describe('a failing onUploadComplete handler', () => {
     expect(await listJobs(app)).toEqual([])
   })
 
-  test('is called again after throwing synchronously', async () => {
+  test('is called again after it throws synchronously', async () => {
     let calls = 0
     const onUploadComplete = () => {
       calls += 1
@@ -152,7 +152,7 @@ describe('a failing onUploadComplete handler', () => {
     await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
   })
 
-  test('is called again when its outcome cannot be stored, even if it does not await recordOutcome', async () => {
+  test('is called again if its outcome cannot be stored, even if it does not await recordOutcome', async () => {
     const onUploadComplete: OnUploadComplete = (_artifact, { recordOutcome }) => void recordOutcome('kept')
     const { app, advance } = await startJobs({ options: { onUploadComplete } })
     const { db } = app.service.deps
@@ -166,7 +166,7 @@ describe('a failing onUploadComplete handler', () => {
     expect((await readStatus(app, id)).outcome).toBe('kept')
   })
 
-  test('is aborted and called again after a timeout', async () => {
+  test('is aborted after the timeout and called again', async () => {
     const clock = createMovedClock()
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const wait = (ms: number, signal?: AbortSignal) =>
@@ -184,7 +184,7 @@ describe('a failing onUploadComplete handler', () => {
 })
 
 describe('a recorded outcome', () => {
-  /** Records the value from a handler and returns the error, if any, and the stored outcome. */
+  /** Records the value in a handler and returns the error, if there is one, and the stored outcome. */
   async function record(value: unknown): Promise<{ error?: string; outcome: unknown }> {
     let error: string | undefined
     const onUploadComplete: OnUploadComplete = async (_artifact, { recordOutcome }) => {
@@ -228,7 +228,7 @@ describe('a recorded outcome', () => {
   })
 })
 
-test('deleting an artifact aborts its onUploadComplete handler, which is not called again', async () => {
+test('deleting an artifact aborts its onUploadComplete handler and prevents further calls', async () => {
   const { app, call, calls, advance } = await startHost()
   const { id } = await uploadWhole(app, randomBytes(10))
   const { hooks, fail } = await call(0)
@@ -242,7 +242,7 @@ test('deleting an artifact aborts its onUploadComplete handler, which is not cal
   expect(new Set(calls.map(({ artifact }) => artifact.artifactId)).size).toBe(2)
 })
 
-test('uploads wait until the host provides an onUploadComplete handler, and a start without one logs a warning', async () => {
+test('uploads wait for an onUploadComplete handler, and a start without one logs a warning', async () => {
   const { app, dataDir, call } = await startHost()
   const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
   const { artifact } = await call(0)

@@ -1,4 +1,4 @@
-/** Tests conversion jobs that end without a conversion, for uploads that do not need ffmpeg. */
+/** Tests conversion jobs that fail, with uploads that do not need ffmpeg. */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -20,7 +20,7 @@ import {
 } from '../../support/uploads.ts'
 import { makeZip } from '../../support/zip.ts'
 
-// Conversions may exceed the default timeout on a busy machine.
+// Conversions may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const REASON = 'The file is not a video in a supported format.'
@@ -29,7 +29,7 @@ const page = Buffer.from('<!doctype html><script>alert(1)</script>')
 describe('an uploaded zip bomb', () => {
   const bomb = makeZip([{ name: 'zeros', data: Buffer.alloc(100 * 1024 ** 2) }])
 
-  test('becomes unknown again and leaves neither bytes nor jobs behind', async () => {
+  test('is deleted with its bytes and jobs', async () => {
     let calls = 0
     const onUploadComplete = () => {
       calls += 1
@@ -49,7 +49,7 @@ describe('an uploaded zip bomb', () => {
 })
 
 describe('an upload that cannot be converted', () => {
-  test('is tried three times and then served unchanged as a download', async () => {
+  test('is served unchanged as a download after three attempts', async () => {
     const { app, advance } = await startJobs({ env: { PARLEY_CONVERSION_TRIES: '3' } })
     const { id } = await beginUpload(app, { size: page.length, body: page })
     for (const refusals of [1, 2]) {
@@ -59,7 +59,7 @@ describe('an upload that cannot be converted', () => {
       }
       await until(isBack, `it was refused ${refusals} times`)
       expect(await readStatus(app, id)).toMatchObject({ state: 'processing', progress: 0 })
-      // The job must not run before its delay has passed.
+      // The retry delay has not passed yet, so the job must not run.
       advance(0)
       expect(await isBack()).toBe(true)
       advance(10)
@@ -81,10 +81,10 @@ describe('an upload that cannot be converted', () => {
   })
 })
 
-describe('a server without disk space for the converted file', () => {
+describe('a server without disk space for a converted file', () => {
   const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
 
-  /** Starts a service whose disk has space for the captions but not for the converted file. */
+  /** Starts a service whose disk has space for uploaded captions but not for the converted file. */
   async function startWithFullDisk() {
     const disk = { freeBytes: 2 * 1024 ** 3 + srt.length, totalBytes: 1 }
     const folder = await openFolder(join(await makeFolder(), 'artifacts'), async () => disk)
@@ -98,7 +98,7 @@ describe('a server without disk space for the converted file', () => {
     return { app, advance, disk, id, untilFailed, lines }
   }
 
-  test('converts the upload once there is space, no matter how often it failed before', async () => {
+  test('converts the upload as soon as there is space, however often the conversion failed before', async () => {
     const { app, advance, disk, id, untilFailed, lines } = await startWithFullDisk()
     for (const failures of [2, 3, 4]) {
       advance(600)
@@ -112,7 +112,7 @@ describe('a server without disk space for the converted file', () => {
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
   })
 
-  test('serves the original after hours of failures', async () => {
+  test('serves the original after failing for hours', async () => {
     const { app, advance, id } = await startWithFullDisk()
     await app.service.deps.db.updateTable('jobs').set({ failures: 29 }).execute()
     advance(600)
@@ -125,7 +125,7 @@ describe('a server without disk space for the converted file', () => {
   })
 })
 
-test('the delay between job retries doubles each time, up to ten minutes', () => {
+test('the delay before a job’s next attempt doubles each time, up to ten minutes', () => {
   const delay = (failures: number, byte: number) => backOffSeconds(failures, () => Uint8Array.of(byte))
   expect([1, 2, 3, 4, 10, 11, 5_000].map((failures) => delay(failures, 255))).toEqual([
     1, 2, 4, 8, 512, 600, 600,

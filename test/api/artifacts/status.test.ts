@@ -1,4 +1,4 @@
-/** Tests the status of an artifact: its fields in each state, access to it, and its change events. */
+/** Tests how an artifact's status is read, awaited and streamed. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -15,8 +15,8 @@ const served = {
   conversion: { result: 'original', reason: expect.any(String) },
 }
 
-describe('the status of an artifact', () => {
-  test('contains only the id and `unknown` for an unused id, which is not stored', async () => {
+describe("an artifact's status", () => {
+  test('contains only the id and `unknown` if the id is not in use', async () => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(ID))
     expect(answer).toMatchObject({ status: 200, body: { artifactId: ID, state: 'unknown' } })
@@ -55,7 +55,7 @@ describe('the status of an artifact', () => {
     })
   })
 
-  test('omits fields the client did not send', async () => {
+  test('omits fields that the client did not send', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toEqual({
@@ -68,13 +68,13 @@ describe('the status of an artifact', () => {
     })
   })
 
-  test('has no acknowledgement until the host’s handler returns', async () => {
+  test('contains an acknowledgement only after the host’s handler returns', async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })
   })
 
-  test('is unknown again after the artifact is deleted or its upload expires', async () => {
+  test('is `unknown` again after the artifact is deleted or its upload expires', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { id } = await uploadWhole(app, tenBytes)
@@ -89,16 +89,16 @@ describe('the status of an artifact', () => {
   })
 
   test.each([
-    ['returns 400 for an id that is not a UUID, even without a key', 'nonsense', null, 400],
-    ['returns 401 without a key', ID, null, 401],
-    ['returns 401 with a wrong key', ID, 'svc_wrong', 401],
+    ['cannot be read with an id that is not a UUID, even without a key', 'nonsense', null, 400],
+    ['cannot be read without a key', ID, null, 401],
+    ['cannot be read with a wrong key', ID, 'svc_wrong', 401],
   ])('%s', async (_what, id, key, status) => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(id), { key })
     expect(answer).toMatchObject({ status, body: { ok: false, error: expect.any(String) } })
   })
 
-  test('is forbidden for an agent key and unknown to another tenant', async () => {
+  test('cannot be read with an agent key and is `unknown` to another tenant', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     const { agent_key } = await app.createAgent()
@@ -109,7 +109,7 @@ describe('the status of an artifact', () => {
   })
 })
 
-describe('reading the status of an artifact', () => {
+describe("reading an artifact's status", () => {
   test('waits for a change with Prefer: wait', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
@@ -127,7 +127,7 @@ describe('reading the status of an artifact', () => {
     expect(answer.body.state).toBe('ready')
   })
 
-  test('sends changes until the artifact is ready when the client requests an event stream', async () => {
+  test('streams changes until the artifact is ready if the client accepts an event stream', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
     const controller = new AbortController()
@@ -156,7 +156,7 @@ describe('reading the status of an artifact', () => {
   })
 })
 
-test('the typed client watches an upload until it is ready', async () => {
+test('the typed client can watch an upload until it is ready', async () => {
   const app = await startApp()
   const upload = await beginUpload(app, { size: 10, metadata: { artifactId: ID, kind: 'project' } })
   const states: string[] = []

@@ -1,4 +1,4 @@
-/** Tests upload bodies that are slow, interrupted, too long, too short, repeated or of a length declared later. */
+/** Tests that uploads store the right bytes, even if request bodies are slow, interrupted or of the wrong length. */
 import { createHash, randomBytes } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ import {
   uploadWhole,
 } from '../../support/uploads.ts'
 
-// Disk writes may exceed the default timeout on a busy machine.
+// Disk writes may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
@@ -52,7 +52,7 @@ async function openPatch(
   return connection
 }
 
-/** Waits until `sizeBytes` bytes of the upload are on disk, whether its offset includes them or not. */
+/** Waits until `sizeBytes` bytes of the upload are on disk, even if its offset does not include them yet. */
 async function untilWritten(dataDir: string, sizeBytes: number): Promise<void> {
   const read = async () => {
     const [name] = (await listArtifactBytes(dataDir)).growing
@@ -81,7 +81,7 @@ describe('an upload', () => {
   test.each([
     ['resets the connection', (connection: RawConnection) => connection.reset()],
     ['half-closes the connection', (connection: RawConnection) => connection.endSending()],
-  ])('keeps the received bytes when the client %s mid-request', async (_how, leave) => {
+  ])('stores the bytes it received before the client %s mid-request', async (_how, leave) => {
     const { app, dataDir } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10 })
     const connection = await openPatch(app, begun, 0, 'Content-Length: 10')
@@ -105,7 +105,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('returns 408 and keeps the received bytes when the client stalls', async () => {
+  test('stores the received bytes when the client stalls and receives 408', async () => {
     const { app } = await startWithDataDir({ PARLEY_UPLOAD_IDLE_SECONDS: '0.3' })
     const begun = await beginUpload(app, { size: 10 })
     const connection = await openPatch(app, begun, 0, 'Content-Length: 10')
@@ -114,7 +114,7 @@ describe('an upload', () => {
     expect(await readOffset(app, begun)).toBe(5)
   })
 
-  test('returns 413 before reading the body when Content-Length exceeds the remaining bytes', async () => {
+  test('rejects a request with 413 before reading its body if Content-Length exceeds the remaining bytes', async () => {
     const { app, dataDir } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10, body: Buffer.from('01234') })
     const connection = await openPatch(app, begun, 5, 'Content-Length: 6')
@@ -123,7 +123,7 @@ describe('an upload', () => {
     await untilWritten(dataDir, 5)
   })
 
-  test('returns 413 and discards the request when a chunked body exceeds the remaining bytes', async () => {
+  test('rejects a chunked body with 413 if it exceeds the remaining bytes', async () => {
     const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10, body: Buffer.from('01234') })
     const answer = await patchUpload(app, begun, 5, toPieces(Buffer.from('567890'), 2))
@@ -133,7 +133,7 @@ describe('an upload', () => {
     expect((await patchUpload(app, begun, 5, Buffer.from('56789'))).status).toBe(204)
   })
 
-  test('can be sent in many small requests', async () => {
+  test('completes when it is sent in many small requests', async () => {
     const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 4 })
     for (const [offset, letter] of [...'rest'].entries())
@@ -142,7 +142,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('rest')
   })
 
-  test('ignores empty requests, even after the last byte', async () => {
+  test('does not change after an empty request, even after the last byte', async () => {
     const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 5, body: Buffer.from('hel') })
     const nothing = Buffer.alloc(0)
@@ -158,7 +158,7 @@ describe('an upload', () => {
     expect((await patchUpload(app, begun, 5, Buffer.from('!'))).status).toBe(413)
   })
 
-  test('returns 413 for a chunked body after the last byte, but accepts an empty one', async () => {
+  test('rejects a chunked body after the last byte with 413 unless the body is empty', async () => {
     const { app } = await startWithDataDir()
     const begun = await uploadWhole(app, Buffer.from('hello'))
     expect((await patchUpload(app, begun, 5, toPieces(Buffer.from('!')))).status).toBe(413)
@@ -166,7 +166,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('returns 409 when its last part is sent again', async () => {
+  test('rejects its last chunk with 409 if it is sent again', async () => {
     const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 5, body: Buffer.from('hel') })
     expect((await patchUpload(app, begun, 3, Buffer.from('lo'))).status).toBe(204)
@@ -177,8 +177,8 @@ describe('an upload', () => {
   })
 })
 
-describe('a deferred upload length', () => {
-  test('is unset until declared and cannot change afterwards', async () => {
+describe('the length of an upload with Upload-Defer-Length', () => {
+  test('is absent until the client declares it and cannot change afterwards', async () => {
     const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 'deferred' })
     await patchUpload(app, begun, 0, toPieces(Buffer.from('hel')))
@@ -195,7 +195,7 @@ describe('a deferred upload length', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('completes the upload when all bytes have arrived', async () => {
+  test('completes the upload if all bytes have arrived', async () => {
     const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 'deferred', body: Buffer.from('hello') })
     expect((await patchUpload(app, begun, 5, Buffer.alloc(0), { 'Upload-Length': '4' })).status).toBe(400)
@@ -203,7 +203,7 @@ describe('a deferred upload length', () => {
     await untilState(app, begun.id, 'ready')
   })
 
-  test('is limited to the maximum upload size', async () => {
+  test('must not exceed the maximum upload size', async () => {
     const { app } = await startWithDataDir({ PARLEY_MAX_UPLOAD_BYTES: '10' })
     const begun = await beginUpload(app, { size: 'deferred', body: Buffer.from('hello') })
     expect((await patchUpload(app, begun, 5, toPieces(Buffer.alloc(6)))).status).toBe(413)
@@ -212,10 +212,10 @@ describe('a deferred upload length', () => {
   })
 })
 
-describe('the checksum of an upload', () => {
+describe("an upload's checksum", () => {
   const bytes = randomBytes(10 * MIB)
 
-  test('is accepted when it matches, for one request or several', async () => {
+  test('is accepted if it matches the bytes of one or several requests', async () => {
     const { app, dataDir } = await startWithDataDir()
     const metadata = { checksum: digestOf(bytes) }
     const size = bytes.length
@@ -230,7 +230,7 @@ describe('the checksum of an upload', () => {
   })
 
   test.each([1, 2])(
-    'causes a 422 and deletes the bytes when it does not match (request count: %i)',
+    'causes a 422 and deletes the bytes if it does not match (request count: %i)',
     async (parts) => {
       const { app, dataDir } = await startWithDataDir()
       const metadata = { checksum: digestOf(bytes.subarray(1)) }

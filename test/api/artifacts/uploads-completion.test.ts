@@ -1,11 +1,11 @@
-/** Tests the completion of an upload after another writer has taken its lease. */
+/** Tests that a writer cannot complete an upload after it has lost the lease. */
 import { expect, test } from 'vitest'
 import { acquireLease, findUploadRow } from '../../../src/artifacts/store.ts'
 import { completeUpload } from '../../../src/artifacts/transfer/complete.ts'
 import { startApp } from '../../support/app.ts'
 import { beginUpload, readArtifact, untilState } from '../../support/uploads.ts'
 
-test('only the current lease holder can complete an upload', async () => {
+test('only the holder of the lease can complete an upload', async () => {
   const app = await startApp()
   const { deps } = app.service
   const begun = await beginUpload(app, { size: 10, body: Buffer.from('hello') })

@@ -1,4 +1,4 @@
-/** Tests the creation of uploads with unique ids, with or without initial bytes (tus 1.0.0, Creation). */
+/** Tests how uploads are created, with or without initial bytes (tus 1.0.0, Creation). */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
@@ -21,7 +21,7 @@ const error = { ok: false, error: expect.any(String) }
 const hello = Buffer.from('hello')
 
 describe('POST /upload', () => {
-  test('returns 201 with a relative Location and ignores forwarded host headers', async () => {
+  test('returns 201 with a relative Location despite forwarded host headers', async () => {
     const app = await startApp()
     const headers = { 'X-Forwarded-Host': 'evil.example', 'X-Forwarded-Proto': 'https, http' }
     const answer = await postUpload(app, { headers })
@@ -35,20 +35,20 @@ describe('POST /upload', () => {
     expect(answer.headers.get('location')).not.toContain(id)
   })
 
-  test('returns 201 with a trailing slash in the URL', async () => {
+  test('returns 201 even if the URL has a trailing slash', async () => {
     const app = await startApp()
     const headers = { 'Upload-Length': '3', 'Upload-Metadata': toMetadata({ filename: 'a' }) }
     expect((await callUpload(app, 'POST', '/upload/', headers)).status).toBe(201)
   })
 
-  test('accepts an id from the client and converts it to lower case', async () => {
+  test('accepts an id that the client chooses and converts it to lower case', async () => {
     const app = await startApp()
     const id = randomUUID()
     const { headers } = await postUpload(app, { metadata: { artifactId: id.toUpperCase() } })
     expect(headers.get('x-artifact-id')).toBe(id)
   })
 
-  test('accepts some or all bytes in the same request', async () => {
+  test('accepts some or all of the bytes', async () => {
     const app = await startApp()
     const some = await postUpload(app, { size: 10, body: hello })
     expect([some.status, some.headers.get('upload-offset')]).toEqual([201, '5'])
@@ -61,7 +61,7 @@ describe('POST /upload', () => {
     expect(await readArtifact(app, id)).toEqual(hello)
   })
 
-  test('completes an empty upload', async () => {
+  test('immediately completes an empty upload', async () => {
     const app = await startApp()
     const { id } = await beginUpload(app, { size: 0 })
     await untilState(app, id, 'ready')
@@ -97,7 +97,7 @@ describe('POST /upload', () => {
     expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual([])
   })
 
-  test('returns 415 for another content type or encoding', async () => {
+  test('returns 415 for an unsupported content type or encoding', async () => {
     const app = await startApp()
     const headers = { 'Content-Type': 'application/json' }
     expect((await postUpload(app, { size: 5, body: hello, headers })).status).toBe(415)
@@ -107,7 +107,7 @@ describe('POST /upload', () => {
 })
 
 describe('an artifact id chosen by the client', () => {
-  test('is rejected with 409 for every tenant while it is in use', async () => {
+  test('is rejected with 409 for any tenant while it is in use', async () => {
     const app = await startApp()
     const { id: artifactId } = await beginUpload(app)
     for (const key of [app.key, await createOtherKey(app)]) {
@@ -118,7 +118,7 @@ describe('an artifact id chosen by the client', () => {
     expect((await postUpload(app, { metadata: { artifactId: id } })).status).toBe(409)
   })
 
-  test('goes to exactly one of two tenants that request it concurrently', async () => {
+  test('is assigned to only one of two tenants that request it concurrently', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
     const keys = [app.key, await createOtherKey(app)]
@@ -126,7 +126,7 @@ describe('an artifact id chosen by the client', () => {
       postUpload({ ...app, key: keys[index % 2] as string }, { metadata: { artifactId } }),
     )
     const answers = await Promise.all(requests)
-    // Requests from the same tenant repeat the same creation.
+    // A repeated request from the same tenant returns the existing upload.
     expect(answers.map(({ status }) => status).sort()).toEqual([
       ...Array(10).fill(201),
       ...Array(10).fill(409),
@@ -138,7 +138,7 @@ describe('an artifact id chosen by the client', () => {
     expect(await app.service.deps.db.selectFrom('artifacts').select('id').execute()).toHaveLength(1)
   })
 
-  test('is given to exactly one of several concurrent requests for different uploads', async () => {
+  test('is assigned to only one of several concurrent requests for different uploads', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
     const requests = Array.from({ length: 20 }, (_, index) =>
@@ -157,7 +157,7 @@ describe('an artifact id chosen by the client', () => {
   })
 })
 
-describe('repeating an upload creation', () => {
+describe('repeating the creation of an upload', () => {
   const creation = { size: 5, metadata: { artifactId: randomUUID() } }
 
   test('returns the existing upload and its offset', async () => {
@@ -172,7 +172,7 @@ describe('repeating an upload creation', () => {
     expect((await patchUpload(app, begun, 2, hello.subarray(2))).status).toBe(204)
   })
 
-  test('with all bytes returns the complete upload for ten minutes', async () => {
+  test('with all bytes returns the completed upload for ten minutes', async () => {
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
     const app = await startApp({}, { clock })
     const begun = await uploadWhole(app, hello, creation)
@@ -196,7 +196,7 @@ describe('repeating an upload creation', () => {
     ['another length', { ...creation, size: 6 }],
     ['a deferred length', { ...creation, size: 'deferred' as const }],
     ['other metadata', { ...creation, metadata: { ...creation.metadata, name: 'other' } }],
-  ])('returns 409 with %s', async (_what, other) => {
+  ])('with %s returns 409', async (_what, other) => {
     const app = await startApp()
     await beginUpload(app, creation)
     expect((await postUpload(app, other)).status).toBe(409)

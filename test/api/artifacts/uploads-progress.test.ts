@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('the status of a slow upload reports new bytes after one second', async () => {
+test("a slow upload's status includes new bytes after one second", async () => {
   const app = await startApp()
   const begun = await beginUpload(app, { size: 10 })
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })

@@ -1,4 +1,4 @@
-/** Tests each method of the upload protocol (tus 1.0.0). */
+/** Tests the responses to each method of the upload protocol (tus 1.0.0). */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { listAuditRows, publicIdOf } from '../../support/audit.ts'
@@ -65,7 +65,7 @@ describe('HEAD of an upload', () => {
     expect(headers.has('upload-expires')).toBe(false)
   })
 
-  test('returns 404 for an unknown upload or another tenant’s', async () => {
+  test('returns 404 for an unknown upload and for another tenant’s upload', async () => {
     const app = await startApp()
     const begun = await beginUpload(app)
     for (const [target, location] of [
@@ -103,17 +103,20 @@ describe('PATCH of an upload', () => {
     ['a different length', 400, { 'Upload-Length': '11' }],
     ['a checksum of the part', 400, { 'Upload-Checksum': 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }],
   ]
-  test.each(rejected)('rejects %s with %i and changes nothing', async (_why, status, headers, offset = 5) => {
-    const app = await startApp()
-    const begun = await beginUpload(app, { size: 10, body: hello })
-    const answer = await patchUpload(app, begun, offset, hello, headers)
-    expect(answer).toMatchObject({ status, body: error })
-    expectProtocol(answer)
-    expect(await readOffset(app, begun)).toBe(5)
-    expect((await patchUpload(app, begun, 5, hello)).status).toBe(204)
-  })
+  test.each(rejected)(
+    'rejects %s with %i and does not change the upload',
+    async (_why, status, headers, offset = 5) => {
+      const app = await startApp()
+      const begun = await beginUpload(app, { size: 10, body: hello })
+      const answer = await patchUpload(app, begun, offset, hello, headers)
+      expect(answer).toMatchObject({ status, body: error })
+      expectProtocol(answer)
+      expect(await readOffset(app, begun)).toBe(5)
+      expect((await patchUpload(app, begun, 5, hello)).status).toBe(204)
+    },
+  )
 
-  test('returns 404 for an unknown upload or another tenant’s', async () => {
+  test('returns 404 for an unknown upload and for another tenant’s upload', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 5 })
     expect((await patchUpload(app, { location: '/upload/none' }, 0, hello)).status).toBe(404)
@@ -122,7 +125,7 @@ describe('PATCH of an upload', () => {
     expect(await readOffset(app, begun)).toBe(0)
   })
 
-  test('can be sent as a POST with X-HTTP-Method-Override', async () => {
+  test('can be sent as POST with X-HTTP-Method-Override', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 5 })
     const headers = { 'X-HTTP-Method-Override': 'PATCH', 'Upload-Offset': '0', 'Content-Type': BODY_TYPE }
@@ -134,7 +137,7 @@ describe('PATCH of an upload', () => {
 })
 
 describe('DELETE of an upload', () => {
-  test('returns 204 and removes it, whether it was finished or not', async () => {
+  test('returns 204 and deletes it, whether or not it is finished', async () => {
     const app = await startApp()
     for (const begun of [await beginUpload(app, { body: hello }), await uploadWhole(app, hello)]) {
       expectProtocol(await callUpload(app, 'DELETE', begun.location))
@@ -144,7 +147,7 @@ describe('DELETE of an upload', () => {
     }
   })
 
-  test('records the caller in the audit log', async () => {
+  test('writes the caller to the audit log', async () => {
     const app = await startApp()
     const { location, id } = await uploadWhole(app, hello)
     await callUpload(app, 'DELETE', location, { 'X-Request-Id': 'my-request' })
@@ -162,7 +165,7 @@ describe('DELETE of an upload', () => {
 
 describe('an upload request', () => {
   const versions = [undefined, '2.3.0', '0.2.2', '1.0', '']
-  test.each(versions)('with protocol version %s returns 412 with the supported version', async (version) => {
+  test.each(versions)('with protocol version %j returns 412 with the supported version', async (version) => {
     const app = await startApp()
     const begun = await beginUpload(app)
     for (const [method, path] of [
@@ -207,7 +210,7 @@ describe('an upload request', () => {
     }
   })
 
-  test('may come from a page of any origin', async () => {
+  test('is allowed from a page of any origin', async () => {
     const app = await startApp()
     const origin = { Origin: 'https://shop.example' }
     const requestedHeaders = [

@@ -1,4 +1,4 @@
-/** Tests concurrent requests for one upload: every response must be consistent. */
+/** Tests that concurrent requests for an upload do not corrupt its bytes or its offset. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -15,13 +15,12 @@ import {
 } from '../../support/uploads.ts'
 import { createRandom } from '../../support/upstream-sending.ts'
 
-// Disk writes may exceed the default timeout on a busy machine.
+// Disk writes may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
 const PIECE_BYTES = 16 * 1024
 
-/** Creates a chunked body that optionally fails halfway through. */
 function toBody(bytes: Buffer, failsHalfway: boolean): ReadableStream {
   let at = 0
   return new ReadableStream({
@@ -34,7 +33,7 @@ function toBody(bytes: Buffer, failsHalfway: boolean): ReadableStream {
   })
 }
 
-/** Runs a client that repeatedly reads the offset and sends a random chunk until the upload is complete. */
+/** Acts as a client that reads the offset and sends a random chunk until the upload is complete. */
 async function sendRemaining(
   app: TestApp,
   begun: Begun,
@@ -51,8 +50,8 @@ async function sendRemaining(
   }
 }
 
-describe('an upload sent by three concurrent clients', () => {
-  test('stores the correct bytes, and its offset never decreases', async () => {
+describe('an upload that three clients send concurrently', () => {
+  test('contains the correct bytes at the end, and its offset never decreases', async () => {
     const app = await startApp()
     const bytes = randomBytes(MIB)
     const begun = await beginUpload(app, { size: bytes.length })
@@ -77,8 +76,8 @@ describe('an upload sent by three concurrent clients', () => {
   })
 })
 
-describe('an upload deleted while it is being sent', () => {
-  test.each([1, 2, 3])('is removed, and its id is available immediately (seed %i)', async (seed) => {
+describe('an upload that is deleted while a client sends it', () => {
+  test.each([1, 2, 3])('is removed, and its id is immediately available (seed %i)', async (seed) => {
     const app = await startApp()
     const random = createRandom(seed)
     const bytes = randomBytes(2 * MIB)

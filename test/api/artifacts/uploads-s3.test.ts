@@ -1,4 +1,4 @@
-/** Tests uploads to a bucket through the service, with a scripted S3 server. */
+/** Tests artifacts that the service stores in a bucket of a scripted S3 server. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -25,7 +25,7 @@ import {
   uploadWhole,
 } from '../../support/uploads.ts'
 
-// Store operations may exceed the default timeout on a busy machine.
+// Store operations may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const DAY = 86_400
@@ -45,7 +45,7 @@ async function startScripted() {
 }
 
 describe('an artifact in a bucket', () => {
-  test('is read in ranges, and not at all for HEAD and 304 responses', async () => {
+  test('is read only in the requested range, and not at all for HEAD and 304 responses', async () => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const { id } = await uploadWhole(app, bytes)
@@ -101,7 +101,7 @@ describe('an artifact in a bucket', () => {
 })
 
 describe('an unfinished upload in a bucket', () => {
-  test('is deleted with its row when it expires, not before', async () => {
+  test('is deleted with its row when it expires but not before', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const begun = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
     await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
@@ -115,7 +115,7 @@ describe('an unfinished upload in a bucket', () => {
     expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 
-  test('is deleted later if the bucket was unavailable, as are leftover parts of a finished upload', async () => {
+  test('is deleted later if the bucket is unavailable, and so are parts left by a finished upload', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const ready = await uploadWhole(app, bytes)
@@ -143,7 +143,7 @@ describe('an upload to a failing bucket', () => {
     [503, 'while storing a part', 'UploadPart', { status: 500, code: 'InternalError' }],
     [507, 'for lack of space', 'UploadPart', { status: 507, code: 'XMinioStorageFull' }],
     [503, 'while reading the trailing part', 'GetObject', { status: 403, code: 'AccessDenied' }],
-  ] as const)('returns %i (%s) and can resume later', async (status, _why, operation, fault) => {
+  ] as const)('causes status %i (%s) and can be resumed later', async (status, _why, operation, fault) => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
@@ -157,7 +157,7 @@ describe('an upload to a failing bucket', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('returns 503 when its completion fails, and the sweeper completes it later', async () => {
+  test('causes a 503 if its completion fails, and the sweeper completes it later', async () => {
     const { app, server, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const begun = await beginUpload(app, { size: bytes.length })
@@ -170,7 +170,7 @@ describe('an upload to a failing bucket', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('starts over when the bucket has lost its parts', async () => {
+  test('returns to offset 0 after the bucket loses its parts', async () => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 9 * MIB) })
@@ -184,7 +184,7 @@ describe('an upload to a failing bucket', () => {
   })
 })
 
-test('an upload to a bucket keeps the received bytes when the client disconnects', async () => {
+test('an upload to a bucket stores the bytes it received before the client disconnected', async () => {
   const { app } = await startScripted()
   const begun = await beginUpload(app, { size: 20 * MIB })
   const connection = await RawConnection.open(app)

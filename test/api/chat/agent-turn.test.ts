@@ -1,4 +1,4 @@
-/** Tests agent turns in which the model calls tools, including tools the agent does not have. */
+/** Tests agent turns in which the model calls tools, including tools that the agent does not have. */
 import { describe, expect, test } from 'vitest'
 import type { StreamedAnswer, TestApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -12,13 +12,12 @@ async function startAgent(env = {}): Promise<{ app: TestApp; key: string }> {
   return { app, key: (await app.createAgent(AGENT)).agent_key }
 }
 
-/** Returns the messages of the last backend request. */
 async function lastMessages(): Promise<unknown[]> {
   const [last] = (await stand.listChats()).slice(-1) as { body: { messages: unknown[] } }[]
   return last?.body.messages ?? []
 }
 
-/** Joins the choices of a stream, as a client does. */
+/** Joins the deltas of each choice in a stream, as a client does. */
 function joinChoices({ events }: Pick<StreamedAnswer, 'events'>) {
   const choices = events.flatMap((chunk) => chunk.choices)
   return {
@@ -36,7 +35,6 @@ function call(name: string, index = 0) {
 const names = { id: 'chatcmpl-x', object: 'chat.completion.chunk', created: 1, model: 'up-chat' }
 const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 }
 
-/** Creates a backend stream with text and these tool calls. */
 function streamOf(tool_calls: object[], content = 'Hm. '): object[] {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     ...names,
@@ -51,7 +49,6 @@ function streamOf(tool_calls: object[], content = 'Hm. '): object[] {
   ]
 }
 
-/** Creates a complete response with text and these tool calls. */
 function completionOf(tool_calls: object[], content: string | null = 'Hm. '): object {
   const message = { role: 'assistant', content, tool_calls }
   return {
@@ -64,8 +61,8 @@ function completionOf(tool_calls: object[], content: string | null = 'Hm. '): ob
 
 const unknownToolError = (name: string) => `Error: there is no tool '${name}' here. Answer without it.`
 
-describe('a call to a tool the agent does not have', () => {
-  test('returns an error to the model, and the caller receives one stream', async () => {
+describe('a call to a tool that the agent does not have', () => {
+  test('returns an error to the model, and the caller still receives a single stream', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('drop')]), 1)
     const answer = await app.stream(say('hello'), key)
@@ -88,7 +85,7 @@ describe('a call to a tool the agent does not have', () => {
     ])
   })
 
-  test('returns an error to the model when the response is not streamed', async () => {
+  test('returns an error to the model if the response is not streamed', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(completionOf([call('drop')]), 1)
     const { body } = await app.call('POST', path, { key, body: say('hello') })
@@ -102,7 +99,7 @@ describe('a call to a tool the agent does not have', () => {
     expect(await lastMessages()).toHaveLength(4)
   })
 
-  test('withholds valid calls in the same response, which the model may repeat', async () => {
+  test('prevents valid calls in the same response from reaching the caller', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('search'), call('drop', 1)], ''), 1)
     const answer = await app.stream(say('hello'), key)
@@ -117,21 +114,28 @@ describe('a call to a tool the agent does not have', () => {
     ])
   })
 
-  test.each([true, false])('ends the turn with stop after eight model calls (stream: %s)', async (stream) => {
-    const { app, key } = await startAgent()
-    await stand.answerWith(stream ? streamOf([call('drop')]) : completionOf([call('drop')]))
-    const answer = stream
-      ? await app.stream(say('hello'), key)
-      : await app.call('POST', path, { key, body: say('hello') })
-    const { content, finishes, calls } = stream
-      ? joinChoices(answer as StreamedAnswer)
-      : { ...answer.body.choices[0].message, finishes: [answer.body.choices[0].finish_reason], calls: [] }
-    expect({ content, finishes, calls }).toEqual({ content: 'Hm. '.repeat(8), finishes: ['stop'], calls: [] })
-    expect(await stand.listChats()).toHaveLength(8)
-  })
+  test.each([true, false])(
+    'ends the turn with finish reason stop after eight model calls (stream: %s)',
+    async (stream) => {
+      const { app, key } = await startAgent()
+      await stand.answerWith(stream ? streamOf([call('drop')]) : completionOf([call('drop')]))
+      const answer = stream
+        ? await app.stream(say('hello'), key)
+        : await app.call('POST', path, { key, body: say('hello') })
+      const { content, finishes, calls } = stream
+        ? joinChoices(answer as StreamedAnswer)
+        : { ...answer.body.choices[0].message, finishes: [answer.body.choices[0].finish_reason], calls: [] }
+      expect({ content, finishes, calls }).toEqual({
+        content: 'Hm. '.repeat(8),
+        finishes: ['stop'],
+        calls: [],
+      })
+      expect(await stand.listChats()).toHaveLength(8)
+    },
+  )
 
   test.each([true, false])(
-    'is removed from each of several choices without another model call (stream: %s)',
+    'is removed without another model call if there are several choices (stream: %s)',
     async (stream) => {
       const { app, key } = await startAgent()
       const script = '{{up:tool drop {}}}{{up:tool search {"q":2}}}'
@@ -154,7 +158,7 @@ describe('a call to a tool the agent does not have', () => {
   )
 })
 
-describe('a call to a tool the agent has', () => {
+describe('a call to a tool that the agent has', () => {
   test('is sent to the caller in a single chunk', async () => {
     const { app, key } = await startAgent()
     const script = '{{up:tool search {"query":"a long enough text"}}}{{up:tool open {}}}'
@@ -180,8 +184,8 @@ describe('a call to a tool the agent has', () => {
   })
 })
 
-describe('the usage of several model calls', () => {
-  test('is summed in one chunk of a stream', async () => {
+describe('the usage of a turn with several model calls', () => {
+  test('is summed in a single chunk of a stream', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('drop')]))
     const { events } = await app.stream(say('hello', { stream_options: { include_usage: true } }), key)
@@ -202,11 +206,11 @@ describe('the usage of several model calls', () => {
   })
 })
 
-describe('a failure of a later model call', () => {
+describe('a failed model call after the first', () => {
   test.each([
     ['stream', streamOf([call('drop')])],
     ['complete response', completionOf([call('drop')])],
-  ])('ends the turn (%s)', async (_how, first) => {
+  ])('ends the turn with an error (%s)', async (_how, first) => {
     const { app, key } = await startAgent({ PARLEY_BACKEND_ATTEMPTS: '1' })
     await stand.answerWith(first, 1)
     const request = say('{{up:status 500}}')
@@ -219,7 +223,7 @@ describe('a failure of a later model call', () => {
     }
   })
 
-  test('is retried within the same number of attempts', async () => {
+  test('is retried like a failed first call', async () => {
     const { app, key } = await startAgent({ PARLEY_BACKEND_ATTEMPTS: '2' })
     await stand.answerWith(streamOf([call('drop')]), 1)
     const answer = await app.stream(say('{{up:status 500}}{{up:first 1}}'), key)

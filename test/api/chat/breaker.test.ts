@@ -1,4 +1,4 @@
-/** Tests a failing model's circuit breaker and its fallback. */
+/** Tests when a model's circuit breaker opens and closes, and when the fallback answers. */
 import { describe, expect, test } from 'vitest'
 import type { Answer } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -24,7 +24,7 @@ describe("a model's circuit breaker", () => {
     return { ...agent, clock }
   }
 
-  test('opens after ten failed calls, and the fallback answers immediately', async () => {
+  test('opens after ten failed calls, and the fallback then answers without delay', async () => {
     const { ask } = await startFailing()
     const answer = await ask('hello')
     expect(told(answer)).toEqual(['gateway', '1', 'true'])
@@ -52,7 +52,7 @@ describe("a model's circuit breaker", () => {
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('counts a call once, regardless of its number of attempts', async () => {
+  test('counts each failed call once, regardless of its number of attempts', async () => {
     const { ask } = await startFailing(9, { PARLEY_BACKEND_ATTEMPTS: '3' })
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
@@ -66,7 +66,7 @@ describe("a model's circuit breaker", () => {
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('lets one call through after 15 seconds, and closes when it succeeds', async () => {
+  test('lets one call through after 15 seconds and closes if it succeeds', async () => {
     const { ask, clock } = await startFailing()
     clock.advance(14.9)
     expect(await modelOf(ask('hello'))).toBe('up-small')
@@ -76,7 +76,7 @@ describe("a model's circuit breaker", () => {
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('stays open when the call after 15 seconds fails', async () => {
+  test('stays open if the call after 15 seconds fails', async () => {
     const { ask, clock } = await startFailing()
     clock.advance(15)
     expect(told(await ask(`hello ${fail}`))).toEqual(['gateway', '2', 'true'])
@@ -84,7 +84,7 @@ describe("a model's circuit breaker", () => {
     expect(told(await ask('hello'))).toEqual(['gateway', '1', 'true'])
   })
 
-  test('lets only one such call through at a time', async () => {
+  test('lets only one call at a time through after 15 seconds', async () => {
     const { ask, clock, app, key } = await startFailing()
     clock.advance(15)
     const controller = new AbortController()
@@ -98,11 +98,11 @@ describe("a model's circuit breaker", () => {
     expect(await probe).toBe('AbortError')
     const [aborted] = await stand.listChats()
     await stand.upstream.waitForEnd(aborted?.id as number)
-    // An aborted call does not show whether the model works, so the next call may try it.
+    // An aborted call does not prove whether the model works, so the next call is let through.
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('allows a single attempt while open if the model has no fallback', async () => {
+  test('limits each call to one attempt while it is open if the model has no fallback', async () => {
     const { app } = await startFailing(10, { PARLEY_BACKEND_ATTEMPTS: '3' })
     const answer = await app.call('POST', path, { body: say(`hello ${fail}`) })
     expect(answer.status).toBe(502)

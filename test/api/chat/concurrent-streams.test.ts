@@ -1,5 +1,7 @@
-/** Tests the limits on concurrent streams and that every stream releases its slot. */
+/** Tests the limits on concurrent streams, and that every stream releases its slot when it ends. */
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import { updateManagedKey } from '../../../src/identity/managed-keys.ts'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -10,11 +12,10 @@ const path = '/v1/chat/completions'
 
 interface OpenStream {
   readonly status: number
-  /** Disconnects and waits until the backend has noticed. */
+  /** Disconnects and waits until the backend's connection has closed too. */
   disconnect(): Promise<void>
 }
 
-/** Opens a stream that never ends. */
 async function openStream(app: TestApp, name: string, key = app.key, headers = {}): Promise<OpenStream> {
   const controller = new AbortController()
   onTestFinished(() => controller.abort())
@@ -34,7 +35,6 @@ async function openStream(app: TestApp, name: string, key = app.key, headers = {
   }
 }
 
-/** Opens a stream, reads it to the end and returns its status. */
 async function statusOf(app: TestApp, text = 'hello', key = app.key): Promise<number> {
   return (await app.stream(say(text), key)).status
 }
@@ -54,14 +54,23 @@ describe('a key at its stream limit', () => {
     expect(await stand.listChats()).toHaveLength(1)
   })
 
-  test('can still get complete responses, and other keys can stream', async () => {
+  test('receives 429 at its own limit, which is lower than the one in the settings', async () => {
+    const app = await stand.start()
+    const id = app.key.slice(4, 16)
+    await updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, id, { max_streams: 1 })
+    await openStream(app, 'first')
+    expect(await statusOf(app)).toBe(429)
+    expect(await statusOf(app, 'other', await createTenant(app))).toBe(200)
+  })
+
+  test('can still request complete responses, and other keys can still stream', async () => {
     const app = await stand.start(ONE)
     await openStream(app, 'first')
     expect((await app.call('POST', path, { body: say('whole') })).status).toBe(200)
     expect(await statusOf(app, 'other', await createTenant(app))).toBe(200)
   })
 
-  test('is rejected over tRPC too', async () => {
+  test('is also rejected over tRPC', async () => {
     const app = await stand.start(ONE)
     await openStream(app, 'first')
     const stream = createTypedClient(app).chat.stream.mutate(say('second') as never)
@@ -101,7 +110,7 @@ describe('the stream limit of an agent key', () => {
   const proxied = { PARLEY_TRUSTED_PROXIES: '127.0.0.0/8' }
   const from = (address: string) => ({ 'X-Forwarded-For': address })
 
-  test('applies to each agent', async () => {
+  test('applies to each agent separately', async () => {
     const app = await stand.start({ PARLEY_MAX_STREAMS_AGENT: '2', ...proxied })
     const [one, other] = [await app.createAgent(), await app.createAgent()]
     const statuses: number[] = []
@@ -111,7 +120,7 @@ describe('the stream limit of an agent key', () => {
     expect(statuses).toEqual([200, 200, 429, 200])
   })
 
-  test('applies to each address, and a rejected stream does not count for the agent', async () => {
+  test('also applies to each address, and a rejected stream does not use a slot of the agent', async () => {
     const app = await stand.start({
       PARLEY_MAX_STREAMS_AGENT: '2',
       PARLEY_MAX_STREAMS_ADDRESS: '1',

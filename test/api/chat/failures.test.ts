@@ -1,4 +1,4 @@
-/** Tests the errors that a caller receives when the backend fails, and the retries before them. */
+/** Tests how backend failures are retried and which errors callers receive. */
 import { describe, expect, test } from 'vitest'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
 import { createLineLog } from '../../support/log-lines.ts'
@@ -6,7 +6,7 @@ import { createLineLog } from '../../support/log-lines.ts'
 const stand = await startChatStand()
 const path = '/v1/chat/completions'
 
-/** Streaming requests that fail before the first event return the same errors as non-streaming ones. */
+/** A streaming request that fails before its first event returns the same error as a non-streaming one. */
 const kinds = [
   ['a non-streaming request', false],
   ['a streaming request', true],
@@ -24,7 +24,7 @@ describe.each(kinds)('%s', (_kind, stream) => {
     ['returns an HTML page', '{{up:type text/html}}{{up:body <p>Hello}}', 502, 'backend_error'],
     ['resets the connection', '{{up:reset}}', 503, 'backend_unavailable'],
     ['closes the connection', '{{up:close}}', 503, 'backend_unavailable'],
-  ])('fails when the backend %s', async (_what, script, status, code) => {
+  ])('fails if the backend %s', async (_what, script, status, code) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({}, { log })
     const secret = `leaked ${PROVIDER_KEY}`
@@ -36,19 +36,19 @@ describe.each(kinds)('%s', (_kind, stream) => {
     expect(lines.join('\n')).not.toContain(PROVIDER_KEY)
   })
 
-  test('fails when the backend is unreachable', async () => {
+  test('fails if the backend is unreachable', async () => {
     const app = await stand.start({ PARLEY_GATEWAY_URL: 'http://127.0.0.1:1/v1' })
     const answer = await app.call('POST', path, { body: say('hello', { stream }) })
     expect(answer).toMatchObject({ status: 503, body: { error: { code: 'backend_unavailable' } } })
   })
 
-  test('fails when the first byte takes too long', async () => {
+  test('fails if the first byte takes too long', async () => {
     const app = await stand.start({ PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.2', PARLEY_BACKEND_ATTEMPTS: '1' })
     const answer = await app.call('POST', path, { body: say('{{up:hang}}', { stream }) })
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
   })
 
-  test('fails when it takes too long in total', async () => {
+  test('fails if the response takes too long in total', async () => {
     const app = await stand.start({
       PARLEY_BACKEND_TOTAL_SECONDS: '0.2',
       PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.2',
@@ -57,7 +57,7 @@ describe.each(kinds)('%s', (_kind, stream) => {
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
   })
 
-  test("fails with 400 and the backend's message when the request is invalid", async () => {
+  test("fails with 400 and the backend's message if the request is invalid", async () => {
     const app = await stand.start()
     const error = {
       message: `No such voice. ${PROVIDER_KEY}`,
@@ -81,14 +81,14 @@ describe.each(kinds)('%s', (_kind, stream) => {
     [409, 'conflict'],
     [413, 'too_large'],
     [415, 'unsupported_media_type'],
-  ])('passes on a %i from the backend', async (status, code) => {
+  ])('returns a %i from the backend to the caller', async (status, code) => {
     const app = await stand.start()
     const script = `{{up:status ${status}}}{{up:body {"error":{"message":"No."}}}}`
     const answer = await app.call('POST', path, { body: say(script, { stream }) })
     expect(answer).toMatchObject({ status, body: { error: { message: 'No.', code } } })
   })
 
-  test("fails with 429 and the backend's Retry-After, without a retry when that is long", async () => {
+  test("fails with 429 and the backend's Retry-After, and is not retried if that is long", async () => {
     const app = await stand.start()
     const body = say('{{up:status 429}}{{up:retry-after 33}}', { stream })
     const answer = await app.call('POST', path, { body })
@@ -137,7 +137,7 @@ describe.each(kinds)('retrying %s', (_kind, stream) => {
     expect(await stand.listChats()).toHaveLength(1)
   })
 
-  test('waits as long as the backend asks', async () => {
+  test("waits for the duration of the backend's Retry-After", async () => {
     const pauses: number[] = []
     const app = await stand.start({}, { clock: recordPauses(pauses) })
     await app.call('POST', path, {
@@ -171,7 +171,6 @@ describe('the service returns 502 for a backend response', () => {
   })
 })
 
-/** Creates a clock that records pauses instead of waiting. */
 function recordPauses(pauses: number[]) {
   return {
     now: () => Date.now(),
@@ -180,7 +179,7 @@ function recordPauses(pauses: number[]) {
   }
 }
 
-test('pauses between attempts are random, below a limit that doubles', async () => {
+test('the pause before each retry is random, with a maximum that doubles each time', async () => {
   const pauses: number[] = []
   const env = { PARLEY_BACKEND_ATTEMPTS: '7' }
   const clock = recordPauses(pauses)

@@ -1,4 +1,4 @@
-/** Tests how an agent's model policy and fallbacks determine which model answers a call. */
+/** Tests which model answers a call, given an agent's model policy and its fallbacks. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -10,23 +10,23 @@ const stand = await startChatStand()
 const path = '/v1/chat/completions'
 const { startAgent, askedModels } = createFallbackStand(stand)
 
-describe('the model of an agent call that names none', () => {
+describe('the model of an agent call without a model field', () => {
   test.each([
     ['is the default of the policy', { default_model: SMALL }, undefined, 'up-small'],
     [
-      'is the one in the definition when the policy has no default',
+      'is the one in the definition if the policy has no default',
       { default_model: null },
       'up-small',
       'up-small',
     ],
     [
-      "is the first allowed one when neither the definition's nor the default model is allowed",
+      "is the first allowed one if neither the definition's nor the default model is allowed",
       { default_model: null, allowed_models: [SMALL], fallback_models: [] },
       'up-chat',
       'up-small',
     ],
     [
-      'is the first chat model when a whole provider is allowed',
+      'is the first chat model if a whole provider is allowed',
       { default_model: null, allowed_models: [{ provider: 'gateway' }], fallback_models: [] },
       undefined,
       'up-chat',
@@ -39,8 +39,8 @@ describe('the model of an agent call that names none', () => {
     expect(told(answer)).toEqual(['gateway', '1', 'false'])
   })
 
-  test('returns 503 when no allowed model is available', async () => {
-    // The provider's models are unknown, and the policy names none.
+  test('must be available, or the call returns 503', async () => {
+    // The model list cannot be read, and the policy does not contain a model.
     const app = await stand.start({ PARLEY_GATEWAY_URL: 'http://127.0.0.1:1/v1' })
     const { agent_id, agent_key: key } = await app.createAgent()
     const policy = { allowed_models: [{ provider: 'gateway' }] }
@@ -54,31 +54,30 @@ describe('a model named by the caller', () => {
   const policy = { default_model: SMALL, allowed_models: [SMALL], fallback_models: [] }
 
   test.each(['up-chat', 'gateway/up-chat'])(
-    'is rejected with 403 when it is not allowed: %s',
+    'is rejected with 403 if the policy does not allow it: %s',
     async (model) => {
       const { ask, app, id } = await startAgent(policy)
       const error = { type: 'permission_error', code: 'model_not_allowed', param: 'model' }
       for (const stream of [false, true])
         expect(await ask('hello', { model, stream })).toMatchObject({ status: 403, body: { error } })
-      // An agent's policy does not apply to a parent key that names a model.
       expect((await app.call('POST', path, { body: say('hello', { model }) })).status).toBe(200)
       const asAgent = await app.call('POST', path, { body: say('hello', { model: `agent/${id}` }) })
       expect(asAgent.body.model).toBe('up-small')
     },
   )
 
-  test('answers when it is allowed', async () => {
+  test('answers if the policy allows it', async () => {
     const { ask } = await startAgent(policy)
     expect((await ask('hello', { model: 'gateway/up-small' })).body.model).toBe('up-small')
   })
 
-  test('is rejected with 404 when it does not exist', async () => {
+  test('is rejected with 404 if it does not exist', async () => {
     const { ask } = await startAgent(policy)
     expect((await ask('hello', { model: 'nope' })).status).toBe(404)
   })
 })
 
-/** Settings that limit the total response time and the time until the first event. */
+/** Returns settings that limit both the total response time and the time until the first event. */
 function withinSeconds(seconds: string) {
   return { PARLEY_BACKEND_TOTAL_SECONDS: seconds, PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds }
 }
@@ -94,7 +93,7 @@ describe.each([
     ['has lost the model', '{{up:status 404}}'],
     ['resets the connection', '{{up:reset}}'],
     ['returns an HTML page', '{{up:type text/html}}{{up:body <p>}}'],
-  ])('comes from the fallback when the backend of the first model %s', async (_what, script) => {
+  ])("comes from the fallback if the first model's backend %s", async (_what, script) => {
     const { ask } = await startAgent({}, ONCE)
     const answer = await ask(`hello ${only(script)}`, { stream })
     expect(answer.status).toBe(200)
@@ -103,7 +102,7 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('comes from the fallback when the first response is nested too deeply', async () => {
+  test("comes from the fallback if the first model's response is nested too deeply", async () => {
     const { ask } = await startAgent({}, ONCE)
     const extra = '['.repeat(200_000) + ']'.repeat(200_000)
     const body = `{"choices":[{"message":{"content":"a"},"delta":{"content":"a"},"extra":${extra}}]}`
@@ -114,7 +113,7 @@ describe.each([
     expect(told(await ask('hello', { stream }))).toEqual(['gateway', '2', 'true'])
   })
 
-  test('is counted in the usage of the model that produced it', async () => {
+  test('is recorded in the usage of the model that produced it', async () => {
     const { ask, app } = await startAgent({}, ONCE)
     await ask(`hello ${only('{{up:status 500}}')}`, { stream })
     const { data } = await listUsage(app, '?group_by=model')
@@ -131,44 +130,44 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-chat', 'up-chat', 'up-small'])
   })
 
-  test('comes from the fallback immediately when the first model asks for a long wait', async () => {
+  test("comes from the fallback without delay if the first model's Retry-After is long", async () => {
     const { ask } = await startAgent()
     await ask(`hello ${only('{{up:status 429}}{{up:retry-after 15}}')}`, { stream })
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('fails without a call to the fallback when the request is invalid', async () => {
+  test('fails without a call to the fallback if the request is invalid', async () => {
     const { ask } = await startAgent()
     const answer = await ask(`hello ${only('{{up:status 400}}{{up:message too long}}')}`, { stream })
     expect(answer).toMatchObject({ status: 400, body: { error: { message: 'too long' } } })
     expect(await askedModels()).toEqual(['up-chat'])
   })
 
-  test('fails with the error of the last model when all fail', async () => {
+  test("fails with the last model's error if all models fail", async () => {
     const { ask } = await startAgent({}, ONCE)
     const answer = await ask('hello {{up:status 503}}', { stream })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('has one deadline for all models', async () => {
+  test('must arrive before a single deadline for all models', async () => {
     const { ask } = await startAgent({}, withinSeconds('0.4'))
     const answer = await ask('hello {{up:hang}}', { stream })
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('comes from the fallback when the first model hangs for half of the time', async () => {
+  test('comes from the fallback if the first model hangs for half of the time limit', async () => {
     const { ask } = await startAgent({}, withinSeconds('4'))
     expect(told(await ask(`hello ${only('{{up:hang}}')}`, { stream }))).toEqual(['gateway', '2', 'true'])
   })
 
-  test('comes from the fallback after the first attempt that receives no byte in time', async () => {
+  test('comes from the fallback without a retry if the first byte is late', async () => {
     const { ask } = await startAgent({}, { PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.2' })
     expect(told(await ask(`hello ${only('{{up:hang}}')}`, { stream }))).toEqual(['gateway', '2', 'true'])
   })
 
-  test('comes from the fallback of a model the caller names', async () => {
+  test('comes from the fallback even if the caller chooses the first model', async () => {
     const { ask } = await startAgent({ fallback_models: [SMALL, CHAT] }, ONCE)
     const script = only('{{up:status 500}}', 'up-small')
     const answer = await ask(`hello ${script}`, { stream, model: 'up-small' })
@@ -177,7 +176,7 @@ describe.each([
   })
 })
 
-test('a stream that fails after its first event does not continue with another model', async () => {
+test('a stream that fails after its first event is not continued by another model', async () => {
   const { ask } = await startAgent()
   const answer = await ask(`one two three {{up:reset-after 2}}`, { stream: true })
   expect(answer.status).toBe(200)
@@ -185,13 +184,13 @@ test('a stream that fails after its first event does not continue with another m
   expect(await askedModels()).toEqual(['up-chat'])
 })
 
-describe('the token limit of a policy', () => {
+describe("a policy's token limit", () => {
   test.each([
-    ['is applied when the caller sets none', {}, { max_tokens: 50 }],
-    ['reduces a higher limit of the caller', { max_tokens: 80 }, { max_tokens: 50 }],
-    ['keeps a lower limit of the caller', { max_tokens: 20 }, { max_tokens: 20 }],
+    ['is applied if the caller does not set one', {}, { max_tokens: 50 }],
+    ["reduces the caller's higher limit", { max_tokens: 80 }, { max_tokens: 50 }],
+    ["does not raise the caller's lower limit", { max_tokens: 20 }, { max_tokens: 20 }],
     ['applies to max_completion_tokens too', { max_completion_tokens: 80 }, { max_completion_tokens: 50 }],
-    ['is applied when the caller sends null', { max_tokens: null }, { max_tokens: 50 }],
+    ['is applied if the caller sends null', { max_tokens: null }, { max_tokens: 50 }],
   ])('%s', async (_what, requested, expected) => {
     const { ask } = await startAgent({ max_output_tokens: 50 })
     expect((await ask('hello', requested)).status).toBe(200)

@@ -1,4 +1,4 @@
-/** Tests that requests to the backend and its responses are changed as little as possible. */
+/** Tests that chat requests and responses pass through the service with as few changes as possible. */
 import { describe, expect, test } from 'vitest'
 import { ChatCompletion } from '../../../src/providers/chat-api.ts'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
@@ -7,7 +7,7 @@ const stand = await startChatStand()
 const path = '/v1/chat/completions'
 const counted = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
 
-/** Every field of the chat API, and some unknown ones. */
+/** A request with every field of the chat API and some unknown fields. */
 const everything = {
   messages: [
     { role: 'system', content: [{ type: 'text', text: 'Be brief.' }], name: 'boss' },
@@ -74,7 +74,7 @@ describe('a request with a parent key is sent to the backend', () => {
     expect(chat?.body).toEqual({ ...everything, model: 'up-chat', stream: false })
   })
 
-  test('as a stream with usage enabled and the rest unchanged', async () => {
+  test('with only include_usage changed if it is streamed', async () => {
     const app = await stand.start()
     const stream_options = { include_usage: false, include_obfuscation: false }
     await app.stream({ ...everything, model: 'up-chat', stream_options })
@@ -126,7 +126,7 @@ describe('a response from the backend is returned', () => {
     expect(answer.headers.get('x-parley-attempts')).toBe('1')
   })
 
-  test('with defaults for fields that clients need and the backend omits', async () => {
+  test('with defaults for required fields that the backend omits', async () => {
     const app = await stand.start()
     const call = { function: { name: 'f', arguments: { x: 1 } } }
     await stand.answerWith({
@@ -183,7 +183,7 @@ describe('a response from the backend is returned', () => {
       { ...counted, prompt_tokens_details: { cached_tokens: 1.5, audio_tokens: 2 }, reasoning_tokens: '1' },
       { ...counted, prompt_tokens_details: { audio_tokens: 2 } },
     ],
-  ])('with a complete usage when the backend sends %s', async (_what, sent, usage) => {
+  ])('with complete usage if the backend sends %s', async (_what, sent, usage) => {
     const app = await stand.start()
     await stand.answerWith({ choices: [{ message: { content: 'a' } }], usage: sent })
     expect((await app.call('POST', path, { body: say('hello') })).body.usage).toEqual(usage)
@@ -199,7 +199,7 @@ describe('a response from the backend is returned', () => {
     expect(streamed.events.at(-1).usage).toEqual(usage)
   })
 
-  test('with the types that the API defines when the backend sends other types', async () => {
+  test('with field types corrected to those that the API defines', async () => {
     const app = await stand.start()
     const call = { id: 7, type: 7, function: { name: 7, arguments: { x: 1 } } }
     const message = { role: 'model', content: 'a', tool_calls: [call] }

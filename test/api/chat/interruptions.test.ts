@@ -1,4 +1,4 @@
-/** Tests streams that fail, stall or lose their client. */
+/** Tests how a stream ends when the backend fails or stalls, or when the client disconnects. */
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { TestApp } from '../../support/app.ts'
@@ -8,7 +8,6 @@ import { createLineLog } from '../../support/log-lines.ts'
 const stand = await startChatStand()
 const path = '/v1/chat/completions'
 
-/** Returns the error frames of a stream. */
 const errorsIn = (events: readonly { error?: object }[]) => events.filter(({ error }) => error !== undefined)
 
 describe('a failing stream', () => {
@@ -20,7 +19,7 @@ describe('a failing stream', () => {
     ['an event is not JSON', '{{up:bad-json 3}}', 'stream_interrupted'],
     ['the backend reports an error', '{{up:error-frame 3}}', 'stream_interrupted'],
     ['the backend stalls', '{{up:hang-after 3}}', 'backend_timeout'],
-  ])('ends with one error frame and without [DONE] when %s', async (_what, script, code) => {
+  ])('ends with one error frame and without [DONE] if %s', async (_what, script, code) => {
     const app = await stand.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' })
     const { status, events, isDone, text } = await app.stream(say(`a b c d {{up:usage never}}${script}`))
     expect(status).toBe(200)
@@ -58,7 +57,7 @@ describe('a failing stream', () => {
     ['an incomplete line', '{{up:half-line}}'],
     ['no event at all', '{{up:end-after}}'],
     ['an error frame', '{{up:error-frame}}'],
-  ])('returns 502 when it starts with %s', async (_what, script) => {
+  ])('returns 502 if it starts with %s', async (_what, script) => {
     const app = await stand.start()
     const answer = await app.call('POST', path, { body: say(script, { stream: true }) })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
@@ -91,7 +90,7 @@ describe('a stream from a slow backend', () => {
     expect(answer.text.replaceAll(': keep-alive\n\n', '')).toBe(await stand.readDirectly(chat?.body))
   })
 
-  test('contains keep-alive comments in its pauses', async () => {
+  test('contains keep-alive comments whenever the backend pauses', async () => {
     const app = await stand.start(frequentHeartbeat)
     const { text, events } = await app.stream(say('one two {{up:delay 250}}'))
     expect(text).toMatch(/^data: [\s\S]*\n\n: keep-alive\n\ndata: /)
@@ -103,7 +102,7 @@ describe('a stream from a slow backend', () => {
     ['rejects the request', '{{up:status 400}}', 'invalid_request_error', 'scripted'],
     ['is rate-limited', '{{up:status 429}}{{up:retry-after 60}}', 'rate_limit_error', 'rate_limit_exceeded'],
   ])(
-    'ends with an error frame when the backend %s after a keep-alive comment',
+    'ends with an error frame if the backend %s after a keep-alive comment',
     async (_what, script, type, code) => {
       const app = await stand.start({ ...frequentHeartbeat, PARLEY_BACKEND_ATTEMPTS: '1' })
       const { status, text, events, isDone } = await app.stream(say(`{{up:slow-head 1000}}${script}`))
@@ -114,7 +113,7 @@ describe('a stream from a slow backend', () => {
     },
   )
 
-  test('can still be retried after a keep-alive comment', async () => {
+  test('is still retried after a keep-alive comment', async () => {
     const app = await stand.start(frequentHeartbeat)
     const { events, isDone } = await app.stream(say('x {{up:slow-head 1000}}{{up:status 500}}{{up:first 1}}'))
     expect(errorsIn(events)).toEqual([])
@@ -165,7 +164,7 @@ describe('a client that disconnects', () => {
     ['in the middle of a busy stream', '{{up:chunks 5000}}{{up:delay 1}}', true, sent('chunks', 5_000)],
     ['before a complete response', '{{up:hang}}', false, seen('hang')],
     ['in the middle of a complete response', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
-  ])('stops the backend request: %s', async (_when, script, stream, hasSeen) => {
+  ])('ends the backend request (%s)', async (_when, script, stream, hasSeen) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({}, { log })
     await abortWhen(app, say(script, { stream }), hasSeen)
@@ -175,7 +174,7 @@ describe('a client that disconnects', () => {
     expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
   })
 
-  test.each([true, false])('stops the retries (stream: %s)', async (stream) => {
+  test.each([true, false])('prevents further retries (stream: %s)', async (stream) => {
     const { log, lines } = createLineLog()
     const pause = Promise.withResolvers<void>()
     const clock = createEndlessClock(pause.resolve)

@@ -1,4 +1,4 @@
-/** Tests which model or agent answers for each kind of key and each way to name a model. */
+/** Tests which model or agent answers a chat request. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -13,7 +13,7 @@ async function askedModels(): Promise<unknown[]> {
 }
 
 test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])(
-  'a model id of more than 300 characters gets 400 from %s, before it is stored anywhere',
+  '%s returns 400 for a model id of more than 300 characters',
   async (route) => {
     const app = await stand.start()
     const body = { messages: [{ role: 'user', content: 'a' }], input: 'a' }
@@ -27,7 +27,7 @@ describe('the model that answers', () => {
   test.each([
     ['the named one', { model: 'up-small' }, 'up-small'],
     ['the one named with its provider', { model: 'gateway/up-small' }, 'up-small'],
-    ["the backend's first chat model when none is named", {}, 'up-chat'],
+    ["the backend's first chat model if none is named", {}, 'up-chat'],
     ["the backend's first chat model for null", { model: null }, 'up-chat'],
   ])('is %s', async (_which, request, model) => {
     const app = await stand.start()
@@ -36,7 +36,7 @@ describe('the model that answers', () => {
     expect(body.model).toBe(model)
   })
 
-  test("is the operator's default when none is named", async () => {
+  test("is the operator's default if the request does not contain one", async () => {
     const app = await stand.start({ PARLEY_DEFAULT_MODEL: 'up-small' })
     await app.call('POST', path, { body: { ...say('hello'), model: null } })
     expect(await askedModels()).toEqual(['up-small'])
@@ -44,8 +44,8 @@ describe('the model that answers', () => {
 
   test.each([
     ["the agent's", 'up-small', {}, 'up-small'],
-    ["the default when the agent's is unknown", 'gone', {}, 'up-chat'],
-    ['the default when the agent has none', undefined, {}, 'up-chat'],
+    ["the default if the agent's is unknown", 'gone', {}, 'up-chat'],
+    ['the default if the agent has none', undefined, {}, 'up-chat'],
     ['the one the caller names', 'up-small', { model: 'up-chat' }, 'up-chat'],
   ])('is %s with an agent key', async (_which, own, request, model) => {
     const app = await stand.start()
@@ -74,7 +74,7 @@ describe('the model that answers', () => {
     expect(await askedModels()).toEqual([])
   })
 
-  test("may be an unknown one while the backend's model list is unavailable", async () => {
+  test("may be one with an unknown id while the backend's model list is unavailable", async () => {
     await stand.upstream.script('/v1/models', '{{up:status 500}}')
     const app = await stand.start()
     expect((await app.call('POST', path, { body: say('hello', { model: 'unlisted' }) })).status).toBe(200)
@@ -87,7 +87,7 @@ describe('the model that answers', () => {
 describe('an agent named as the model', () => {
   const persona = { role: 'system', content: 'B' }
 
-  test('answers the parent key that owns it', async () => {
+  test('answers a request with the parent key of its owner', async () => {
     const app = await stand.start()
     const { agent_id } = await app.createAgent(agentYaml('up-small'))
     const { status, body } = await app.call('POST', path, {
@@ -99,14 +99,14 @@ describe('an agent named as the model', () => {
     expect(chat?.body).toMatchObject({ model: 'up-small', messages: [persona, {}], top_k: 5 })
   })
 
-  test('answers its own key', async () => {
+  test('answers a request with its own key', async () => {
     const app = await stand.start()
     const { agent_id, agent_key } = await app.createAgent(agentYaml('up-small'))
     const { events } = await app.stream(say('hello', { model: `agent/${agent_id}` }), agent_key)
     expect(events[0].model).toBe('up-small')
   })
 
-  test('returns 403 for the key of another agent', async () => {
+  test('is rejected with 403 if the key belongs to another agent', async () => {
     const app = await stand.start()
     const [one, other] = [await app.createAgent(), await app.createAgent()]
     const body = say('hello', { model: `agent/${other.agent_id}` })
@@ -116,7 +116,7 @@ describe('an agent named as the model', () => {
     })
   })
 
-  test.each(["another tenant's", 'deleted', 'unknown'])('returns 404 when it is %s', async (which) => {
+  test.each(["another tenant's", 'deleted', 'unknown'])('is rejected with 404 if it is %s', async (which) => {
     const app = await stand.start()
     const { agent_id } = await app.createAgent()
     if (which === 'deleted') await app.call('DELETE', `/v1/agents/${agent_id}`)

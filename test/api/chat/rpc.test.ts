@@ -1,4 +1,4 @@
-/** Tests chat over tRPC: the same chunks as REST, and errors with their reasons. */
+/** Tests that chat streams have the same chunks and errors over tRPC as over REST. */
 import { describe, expect, test } from 'vitest'
 import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -7,7 +7,6 @@ import { createTypedClient } from '../../support/rpc.ts'
 
 const stand = await startChatStand()
 
-/** Reads a tRPC stream and returns its chunks and its error. */
 async function stream(app: TestApp, request: object, key?: string) {
   const runs: ChatChunk[][] = []
   try {
@@ -34,7 +33,7 @@ describe('a tRPC stream', () => {
     expect(runs.flat()).toEqual((await app.stream(say(text, more))).events)
   })
 
-  test('has the same text as a complete response, also for an agent', async () => {
+  test('has the same text as a complete response from the same agent', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const request = { messages: [{ role: 'user', content: 'Hello, wörld! 🎈' }], seed: 1 }
@@ -44,7 +43,7 @@ describe('a tRPC stream', () => {
     expect(text.join('')).toBe(whole.body.choices[0].message.content)
   })
 
-  test('stops the backend request when it is aborted', async () => {
+  test('ends the backend request when the client aborts it', async () => {
     const app = await stand.start()
     const controller = new AbortController()
     const chat = createTypedClient(app).chat
@@ -62,15 +61,15 @@ describe('a tRPC stream fails', () => {
   test.each([
     ['for an invalid field', { messages: [] }, 'invalid_value', 'messages'],
     ['for a model that does not exist', { model: 'gone' }, 'model_not_found', 'model'],
-    ['when the backend rejects the key', say('{{up:status 401}}'), 'backend_error', null],
-    ['when the backend rejects the request', say('{{up:status 400}}'), 'invalid_value', null],
+    ['if the backend rejects the key', say('{{up:status 401}}'), 'backend_error', null],
+    ['if the backend rejects the request', say('{{up:status 400}}'), 'invalid_value', null],
     [
-      'when the backend is rate-limited',
+      'if the backend is rate-limited',
       say('{{up:status 429}}{{up:retry-after 60}}'),
       'rate_limit_exceeded',
       null,
     ],
-    ['when the backend closes the connection', say('{{up:close}}'), 'backend_unavailable', null],
+    ['if the backend closes the connection', say('{{up:close}}'), 'backend_unavailable', null],
   ])('%s', async (_how, change, reason, param) => {
     const app = await stand.start()
     const { runs, failure } = await stream(app, { ...say('hello'), ...change })
@@ -78,7 +77,7 @@ describe('a tRPC stream fails', () => {
     expect(failure).toMatchObject({ data: { reason, param, path: 'chat.stream' } })
   })
 
-  test('midway, after the chunks that came before', async () => {
+  test('midway, and the client has the chunks before the failure', async () => {
     const app = await stand.start()
     const { runs, failure } = await stream(app, say('a b {{up:cut-off 3}}'))
     expect(runs.flat()).toHaveLength(3)

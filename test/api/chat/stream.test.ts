@@ -1,4 +1,4 @@
-/** Tests that a stream keeps the events of the backend, with usage only on request. */
+/** Tests that streamed events are unchanged from the backend, and that usage is included only on request. */
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -9,7 +9,7 @@ const stand = await startChatStand()
 describe('a stream', () => {
   test.each([
     ['text', ''],
-    ['many words at once', '{{up:chunks 500}}{{up:batch 200}}'],
+    ['many words in each read', '{{up:chunks 500}}{{up:batch 200}}'],
     ['text in single bytes', '{{up:drip}}'],
     ['text split at arbitrary positions', '{{up:cut 5}}'],
     ['JSON as written by Python', '{{up:python}}{{up:cut 9}}'],
@@ -51,7 +51,7 @@ describe('a stream', () => {
   })
 })
 
-describe('the usage of a stream', () => {
+describe("a stream's usage", () => {
   const usages = (events: readonly { usage?: unknown; choices: unknown[] }[]) =>
     events.filter(({ usage }) => usage)
 
@@ -59,7 +59,7 @@ describe('the usage of a stream', () => {
     ['not requested', undefined, ''],
     ['disabled', { include_usage: false }, ''],
     ['not requested but always sent by the backend', undefined, '{{up:usage always}}'],
-  ])('is omitted when it was %s', async (_how, stream_options, script) => {
+  ])('is omitted if it is %s', async (_how, stream_options, script) => {
     const app = await stand.start()
     const { events, isDone } = await app.stream(say(`hello${script}`, { stream_options }))
     expect(usages(events)).toEqual([])
@@ -70,7 +70,7 @@ describe('the usage of a stream', () => {
   test.each([
     ['a backend that reports it', 'a b c', 5],
     ['a backend that does not', 'a b c {{up:usage never}}', 0],
-  ])('is the last chunk, without choices, from %s', async (_who, text, completion_tokens) => {
+  ])('is in the last chunk, without choices, with %s', async (_who, text, completion_tokens) => {
     const app = await stand.start()
     const { events } = await app.stream(say(text, { stream_options: { include_usage: true } }))
     expect(usages(events)).toEqual([events.at(-1)])
@@ -84,7 +84,7 @@ describe('the usage of a stream', () => {
   })
 })
 
-test('a client that stops reading applies backpressure to the backend', async () => {
+test('the backend must wait when a client stops reading', async () => {
   const app = await stand.start()
   const request = httpRequest(`${app.url}/v1/chat/completions`, {
     method: 'POST',
@@ -104,7 +104,7 @@ test('a client that stops reading applies backpressure to the backend', async ()
   expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
 })
 
-test('consecutive streams share a connection, even when the body ends late', async () => {
+test('consecutive streams share a backend connection, even if a body ends after [DONE]', async () => {
   const app = await stand.start()
   for (const text of ['one', 'two', 'three']) {
     await app.stream(say(`${text} {{up:delay 5}}`))
@@ -116,13 +116,13 @@ test('consecutive streams share a connection, even when the body ends late', asy
 })
 
 describe('after [DONE]', () => {
-  test('the client does not wait for a backend that stays connected', async () => {
+  test('a stream ends even if the backend stays connected', async () => {
     const app = await stand.start()
     const { isDone } = await app.stream(say('hello {{up:hang-after 99}}'))
     expect(isDone).toBe(true)
   })
 
-  test('further data from the backend is ignored', async () => {
+  test('a stream ignores further data from the backend', async () => {
     const app = await stand.start()
     const { isDone, events } = await app.stream(say('hello {{up:flood 15000000}}'))
     expect(isDone).toBe(true)

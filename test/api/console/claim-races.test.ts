@@ -1,4 +1,4 @@
-/** Tests concurrent claims of parent keys in one process. */
+/** Tests that concurrent claims of parent keys do not lose or duplicate data. */
 import { expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
@@ -10,7 +10,7 @@ const ada = 'ada@example.org'
 const yaml = 'name: Guide\ninstructions: Help.\n'
 const people = Array.from({ length: 25 }, (_, index) => `user${index}@example.org`)
 
-/** Starts a service with a database on disk in which each of these users has an agent. */
+/** Starts a service with a database on disk and an agent for each of these users. */
 async function start(emails: readonly string[]): Promise<TestApp> {
   const app = await startApp({ ...proxied, PARLEY_DATA_DIR: await makeFolder() })
   await Promise.all(
@@ -19,7 +19,7 @@ async function start(emails: readonly string[]): Promise<TestApp> {
   return app
 }
 
-test('a key that 25 users claim concurrently is assigned to one user, and the others keep their data', async () => {
+test('a key that 25 users claim concurrently is assigned to one of them, and the others keep their data', async () => {
   const app = await start(people)
   const answers = await Promise.all(people.map((email) => claim(app, email, app.key)))
   const statuses = answers.map(({ status }) => status)
@@ -34,7 +34,7 @@ test('a key that 25 users claim concurrently is assigned to one user, and the ot
   }
 })
 
-test("20 concurrent claims of one key by the same user move the user's data once", async () => {
+test("20 concurrent claims of a key by the same user move the user's data only once", async () => {
   const app = await start([ada])
   const answers = await Promise.all(Array.from({ length: 20 }, () => claim(app, ada, app.key)))
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
@@ -42,7 +42,7 @@ test("20 concurrent claims of one key by the same user move the user's data once
   expect(await readMe(app, ada)).toMatchObject({ agents: 1, keys: [{ is_automatic: false }] })
 })
 
-test('a user who claims several keys concurrently owns them all, and their agents are moved to one of them', async () => {
+test('a user who claims several keys concurrently owns all of them, and one of them receives the agents', async () => {
   const app = await start([ada])
   const { deps } = app.service
   const keys = await Promise.all(
@@ -56,7 +56,7 @@ test('a user who claims several keys concurrently owns them all, and their agent
   expect((await Promise.all(counts)).flat()).toHaveLength(1)
 })
 
-test('a concurrent claim and revocation move all agents or none', async () => {
+test('a claim during the revocation of its key moves all agents or none', async () => {
   const app = await start(people.slice(0, 8))
   const { deps } = app.service
   for (const email of people.slice(0, 8)) {
@@ -66,7 +66,7 @@ test('a concurrent claim and revocation move all agents or none', async () => {
       revokeParentKey(deps, serviceActor, key.publicId),
     ])
     const { agents } = await readMe(app, email)
-    // If the claim came first, the agents moved to the key that was then revoked.
+    // If the claim was first, the agents belong to the key that was revoked afterwards.
     expect([claimed.status, agents]).toEqual(claimed.status === 200 ? [200, 0] : [404, 1])
   }
 })

@@ -1,4 +1,4 @@
-/** Tests that a claim moves all data of the automatic key to the claimed key. */
+/** Tests that a claim moves all data from the user's automatic key to the claimed key. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
@@ -14,7 +14,7 @@ const ada = 'ada@example.org'
 const yaml = 'name: Guide\ninstructions: Help.\n'
 const callsIn = (histogram: Histogram) => [...histogram.values()].reduce((sum, calls) => sum + calls, 0)
 
-/** Creates a user with data in every table; `key` is the text of their automatic key. */
+/** Creates a user with data in every table and returns the text of their automatic key as `key`. */
 async function createUserData(app: TestApp) {
   const key = await revealKey(app, ada)
   const { agent_id: id, agent_key: agentKey } = await app.createAgent(yaml, key)
@@ -34,7 +34,7 @@ async function createUserData(app: TestApp) {
 }
 
 describe('claiming a key', () => {
-  test('moves the data of the automatic key and keeps agent keys valid', async () => {
+  test('moves the data of the automatic key, and agent keys remain valid', async () => {
     const app = await startApp(proxied)
     const { key, id, agentKey, fileId } = await createUserData(app)
     const before = await app.call('GET', `/v1/agents/${id}`, { key })
@@ -61,7 +61,7 @@ describe('claiming a key', () => {
     expect((await app.call('DELETE', `/v1/files/${fileId}`)).status).toBe(200)
   })
 
-  test('leaves no row of the automatic key except the key itself', async () => {
+  test('leaves no rows of the automatic key except the key itself', async () => {
     const app = await startApp(proxied)
     const { tenantId } = await createUserData(app)
     const { db } = app.service.deps
@@ -74,7 +74,7 @@ describe('claiming a key', () => {
     const rowsIn = (table: (typeof tables)[number]) =>
       db.selectFrom(table).selectAll().where('parent_key_id', '=', tenantId).execute()
     expect(tables.length).toBeGreaterThanOrEqual(5)
-    // This test proves nothing about an empty table: add a row to it in `createUserData`.
+    // If this fails for a new table, add a row to that table in `createUserData`.
     for (const table of tables) expect([table, (await rowsIn(table)).length]).not.toEqual([table, 0])
     await claim(app, ada, app.key)
     for (const table of tables.filter((name) => name !== 'credentials')) {
@@ -91,7 +91,7 @@ describe('claiming a key', () => {
     expect(revoked).toMatchObject([{ revoked_at: expect.any(Number), is_automatic: 1 }])
   })
 
-  test('merges usage of the same day', async () => {
+  test('adds up the usage of both keys on the same day', async () => {
     const app = await startApp(proxied)
     const { key } = await createUserData(app)
     await ask(app, 'from the claimed key')
@@ -114,7 +114,7 @@ describe('claiming a key', () => {
     ])
   })
 
-  test('counts moved usage in the budget of the claimed key', async () => {
+  test("charges the moved usage to the claimed key's budget", async () => {
     const app = await startApp(proxied)
     const { deps } = app.service
     const { key } = await createUserData(app)
@@ -132,7 +132,7 @@ describe('claiming a key', () => {
     })
   })
 
-  test('leaves the data with the first key when the user claims a second key', async () => {
+  test('does not move data from the first claimed key to a second one', async () => {
     const app = await startApp(proxied)
     const { id } = await createUserData(app)
     await claim(app, ada, app.key)
@@ -145,7 +145,7 @@ describe('claiming a key', () => {
 })
 
 describe('a request in progress while its key is claimed', () => {
-  /** Sends the headers of a request as the user; the returned function sends the body. */
+  /** Sends a request's headers as the user and returns a function that sends the body. */
   async function begin(app: TestApp, line: string, headers: readonly string[], body: string) {
     const connection = await RawConnection.open(app)
     const own = Object.entries({ 'X-Email': ada, ...ownPage }).map(([name, value]) => `${name}: ${value}`)
@@ -160,7 +160,7 @@ describe('a request in progress while its key is claimed', () => {
     }
   }
 
-  test('is rejected when it creates an agent', async () => {
+  test('is rejected if it creates an agent', async () => {
     const app = await startApp(proxied)
     await createUserData(app)
     const json = 'Content-Type: application/json'
@@ -170,7 +170,7 @@ describe('a request in progress while its key is claimed', () => {
     expect(await readMe(app, ada)).toMatchObject({ agents: 1 })
   })
 
-  test('is rejected when it uploads a file', async () => {
+  test('is rejected if it uploads a file', async () => {
     const app = await startApp(proxied)
     const { key } = await createUserData(app)
     const form = [

@@ -1,4 +1,4 @@
-/** Tests which users may claim which parent keys, and how claims are rejected. */
+/** Tests which users may claim which parent keys. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
@@ -20,7 +20,7 @@ async function outcomeOf(app: TestApp, email: string, key: unknown) {
 }
 
 describe('a claim of a parent key', () => {
-  test("makes it the user's active key and revokes the automatic one", async () => {
+  test("makes it the user's active key and revokes their automatic key", async () => {
     const app = await startApp(proxied)
     const automatic = await revealKey(app, ada)
     const { status, body } = await claim(app, ada, ` ${app.key}\n`)
@@ -35,7 +35,7 @@ describe('a claim of a parent key', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('that the user already owns changes nothing', async () => {
+  test('has no effect if the user already owns the key', async () => {
     const app = await startApp(proxied)
     await claim(app, ada, app.key)
     const other = await createParentKey(app.service.deps, serviceActor, 'other')
@@ -52,7 +52,7 @@ describe('a claim of a parent key', () => {
     expect((await readMe(app, grace)).keys).toMatchObject([{ is_automatic: true, is_active: true }])
   })
 
-  test('that belongs to another user is rejected', async () => {
+  test('is rejected if the key belongs to another user', async () => {
     const app = await startApp(proxied)
     await claim(app, ada, app.key)
     const before = await readMe(app, grace)
@@ -110,7 +110,7 @@ describe('a claim of a parent key', () => {
     expect((await readMe(app, ada)).keys).toMatchObject([{ is_automatic: true, is_active: true }])
   })
 
-  test('accepts a rotated secret while its overlap lasts', async () => {
+  test('accepts a rotated secret during its overlap', async () => {
     const clock = createFakeClock()
     const app = await startApp(proxied, { clock })
     const { deps } = app.service
@@ -127,7 +127,7 @@ describe('a claim of a parent key', () => {
     expect(await outcomeOf(app, ada, newest.text)).toEqual([200, true])
   })
 
-  test('requires a signed-in user; a key is not enough', async () => {
+  test('requires a signed-in user and is rejected with a key', async () => {
     const app = await startApp(proxied)
     const { agent_key } = await app.createAgent()
     const body = { parent_key: app.key }
@@ -175,7 +175,7 @@ describe('a user with several keys', () => {
     expect((await app.call('GET', '/v1/manager/agents', as(ada))).body.data).toHaveLength(1)
   })
 
-  test("cannot switch to another user's key or a revoked one", async () => {
+  test("cannot switch to a revoked key or another user's key", async () => {
     const app = await startApp(proxied)
     const { deps } = app.service
     const theirs = await readMe(app, grace)
@@ -197,7 +197,7 @@ describe('a user with several keys', () => {
   })
 })
 
-test('a caller with a parent key sees that key only', async () => {
+test('a caller with a parent key can list only that key', async () => {
   const app = await startApp(proxied)
   await app.createAgent()
   const { status, body } = await app.call('GET', '/v1/manager/me')

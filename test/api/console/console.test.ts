@@ -1,4 +1,4 @@
-/** Tests the operations that only the console uses: definition checks, a user's own keys, lists and previews. */
+/** Tests the operations that only the console uses, such as checking definitions and managing keys. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { as, claim, proxied, readMe } from '../../support/console.ts'
@@ -34,7 +34,7 @@ describe('an agent definition in the console', () => {
   })
 })
 
-test("the console's usage reports the last day on which each agent was called", async () => {
+test('the usage in the console includes the last day of use for each agent', async () => {
   const app = await startApp()
   const [used] = [await app.createAgent(), await app.createAgent()]
   await app.call('POST', '/v1/chat/completions', {
@@ -87,7 +87,7 @@ describe("a user's own keys", () => {
 })
 
 describe('previewing a claim', () => {
-  test('reports what the claim will move and moves nothing', async () => {
+  test('reports what the claim would move but does not move it', async () => {
     const app = await startApp(proxied)
     const client = consoleOf(app)
     await client.agents.create.mutate({ yaml: 'name: A\ninstructions: B\n' })

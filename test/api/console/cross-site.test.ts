@@ -12,7 +12,6 @@ const scripted = { 'X-Requested-With': 'fetch' }
 
 type Headers = Record<string, string>
 
-/** Creates a user's request with these headers only. */
 const from = (headers: Headers, body?: unknown) => ({
   key: null,
   headers: { 'X-Email': ada, ...headers },
@@ -64,7 +63,7 @@ describe('the cross-site check of a request that changes data', () => {
     },
   )
 
-  test('applies to every method, with or without a body', async () => {
+  test('applies to every method that changes data, with or without a body', async () => {
     const app = await startApp(proxied)
     const created = await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
     const path = `/v1/manager/agents/${created.body.agent_id}`
@@ -75,7 +74,7 @@ describe('the cross-site check of a request that changes data', () => {
     expect((await app.call('DELETE', path, as(ada))).status).toBe(200)
   })
 
-  test('accepts only JSON, even for a definition', async () => {
+  test('accepts only JSON bodies, even for definitions', async () => {
     const app = await startApp(proxied)
     const forms = [
       'text/plain',
@@ -98,7 +97,7 @@ describe('the cross-site check of a request that changes data', () => {
     expect(await countAgents(app)).toBe(1)
   })
 
-  test('is skipped for a request with a key, from any origin and in any format', async () => {
+  test('does not apply to a request with a key, from any origin and in any format', async () => {
     const app = await startApp(proxied)
     const headers = { Origin: 'https://evil.example', 'Content-Type': 'application/yaml' }
     expect((await app.call('POST', '/v1/manager/agents', { body: yaml, headers })).status).toBe(201)
@@ -106,7 +105,7 @@ describe('the cross-site check of a request that changes data', () => {
     expect((await callProcedure(app, 'agents.create', { yaml }, typed)).status).toBe(200)
   })
 
-  test('counts rejected requests towards the rate limit', async () => {
+  test('charges rejected requests to the rate limit', async () => {
     const app = await startApp({ ...proxied, PARLEY_RATE_LIMIT_PARENT: '2' })
     const forged = from({ ...scripted, 'Sec-Fetch-Site': 'cross-site' }, { yaml })
     const statuses = []

@@ -13,7 +13,7 @@ const me = (app: TestApp, headers: Record<string, string>): Promise<Answer> =>
 
 const hasIPv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ family }) => family === 'IPv6'))
 
-/** Sends a raw request from a local address. */
+/** Sends a raw request from the local address `from`. */
 async function ask(app: TestApp, line: string, headers: readonly string[], from?: string) {
   const all = ['Host: x', 'Connection: close', ...headers]
   return readAnswer(await exchange(app, toRequest(line, all), from))
@@ -35,15 +35,18 @@ describe('an identity header', () => {
     [{ PARLEY_PROXY_SECRET: secret, PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.2', secret, 401],
     [{ PARLEY_PROXY_SECRET: secret, PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.1', undefined, 401],
   ]
-  test.each(cases)('with %j, from %s with the secret %s returns %i', async (env, from, sent, status) => {
-    const app = await startApp({ PARLEY_TRUST_FORWARDED_AUTH: 'true', ...env })
-    const headers = [`X-Email: ${ada}`, ...(sent === undefined ? [] : [`X-Proxy-Secret: ${sent}`])]
-    for (const path of ['/v1/manager/me', '/v1/manager/agents', '/trpc/manager.me?input={"json":{}}']) {
-      expect((await ask(app, `GET ${path}`, headers, from)).status).toBe(status)
-    }
-  })
+  test.each(cases)(
+    'with the settings %j, the sender %s and the secret %s causes status %i',
+    async (env, from, sent, status) => {
+      const app = await startApp({ PARLEY_TRUST_FORWARDED_AUTH: 'true', ...env })
+      const headers = [`X-Email: ${ada}`, ...(sent === undefined ? [] : [`X-Proxy-Secret: ${sent}`])]
+      for (const path of ['/v1/manager/me', '/v1/manager/agents', '/trpc/manager.me?input={"json":{}}']) {
+        expect((await ask(app, `GET ${path}`, headers, from)).status).toBe(status)
+      }
+    },
+  )
 
-  test('is trusted by socket address, not by forwarded address', async () => {
+  test('is trusted because of the socket address, not the forwarded address', async () => {
     const app = await startApp({ ...proxied, PARLEY_TRUSTED_PROXIES: '127.0.0.2' })
     const forged = ['X-Forwarded-For: 127.0.0.2', 'X-Real-IP: 127.0.0.2', 'Forwarded: for=127.0.0.2']
     expect((await ask(app, 'GET /v1/manager/me', [`X-Email: ${ada}`, ...forged])).status).toBe(401)
@@ -51,7 +54,7 @@ describe('an identity header', () => {
     expect((await ask(app, 'GET /v1/manager/me', honest, '127.0.0.2')).status).toBe(200)
   })
 
-  test.runIf(hasIPv6)('is trusted on a dual-stack socket too', async () => {
+  test.runIf(hasIPv6)('is also trusted on a dual-stack socket', async () => {
     const app = await startApp({ ...proxied, HOST: '::' })
     const local = { url: app.url.replace('[::]', '127.0.0.1') }
     const request = toRequest('GET /v1/manager/me', ['Host: x', 'Connection: close', `X-Email: ${ada}`])
@@ -64,7 +67,7 @@ describe('an identity header', () => {
     expect((await me(app, { 'X-Email': ada })).status).toBe(401)
   })
 
-  test('is trusted on console routes only', async () => {
+  test('is trusted only on console routes', async () => {
     const app = await startApp(proxied)
     const { agent_id: id } = await app.createAgent()
     const elsewhere = ['agents', `agents/${id}`, 'models', 'files', 'usage', 'keys/validate', 'managerx/me']
@@ -78,7 +81,7 @@ describe('an identity header', () => {
     expect((await app.call('POST', '/v1/keys/rotate', as(ada))).status).toBe(401)
   })
 
-  test('is ignored when a key is sent, even an invalid one', async () => {
+  test('is ignored if the request has a key, even an invalid one', async () => {
     const app = await startApp(proxied)
     const { agent_key } = await app.createAgent()
     const asKey = (key: string) => app.call('GET', '/v1/manager/me', { key, headers: { 'X-Email': ada } })
@@ -94,7 +97,7 @@ describe('an identity header', () => {
     expect((await ask(app, 'GET /v1/manager/me', basic)).status).toBe(200)
   })
 
-  test('that is missing or empty returns 401', async () => {
+  test('is required and must not be empty, or the request returns 401', async () => {
     const app = await startApp(proxied)
     for (const headers of [['X-User: ada'], ['X-Email:'], ['X-Email:  ', 'X-User: ada']]) {
       const { status, body } = await ask(app, 'GET /v1/manager/me', headers)
@@ -137,24 +140,27 @@ describe('identity headers', () => {
     ['an invisible space', ['X-Email: ada\u200b@example.org'], 'x-email'],
     ['a letter that looks like a k', ['X-Email: \u212aim@example.org'], 'x-email'],
   ]
-  test.each(cases)('are rejected by name for %s', async (_what, headers, name) => {
-    const app = await startApp(proxied)
-    const chat = await ask(app, 'GET /v1/manager/me', headers)
-    const message = expect.stringContaining(name)
-    expect(chat).toMatchObject({
-      status: 400,
-      body: { error: { message, param: name, code: 'invalid_identity' } },
-    })
-    const agents = await ask(app, 'GET /v1/manager/agents', headers)
-    expect(agents).toEqual({ status: 400, body: { error: message, code: 'invalid_identity' } })
-    const rpc = await ask(app, 'GET /trpc/manager.me?input={"json":{}}', headers)
-    expect(rpc).toMatchObject({ status: 400, body: { error: { json: { data: { param: name } } } } })
-    // The service ignores the headers from an untrusted address.
-    expect((await ask(app, 'GET /v1/manager/me', headers, '127.0.0.2')).status).toBe(401)
-    expect(await app.service.deps.db.selectFrom('users').selectAll().execute()).toEqual([])
-  })
+  test.each(cases)(
+    'are rejected for %s, with an error that contains the header name',
+    async (_what, headers, name) => {
+      const app = await startApp(proxied)
+      const chat = await ask(app, 'GET /v1/manager/me', headers)
+      const message = expect.stringContaining(name)
+      expect(chat).toMatchObject({
+        status: 400,
+        body: { error: { message, param: name, code: 'invalid_identity' } },
+      })
+      const agents = await ask(app, 'GET /v1/manager/agents', headers)
+      expect(agents).toEqual({ status: 400, body: { error: message, code: 'invalid_identity' } })
+      const rpc = await ask(app, 'GET /trpc/manager.me?input={"json":{}}', headers)
+      expect(rpc).toMatchObject({ status: 400, body: { error: { json: { data: { param: name } } } } })
+      // From an untrusted address, the service ignores these headers instead of rejecting them.
+      expect((await ask(app, 'GET /v1/manager/me', headers, '127.0.0.2')).status).toBe(401)
+      expect(await app.service.deps.db.selectFrom('users').selectAll().execute()).toEqual([])
+    },
+  )
 
-  test('are accepted for the longest email address and any number of groups', async () => {
+  test('may contain the longest allowed email address and many groups', async () => {
     const app = await startApp(proxied)
     const email = `${'a'.repeat(308)}@example.org`
     const groups = Array.from({ length: 200 }, (_, index) => `group-${index}`)
@@ -167,8 +173,8 @@ describe('identity headers', () => {
   })
 })
 
-describe('the user that an identity header names', () => {
-  test('is the same for any letter case and Unicode normalization', async () => {
+describe('the user in the identity headers', () => {
+  test('is the same for an email in any letter case and Unicode normalization', async () => {
     const app = await startApp(proxied)
     const utf8 = (text: string) => Buffer.from(text).toString('latin1')
     const ids = new Set<string>()
@@ -187,7 +193,7 @@ describe('the user that an identity header names', () => {
     [{ 'X-User-First-Name': 'Ada', 'X-User-Last-Name': 'Lovelace', 'X-User': 'ada' }, 'Ada Lovelace', 'ada'],
     [{ 'X-User-First-Name': Buffer.from('Zoë').toString('latin1') }, 'Zoë', null],
   ]
-  test.each(names)('with %j has the name %s', async (headers, name, username) => {
+  test.each(names)('has a name from the headers: %j gives %s', async (headers, name, username) => {
     const app = await startApp(proxied)
     expect((await me(app, { 'X-Email': ada, ...headers })).body.user).toMatchObject({ name, username })
   })

@@ -1,4 +1,4 @@
-/** Tests that the first visit of a console user creates one user with one key, and that later visits are cached. */
+/** Tests that a console user's first visit creates one user with one key, and that later visits use a cache. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
@@ -15,7 +15,7 @@ const usersOf = ({ service }: TestApp) => service.deps.db.selectFrom('users').se
 const keysOf = ({ service }: TestApp) =>
   service.deps.db.selectFrom('parent_keys').selectAll().where('is_automatic', '=', 1).execute()
 
-describe('the first visit of a console user', () => {
+describe("a console user's first visit", () => {
   test('creates the user and an automatic key', async () => {
     const clock = createFakeClock()
     const app = await startApp(
@@ -44,6 +44,8 @@ describe('the first visit of a console user', () => {
           is_automatic: true,
           is_active: true,
           created_at: now,
+          disabled_at: null,
+          expires_at: null,
           last_used_at: null,
         },
       ],
@@ -55,7 +57,7 @@ describe('the first visit of a console user', () => {
     expect((await me(app, grace)).parent_key).not.toBe(body.parent_key)
   })
 
-  test('creates one user and one key when 30 requests arrive at once', async () => {
+  test('creates one user and one key even if it consists of 30 concurrent requests', async () => {
     const app = await startApp({ ...proxied, PARLEY_DATA_DIR: await makeFolder() })
     const visits = await Promise.all(
       Array.from({ length: 30 }, (_, index) =>
@@ -68,7 +70,7 @@ describe('the first visit of a console user', () => {
     expect(await keysOf(app)).toHaveLength(1)
   })
 
-  test('does not happen on other routes or when a key is sent', async () => {
+  test('does not create a user on other routes or if the request has a key', async () => {
     const app = await startApp(proxied)
     await app.call('GET', '/v1/agents', as(ada))
     await app.call('GET', '/v1/manager/me', { key: app.key, headers: { 'X-Email': ada } })
@@ -76,7 +78,7 @@ describe('the first visit of a console user', () => {
     expect(await usersOf(app)).toEqual([])
   })
 
-  test('does not prevent the creation of the first parent key', async () => {
+  test('does not prevent the server from creating the first parent key', async () => {
     const folder = await makeFolder()
     const app = await startApp({ ...proxied, PARLEY_DATA_DIR: folder })
     await me(app)
@@ -106,7 +108,7 @@ describe('a known console user', () => {
     expect((await me(app)).parent_key).toBe(`svc_${id}`)
   })
 
-  test('does not cause a query while cached', async () => {
+  test('does not cause a database query while cached', async () => {
     const clock = createFakeClock()
     const app = await startApp(proxied, { clock })
     const validate = () => callProcedure(app, 'keys.validate', {}, as(ada))
@@ -117,7 +119,7 @@ describe('a known console user', () => {
     expect((await validate()).status).toBe(500)
   })
 
-  test('is updated from the proxy headers once a minute', async () => {
+  test('is updated from the proxy headers at most once a minute', async () => {
     const clock = createFakeClock()
     const app = await startApp(proxied, { clock })
     const first = (await me(app)).user
@@ -137,7 +139,7 @@ describe('a known console user', () => {
     })
   })
 
-  test('shows when their key was last used', async () => {
+  test('can see when their key was last used', async () => {
     const app = await startApp(proxied)
     await me(app)
     await app.service.deps.keys.recordUse()
@@ -145,7 +147,7 @@ describe('a known console user', () => {
     expect(keys[0].last_used_at).toBeGreaterThan(0)
   })
 
-  test('shares the rate limit of their key', async () => {
+  test('uses the rate limit of their key', async () => {
     const app = await startApp({
       ...proxied,
       PARLEY_RATE_LIMIT_PARENT: '2',
@@ -161,7 +163,7 @@ describe('a known console user', () => {
     expect(await statusOf(grace)).toBe(429)
   })
 
-  test('switches to another key, or a new one, when theirs is revoked', async () => {
+  test('receives another or a new active key when theirs is revoked', async () => {
     const app = await startApp(proxied)
     const { deps } = app.service
     const first = await me(app)
@@ -178,7 +180,7 @@ describe('a known console user', () => {
   })
 })
 
-test("the console's tRPC client works with only the identity headers", async () => {
+test("the console's tRPC client works without a key", async () => {
   const app = await startApp(proxied)
   const client = createTypedClient(app, { 'X-Email': ada, ...ownPage })
   const created = await client.agents.create.mutate({ yaml: 'name: Guide\ninstructions: Help.\n' })

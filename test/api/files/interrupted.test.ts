@@ -1,4 +1,4 @@
-/** Tests that interrupted file uploads do not leave anything in the store. */
+/** Tests that interrupted file uploads do not leave any bytes behind. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -20,7 +20,7 @@ import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 const MIB = 1024 * 1024
 const emptyStore = { kept: [], incoming: [] }
 
-/** Sends the head of an upload and the first `sizeBytes` bytes of its file, and waits until they are stored. */
+/** Sends an upload's headers and the first `sizeBytes` bytes of its file, and waits until they are stored. */
 async function beginUpload(
   app: { url: string; key: string },
   dataDir: string,
@@ -36,7 +36,7 @@ async function beginUpload(
     ]),
   )
   connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  // The parser holds back bytes that may be the start of a boundary.
+  // The parser does not store the last bytes yet because they may be the start of a boundary.
   const hasArrived = async () => (await incomingBytes(dataDir)) > sizeBytes - BOUNDARY.length - 8
   expect(await eventually(hasArrived, true)).toBe(true)
   return connection
@@ -62,7 +62,7 @@ describe('a client that disconnects mid-upload', () => {
   test.each([
     ['by resetting the connection', (connection: RawConnection) => connection.reset()],
     ['by half-closing the connection', (connection: RawConnection) => connection.endSending()],
-  ])('leaves an empty store behind (%s)', async (_how, disconnect) => {
+  ])('does not leave any bytes in the store (%s)', async (_how, disconnect) => {
     const { app, dataDir } = await startWithDataDir()
     const connection = await beginUpload(app, dataDir, MIB)
     disconnect(connection)
@@ -71,7 +71,7 @@ describe('a client that disconnects mid-upload', () => {
     expect((await upload(app)).status).toBe(200)
   })
 
-  test('receives 400 if it still reads', async () => {
+  test('receives 400 if it can still read', async () => {
     const { app, dataDir } = await startWithDataDir()
     const connection = await beginUpload(app, dataDir, 1000)
     connection.endSending()
@@ -80,14 +80,14 @@ describe('a client that disconnects mid-upload', () => {
 })
 
 describe('a client that stops sending mid-upload', () => {
-  test('receives 408 and leaves an empty store behind', async () => {
+  test('receives 408 and does not leave any bytes in the store', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await beginUpload(app, dataDir, 1000)
     expect(await connection.receives(/^HTTP\/1\.1 408 .*request_timeout/s)).toContain('Connection: close')
     expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
-  test('may take longer over a file than the time limit for JSON bodies', async () => {
+  test('may take longer to send a file than the time limit for JSON bodies', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_SECONDS: '0.001' })
     const form = toForm([filePart(Buffer.alloc(1000, 'x')), purpose])
     const connection = await RawConnection.open(app)
@@ -105,7 +105,7 @@ describe('a client that stops sending mid-upload', () => {
     await connection.receives(/^HTTP\/1\.1 200 .*"bytes":1000/s)
   })
 
-  // Without the empty line after the headers, the parser reads all further bytes as headers.
+  // Without an empty line after the part's headers, the parser reads all further bytes as headers.
   const endless = Buffer.concat([
     partHead(purpose).subarray(0, -2),
     partHead(filePart()),
@@ -114,7 +114,7 @@ describe('a client that stops sending mid-upload', () => {
   test.each([
     ['receives 408 when more bytes are announced', 10 * MIB, 408, 'request_timeout'],
     ['receives 400 when no more bytes are announced', endless.length, 400, 'invalid_value'],
-  ])('%s (part headers without an end)', async (_how, lengthBytes, status, code) => {
+  ])('inside the headers of a part %s', async (_how, lengthBytes, status, code) => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await RawConnection.open(app)
     connection.send(
@@ -132,7 +132,7 @@ describe('a client that stops sending mid-upload', () => {
 })
 
 describe('a file upload', () => {
-  test('is rejected immediately when it announces too many bytes', async () => {
+  test('is rejected immediately if its Content-Length is too large', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const connection = await RawConnection.open(app)
     connection.send(
@@ -147,7 +147,7 @@ describe('a file upload', () => {
     expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
-  test('is rejected before 100 Continue without an API key', async () => {
+  test('without an API key is rejected before 100 Continue', async () => {
     const { app } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     const head = ['Host: x', 'Expect: 100-continue', `Content-Type: ${FORM_TYPE}`, 'Content-Length: 1000']
@@ -155,7 +155,7 @@ describe('a file upload', () => {
     expect(await connection.receives(/^HTTP\/1\.1 401 .*missing_api_key/s)).not.toContain('100 Continue')
   })
 
-  test('is rejected for an invalid field while its bytes still arrive', async () => {
+  test('is rejected for an invalid field before all bytes have arrived', async () => {
     const { app, dataDir } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     connection.send(

@@ -1,4 +1,4 @@
-/** Tests files stored in an S3 bucket, through the service and against the scripted S3 server. */
+/** Tests files that the service stores in a bucket of a scripted S3 server. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -17,7 +17,7 @@ async function startWith(s3: Readonly<Record<string, string>>, options: Paramete
   return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
 }
 
-/** Sends the head of an upload that announces 100 MiB, and the first `sizeBytes` bytes of its file. */
+/** Sends the headers of a 100 MiB upload and the first `sizeBytes` bytes of its file. */
 async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number): Promise<RawConnection> {
   const connection = await RawConnection.open(app)
   const head = ['Host: x', `Authorization: Bearer ${app.key}`, `Content-Type: ${FORM_TYPE}`]
@@ -30,7 +30,7 @@ describe('an interrupted upload', () => {
   test.each([
     ['the client resets it', (connection: RawConnection) => connection.reset()],
     ['the client ends it early', (connection: RawConnection) => connection.endSending()],
-  ])('leaves nothing in the bucket when %s', async (_why, disconnect) => {
+  ])('leaves nothing in the bucket if %s', async (_why, disconnect) => {
     const server = await S3Server.start()
     const app = await startWith(server.environment)
     const connection = await beginUpload(app, 20 * MIB)
@@ -45,7 +45,7 @@ describe('an interrupted upload', () => {
 describe('an unavailable bucket', () => {
   const accessDenied = { status: 403, code: 'AccessDenied' }
 
-  test('makes uploads and downloads return 503 and leaves the file list intact', async () => {
+  test('causes a 503 for uploads and downloads but does not change the file list', async () => {
     const server = await S3Server.start()
     const app = await startWith(server.environment)
     const { body: file } = await upload(app)
@@ -61,7 +61,7 @@ describe('an unavailable bucket', () => {
     expect(await (await download(app, file.id)).text()).toBe('hello')
   })
 
-  test('delays only the deletion of bytes when a file is deleted', async () => {
+  test('delays only the deletion of the bytes when a file is deleted', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
     const app = await startWith(server.environment, { clock })
@@ -75,7 +75,7 @@ describe('an unavailable bucket', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is reported by /readyz, as is a full one', async () => {
+  test('is reported by /readyz, and so is a full bucket', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const app = await startWith(server.environment, { clock })
@@ -95,7 +95,7 @@ describe('an unavailable bucket', () => {
   })
 })
 
-test('a client that aborts a download also ends the request to the bucket', async () => {
+test('aborting a download also ends the request to the bucket', async () => {
   const server = await S3Server.start()
   const app = await startWith(server.environment)
   const { body: file } = await upload(app, [filePart(randomBytes(2 * MIB)), purpose])

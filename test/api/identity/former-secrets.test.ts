@@ -1,7 +1,4 @@
-/**
- * Tests a change of PARLEY_SECRET: tokens and sealed keys stay valid while PARLEY_SECRET_PREVIOUS names the old
- * one.
- */
+/** Tests that tokens and sealed keys survive a change of PARLEY_SECRET with PARLEY_SECRET_PREVIOUS. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -16,7 +13,7 @@ const [FIRST, SECOND, THIRD] = ['first', 'second', 'third'].map((name) =>
   `the ${name} secret, `.repeat(3).trim(),
 )
 
-/** Returns settings for one data directory; the secrets are listed newest first. */
+/** Returns a function that maps secrets, newest first, to settings for one data directory. */
 async function makeInstallation() {
   const dataDir = join(await makeFolder(), 'data')
   return (...[secret, ...former]: (string | undefined)[]) => ({
@@ -29,8 +26,8 @@ async function makeInstallation() {
 const statusOf = async (app: TestApp, { artifact_id: id, view_token: key }: Record<string, string>) =>
   (await app.call('GET', `/artifacts/${id}/status`, { key: key as string })).status
 
-describe('after the secret has changed', () => {
-  test('old tokens are valid while the old secret is listed, and new tokens do not need it', async () => {
+describe('after a change of the secret', () => {
+  test('old tokens remain valid while the old secret is listed, and new tokens do not depend on it', async () => {
     const env = await makeInstallation()
     const before = await openApp(env(FIRST))
     const old = await reserve(before)
@@ -45,7 +42,7 @@ describe('after the secret has changed', () => {
     expect([await statusOf(after, { ...old }), await statusOf(after, { ...fresh })]).toEqual([401, 200])
   })
 
-  test('agent keys are readable, and after one start with both secrets only the new one is needed', async () => {
+  test('agent keys can be read, and the old secret can be removed after one start with both', async () => {
     const env = await makeInstallation()
     const before = await openApp(env(FIRST))
     const created = [await before.createAgent(), await before.createAgent()]
@@ -60,7 +57,7 @@ describe('after the secret has changed', () => {
     }
   })
 
-  test('a sealed key that cannot be opened prevents neither startup nor resealing the others', async () => {
+  test('a key that cannot be opened does not prevent startup or the resealing of other keys', async () => {
     const env = await makeInstallation()
     const app = await openApp(env(FIRST))
     const created = [await app.createAgent(), await app.createAgent(), await app.createAgent()]
@@ -81,7 +78,7 @@ describe('after the secret has changed', () => {
     ])
   })
 
-  test('one key sealed with an unknown secret prevents startup', async () => {
+  test('a key that was sealed with an unknown secret prevents startup', async () => {
     const env = await makeInstallation()
     const app = await openApp(env(FIRST))
     await app.createAgent()
@@ -94,7 +91,7 @@ describe('after the secret has changed', () => {
 })
 
 describe('former secrets', () => {
-  test('are read one per line and must have at least 32 bytes', async () => {
+  test('are read from one line each and must have at least 32 bytes', async () => {
     const read = (text: string) => parseConfig({ PARLEY_SECRET_PREVIOUS: text })
     const { config } = await read(`${FIRST}\n\n  ${SECOND}  \r\n`)
     expect(config.formerSecrets).toEqual([FIRST, SECOND])
@@ -104,7 +101,7 @@ describe('former secrets', () => {
     expect(problem).not.toContain('first')
   })
 
-  test('can open keys that they sealed but do not seal new ones', () => {
+  test('can open old sealed keys but do not seal new ones', () => {
     const former = createSealer(FIRST as string, randomBytes)
     const sealer = createSealer(SECOND as string, randomBytes, [FIRST as string])
     expect(sealer.open(former.seal('text', 'agent'), 'agent')).toBe('text')

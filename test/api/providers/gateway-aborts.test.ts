@@ -1,4 +1,4 @@
-/** Tests that the gateway backend ends its upstream requests when a caller aborts or the backend is closed. */
+/** Tests that upstream requests end when a caller aborts them or the gateway backend is closed. */
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { failureOf, noMore, readAll } from '../../support/backend.ts'
@@ -8,13 +8,13 @@ const { upstream, gateway, findWhoEnded } = await startGatewayStand()
 const reason = new Error('the caller left')
 
 describe.each(ways)('an aborted call (%s)', (_way, call) => {
-  test('is not sent when it was aborted beforehand', async () => {
+  test('is not sent if it is already aborted', async () => {
     await expect(call(gateway(), 'too late', AbortSignal.abort(reason))).rejects.toBe(reason)
     expect(await upstream.listRequests()).toEqual([])
   })
 
   test('stops while connecting', async () => {
-    // A TLS handshake that never receives a response.
+    // This server accepts connections but never responds to a TLS handshake.
     const { port } = await listen()
     const abort = new AbortController()
     const calling = call(gateway({ url: `https://127.0.0.1:${port}/v1` }), 'hello', abort.signal)
@@ -22,7 +22,7 @@ describe.each(ways)('an aborted call (%s)', (_way, call) => {
     await expect(calling).rejects.toBe(reason)
   })
 
-  test('is not sent when it is aborted while waiting for a connection', async () => {
+  test('is not sent if it is aborted while it waits for a connection', async () => {
     const abort = new AbortController()
     const backend = gateway()
     const calling = call(backend, 'never sent', abort.signal)
@@ -34,7 +34,7 @@ describe.each(ways)('an aborted call (%s)', (_way, call) => {
     ])
   })
 
-  test('stops while waiting for the response head', async () => {
+  test('stops while waiting for the response headers', async () => {
     const abort = new AbortController()
     const calling = call(gateway(), '{{up:hang}} no head', abort.signal)
     await upstream.waitForRequest('no head')
@@ -49,14 +49,14 @@ describe('an abort during the response', () => {
     const abort = new AbortController()
     const calling = gateway().complete(ask('{{up:hang-after}} half a body', abort.signal))
     await upstream.waitForRequest('half a body')
-    // When the upstream responds to this second request, it has sent half of the first body.
+    // The response to this request proves that the upstream has sent half of the first body.
     expect((await upstream.listRequests())[0]?.sentBytes).toBeGreaterThan(0)
     abort.abort(reason)
     await expect(calling).rejects.toBe(reason)
     expect(await findWhoEnded('half a body')).toBe('client')
   })
 
-  test('stops a stream that waits for the next event', async () => {
+  test('stops a stream that is waiting for the next event', async () => {
     const abort = new AbortController()
     const reads = await gateway().stream(askForStream('{{up:hang-after 2}} half a stream', abort.signal))
     let waiting = reads.next()
@@ -69,7 +69,7 @@ describe('an abort during the response', () => {
     expect(await findWhoEnded('half a stream')).toBe('client')
   })
 
-  test('discards bytes that a slow reader has not read', async () => {
+  test('discards bytes that a slow reader has not read yet', async () => {
     const abort = new AbortController()
     const reads = await gateway().stream(askForStream('{{up:flood 50000000}} unread', abort.signal))
     const { id } = await upstream.waitForRequest('unread')
@@ -81,7 +81,7 @@ describe('an abort during the response', () => {
   })
 })
 
-describe('a signal that outlives its calls', () => {
+describe('an abort signal that outlives its calls', () => {
   test.each([
     ['a completion', (signal: AbortSignal) => gateway().complete(ask('whole', signal))],
     ['a failure', (signal: AbortSignal) => failureOf(gateway().complete(ask('{{up:reset}}', signal)))],
@@ -98,14 +98,14 @@ describe('a signal that outlives its calls', () => {
       async (signal: AbortSignal) =>
         (await gateway().stream(askForStream('{{up:hang-after 1}}', signal))).return?.(),
     ],
-  ])('has no listeners left after %s', async (_what, call) => {
+  ])('has no listeners after %s', async (_what, call) => {
     const { signal } = new AbortController()
     await call(signal)
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 })
 
-test('closing the backend ends requests in flight and rejects new ones', async () => {
+test('closing the gateway backend ends open requests and rejects new ones', async () => {
   const backend = gateway()
   const waiting = failureOf(backend.complete(ask('{{up:hang}} in flight')))
   const reads = await backend.stream(askForStream('{{up:hang-after 0}} in flight'))

@@ -1,4 +1,4 @@
-/** Tests the requests that the gateway backend sends, and how it reads completions and model lists. */
+/** Tests the gateway backend's requests for completions and model lists, and how it reads the responses. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createGatewayBackend } from '../../../src/providers/gateway.ts'
 import { failureOf, never } from '../../support/backend.ts'
@@ -7,12 +7,12 @@ import { apiKey, ask, patient, startGatewayStand } from '../../support/gateway.t
 const { upstream, gateway, readDirectly } = await startGatewayStand()
 
 describe('a completion', () => {
-  test('arrives byte for byte', async () => {
+  test('is returned byte for byte', async () => {
     const request = ask('héllo {{up:cut 7}}')
     expect(Buffer.from(await gateway().complete(request))).toEqual(await readDirectly(request.body))
   })
 
-  test('is requested with the given body, fixed headers and the key', async () => {
+  test('is requested with the unchanged body, fixed headers and the key', async () => {
     const request = ask('headers', never, { temperature: 0.5, nested: { kept: [1, null, 'é'] } })
     await gateway().complete(request)
     const [seen] = await upstream.listRequests()
@@ -29,7 +29,7 @@ describe('a completion', () => {
     })
   })
 
-  test('is requested without authorization when the key is missing or empty', async () => {
+  test('is requested without an Authorization header if the key is missing or empty', async () => {
     const backend = createGatewayBackend({ name: 'gateway', url: upstream.url, timings: patient })
     onTestFinished(() => backend.close())
     await backend.complete(ask('anonymous'))
@@ -41,22 +41,22 @@ describe('a completion', () => {
       expect(headers).not.toHaveProperty('authorization')
   })
 
-  test('is requested below a base URL with a trailing slash and a query', async () => {
+  test('is requested at the right URL if the base URL has a trailing slash and a query', async () => {
     await gateway({ url: `${upstream.url}/?api-version=1` }).complete(ask('path'))
     expect((await upstream.listRequests())[0]?.path).toBe('/v1/chat/completions?api-version=1')
   })
 
-  test('reuses the connection of the previous one', async () => {
+  test('reuses the connection of the previous completion', async () => {
     const backend = gateway()
     await backend.complete(ask('first'))
-    // undici frees the connection only after another turn of the event loop.
+    // undici releases the connection only after another turn of the event loop.
     await upstream.listRequests()
     await backend.complete(ask('second'))
     const [first, second] = await upstream.listRequests()
     expect(second?.connection).toBe(first?.connection)
   })
 
-  test('fails with a protocol error when it exceeds the size limit', async () => {
+  test('fails with a protocol error if it exceeds the size limit', async () => {
     const text = `{{up:text ${'x'.repeat(5_000)}}}`
     const failure = await failureOf(gateway({ maxAnswerBytes: 4_000 }).complete(ask(text)))
     expect(failure.kind).toBe('protocol')
@@ -67,7 +67,7 @@ describe('a completion', () => {
 describe('the model list', () => {
   const list = (...data: unknown[]) => JSON.stringify({ object: 'list', data })
 
-  test('is read from the path next to the chat completions', async () => {
+  test('is requested next to the path for chat completions', async () => {
     const models = await gateway().listModels(never)
     expect(models).toEqual([
       { id: 'up-chat', created: 1_700_000_000, ownedBy: 'upstream', contextLength: 8192, chats: true },
@@ -121,13 +121,13 @@ describe('the model list', () => {
     ['{{up:status 401}}', { kind: 'status', status: 401 }],
     ['{{up:hang}}', { kind: 'timeout' }],
     ['{{up:drip}}{{up:delay 40}}', { kind: 'timeout' }],
-  ])('fails for %s', async (directive, failure) => {
+  ])('cannot be read after %s', async (directive, failure) => {
     await upstream.script('/v1/models', directive)
     const backend = gateway({ timings: { modelListMs: 400 } })
     expect(await failureOf(backend.listModels(never))).toMatchObject(failure)
   })
 
-  test('is aborted when the caller aborts', async () => {
+  test('is no longer requested after the caller aborts', async () => {
     await upstream.script('/v1/models', '{{up:hang}}')
     const abort = new AbortController()
     const listing = gateway().listModels(abort.signal)

@@ -1,4 +1,4 @@
-/** Tests that streams pass through the gateway backend byte for byte, without delay and at the reader's pace. */
+/** Tests that the gateway backend forwards streams unchanged, without delay and at the reader's pace. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { never, noMore, readAll } from '../../support/backend.ts'
@@ -23,13 +23,13 @@ describe('a stream', () => {
     '{{up:reasoning let me think}} reasoning',
     '{{up:tool weather {"city":"Oslo","days":[1,2]}}} a tool call',
     '{{up:end-after 0}} nothing at all',
-  ])('arrives byte for byte: %s', async (text) => {
+  ])('is forwarded byte for byte: %s', async (text) => {
     const request = askForStream(text, never, { n: 2, stream_options: { include_usage: true } })
     const bytes = await readAll(await gateway().stream(request))
     expect(bytes).toEqual(await readDirectly(request.body))
   })
 
-  test('arrives unchanged regardless of how the network splits it', async () => {
+  test('is forwarded unchanged regardless of how the network splits it', async () => {
     const backend = gateway()
     const text = fc.string({ unit: 'grapheme', maxLength: 60 }).filter((each) => !each.includes('{{up:'))
     await fc.assert(
@@ -42,7 +42,7 @@ describe('a stream', () => {
     )
   })
 
-  test('delivers each event before the upstream sends the next', async () => {
+  test('forwards each event before the upstream sends the next one', async () => {
     const reads = await gateway().stream(askForStream('{{up:hang-after 2}} slow'))
     let text = ''
     while (!text.includes('"content":"Upstream"'))
@@ -50,7 +50,7 @@ describe('a stream', () => {
     expect(text.match(/data: /g)).toHaveLength(2)
   })
 
-  test('resolves at the response head, before the first event', async () => {
+  test('is available after the response headers, before the first event', async () => {
     const reads = await gateway().stream(askForStream('{{up:hang-after 0}} head only'))
     expect(reads.next).toBeTypeOf('function')
   })
@@ -65,7 +65,7 @@ describe('a stream', () => {
     expect(await findWhoEnded('left early')).toBe('client')
   })
 
-  test('waits for a slow reader without losing bytes or hitting the idle timeout', async () => {
+  test('waits for a slow reader without losing bytes or reaching the idle timeout', async () => {
     const size = 64 * 1024 * 1024
     const reads = await gateway({ timings: { idleMs: 400 } }).stream(askForStream(`{{up:flood ${size}}}`))
     await reads.next()

@@ -1,4 +1,4 @@
-/** Tests streamed responses: the order of events, failures, back pressure and clients that disconnect. */
+/** Tests the events of streamed responses, and how the streams end. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { startChatStand } from '../../support/chat-stand.ts'
@@ -20,8 +20,8 @@ const message = (...deltas: string[]) => [
 ]
 const text = message('output_text.delta')
 
-describe('the events of a stream', () => {
-  test('are those of one message in order, without [DONE]', async () => {
+describe('the events of a streamed response', () => {
+  test('are the documented events of one message, in order and without [DONE]', async () => {
     const app = await startApp()
     const { status, headers, events, types, text: received } = await streamResponse(app, { input: 'one two' })
     expect(status).toBe(200)
@@ -71,7 +71,7 @@ describe('the events of a stream', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2 })
   })
 
-  test('describe reasoning, text and tool calls as separate items', async () => {
+  test('contain reasoning, text and tool calls as separate items', async () => {
     const app = await stand.start()
     const input = '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {}}}'
     const { events, types, last } = await streamResponse(app, { input })
@@ -96,7 +96,7 @@ describe('the events of a stream', () => {
     ])
   })
 
-  test('report a response cut off by the output limit', async () => {
+  test('end with response.incomplete at the output limit', async () => {
     const app = await startApp()
     const request = { input: 'a b c d', max_output_tokens: 3 }
     const { types, last } = await streamResponse(app, request)
@@ -120,23 +120,26 @@ describe('the events of a stream', () => {
   })
 })
 
-describe('a stream that fails', () => {
+describe('a streamed response that fails', () => {
   test.each([
     ['an event that is not JSON', '{{up:bad-json}}', 502, 'backend_error'],
     ['an error response', '{{up:status 400}}', 400, 'scripted'],
     ['no response', '{{up:close}}', 503, 'backend_unavailable'],
-  ])('returns an error status before its first event: %s', async (_what, script, status, code) => {
-    const app = await stand.start()
-    const answer = await respond(app, { input: script, stream: true })
-    expect(answer).toMatchObject({ status, body: { error: { code, param: null } } })
-  })
+  ])(
+    'returns an error status if the backend fails before the first event: %s',
+    async (_what, script, status, code) => {
+      const app = await stand.start()
+      const answer = await respond(app, { input: script, stream: true })
+      expect(answer).toMatchObject({ status, body: { error: { code, param: null } } })
+    },
+  )
 
   test.each([
     ['the connection is reset', '{{up:reset-after 3}}', 'stream_interrupted'],
-    ['the body ends without a finish', '{{up:end-after 3}}', 'stream_interrupted'],
+    ['the body ends without a finish reason', '{{up:end-after 3}}', 'stream_interrupted'],
     ['the backend reports an error', '{{up:error-frame 3}}', 'stream_interrupted'],
     ['the backend stops sending', '{{up:hang-after 3}}', 'backend_timeout'],
-  ])('ends with a failed event midway: %s', async (_what, script, code) => {
+  ])('ends with a failed event if a failure occurs midway: %s', async (_what, script, code) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' }, { log })
     const { status, types, last, text: received } = await streamResponse(app, { input: `a b c ${script}` })
@@ -155,7 +158,7 @@ describe('a stream that fails', () => {
     ])
   })
 
-  test('marks open items as incomplete and keeps completed ones', async () => {
+  test('marks open items as incomplete and does not change completed ones', async () => {
     const app = await stand.start()
     const input = '{{up:reasoning Hm.}}{{up:text Wait.}}{{up:tool f {"aaaaaa":1}}}{{up:error-frame 5}}'
     const { last } = await streamResponse(app, { input })
@@ -168,7 +171,7 @@ describe('a stream that fails', () => {
     ])
   })
 
-  test('still sends its first events after a keep-alive comment', async () => {
+  test('sends its first events before the failure, even after a keep-alive comment', async () => {
     const app = await stand.start({ PARLEY_HEARTBEAT_SECONDS: '0.1', PARLEY_BACKEND_ATTEMPTS: '1' })
     const input = '{{up:slow-head 1000}}{{up:status 500}}'
     const { status, text: received, types, last } = await streamResponse(app, { model: 'up-chat', input })
@@ -191,7 +194,7 @@ describe('a stream that fails', () => {
   })
 })
 
-test('a client that does not read slows down the backend', async () => {
+test('the backend must wait when a client does not read a streamed response', async () => {
   const app = await stand.start()
   const { rest } = await hold(app, '{{up:no-done}}{{up:flood 15000000}}')
   const { id } = await stand.upstream.waitForRequest('flood')
@@ -201,8 +204,8 @@ test('a client that does not read slows down the backend', async () => {
   expect(received.slice(received.lastIndexOf('event: '))).toMatch(/^event: response.completed\n/)
 })
 
-describe('an abandoned stream', () => {
-  test('stops the backend request and is counted in usage', async () => {
+describe('a streamed response that the client abandons', () => {
+  test('ends the backend request and is included in usage', async () => {
     const app = await stand.start()
     const { first, leave } = await hold(app, 'x {{up:hang-after 3}}')
     await first
@@ -214,7 +217,7 @@ describe('an abandoned stream', () => {
     expect(usage.completion_tokens).toBeGreaterThan(0)
   })
 
-  test('counts towards the stream limit of its key while it is open', async () => {
+  test('uses a stream slot of its key while it is open', async () => {
     const app = await stand.start({ PARLEY_MAX_STREAMS_PARENT: '1' })
     const { first } = await hold(app, 'x {{up:hang-after 3}}')
     await first
@@ -224,7 +227,7 @@ describe('an abandoned stream', () => {
   })
 })
 
-/** Starts a stream that stays open. */
+/** Starts a stream that remains open until it is abandoned or read to its end. */
 async function hold(app: TestApp, input: string) {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -243,11 +246,11 @@ async function hold(app: TestApp, input: string) {
     return !done
   }
   return {
-    /** Resolves after the first text has arrived. */
+    /** Resolves when the first text arrives. */
     first: (async () => {
       while (!received.includes('output_text.delta') && (await read()));
     })(),
-    /** Returns the whole stream after it has ended. */
+    /** Reads the stream to its end and returns its text. */
     async rest() {
       while (await read());
       return received

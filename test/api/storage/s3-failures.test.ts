@@ -1,4 +1,4 @@
-/** Tests S3 failures: retries, the errors that callers receive and the cleanup of unfinished uploads. */
+/** Tests that the S3 store retries failed requests, reports lasting failures and cleans up afterwards. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
@@ -55,7 +55,7 @@ describe('a temporary S3 failure', () => {
     expect((await read(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('is not an error when a large blob was completed but the response was lost', async () => {
+  test('is ignored if a large blob was completed and only the response was lost', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', 'lose', 1)
@@ -74,8 +74,13 @@ describe('a permanent S3 failure', () => {
     ['reset connections', 'reset', 3, unavailable],
     ['a full disk', { status: 507, code: 'XMinioStorageFull' }, 1, { reason: 'storage_full' }],
     ['an exceeded quota', { status: 403, code: 'QuotaExceeded' }, 1, { reason: 'storage_full' }],
-    ['an invalid request of the server', { status: 400, code: 'InvalidArgument' }, 1, { name: 'S3Failure' }],
-  ] as const)('is reported by its kind: %s', async (_what, fault, calls, expected) => {
+    [
+      'a request that S3 rejects as invalid',
+      { status: 400, code: 'InvalidArgument' },
+      1,
+      { name: 'S3Failure' },
+    ],
+  ] as const)('is reported with its kind: %s', async (_what, fault, calls, expected) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const before = server.count('PutObject')
@@ -88,7 +93,7 @@ describe('a permanent S3 failure', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is reported by every operation without secrets or the request', async () => {
+  test('is reported by every operation without secrets or details of the request', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await keepRandom(blobs, 1)
@@ -109,7 +114,7 @@ describe('a permanent S3 failure', () => {
       if (secret !== undefined) expect(text).not.toContain(secret)
   })
 
-  test('ends the upload and removes its other parts when it affects one part', async () => {
+  test('ends the upload and removes its other parts if it affects one part', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('UploadPart', { status: 403, code: 'AccessDenied' }, 1)
@@ -118,7 +123,7 @@ describe('a permanent S3 failure', () => {
     expect(server.uploads.size).toBe(0)
   })
 
-  test('leaves nothing behind when it affects the completion of a large blob', async () => {
+  test('leaves nothing behind if it affects the completion of a large blob', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', internalError)
@@ -129,7 +134,7 @@ describe('a permanent S3 failure', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is not reported when it affects an abort, and the parts are deleted later', async () => {
+  test('is not reported if it affects an abort, whose parts are deleted later', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     server.now = () => clock.now()
@@ -151,7 +156,7 @@ describe('a permanent S3 failure', () => {
   })
 })
 
-describe('a download', () => {
+describe('a download from S3', () => {
   async function keepLarge(server: S3Server): Promise<{ blobs: Blobs; name: string; bytes: Buffer }> {
     const blobs = await openStore(server, { timings: shortTimings })
     return { blobs, ...(await keepRandom(blobs, 3 * MIB)) }
@@ -160,7 +165,7 @@ describe('a download', () => {
   test.each([
     ['is reset', { cutAfterBytes: MIB }],
     ['stalls', { stallAfterBytes: MIB }],
-  ])('resumes at the same position when its connection %s', async (_how, fault) => {
+  ])('resumes at the same position if its connection %s', async (_how, fault) => {
     const server = await S3Server.start()
     const { blobs, name, bytes } = await keepLarge(server)
     const before = server.count('GetObject')
@@ -171,7 +176,7 @@ describe('a download', () => {
     expect(server.count('GetObject') - before).toBeGreaterThanOrEqual(3)
   })
 
-  test('fails after three attempts without further bytes', async () => {
+  test('fails after three attempts that return no further bytes', async () => {
     const server = await S3Server.start()
     const { blobs, name } = await keepLarge(server)
     const before = server.count('GetObject')
@@ -180,7 +185,7 @@ describe('a download', () => {
     expect(server.count('GetObject') - before).toBe(3)
   })
 
-  test('fails when its object is deleted midway', async () => {
+  test('fails if its object is deleted midway', async () => {
     const server = await S3Server.start()
     const { blobs, name } = await keepLarge(server)
     server.fail('GetObject', { cutAfterBytes: MIB }, 1)
@@ -209,8 +214,8 @@ describe('a download', () => {
   })
 })
 
-describe('a storage check', () => {
-  test('fails when the bucket does not answer', async () => {
+describe('a storage check of a bucket', () => {
+  test('fails if the bucket does not respond', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     expect(await blobs.check()).toBe('up')

@@ -1,4 +1,4 @@
-/** Tests an S3 store: which requests it sends, what it stores and how blobs are read. */
+/** Tests how the S3 store writes, reads, lists and deletes blobs. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { choosePartBytes } from '../../../src/storage/s3/upload.ts'
@@ -22,7 +22,7 @@ describe('a small blob', () => {
     ['no bytes', 0],
     ['one byte', 1],
     ['exactly one part', 8 * MIB],
-  ])('is sent as one PUT on commit: %s', async (_what, sizeBytes) => {
+  ])('is sent in one PUT request when it is committed: %s', async (_what, sizeBytes) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const bytes = randomBytes(sizeBytes)
@@ -49,7 +49,7 @@ describe('a small blob', () => {
 })
 
 describe('a large blob', () => {
-  test('is sent in parts of 8 MiB, at most two at a time, and listed after its commit', async () => {
+  test('is sent in parts of 8 MiB, at most two at a time, and is listed after its commit', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const bytes = randomBytes(37 * MIB + 5)
@@ -68,7 +68,7 @@ describe('a large blob', () => {
     expect((await read(blobs, blob.name)).equals(bytes)).toBe(true)
   })
 
-  test('is never mixed up with a concurrent or later one', async () => {
+  test('is never mixed up with a concurrent or later blob', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const sizes = [17 * MIB, 9 * MIB, MIB]
@@ -77,7 +77,7 @@ describe('a large blob', () => {
     for (const { name, bytes } of kept) expect((await read(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('reads at most two parts ahead of the bucket', async () => {
+  test('is read from its source at most two parts ahead of the bucket', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server, { timings: shortTimings })
     server.fail('UploadPart', 'hang')
@@ -89,14 +89,14 @@ describe('a large blob', () => {
       }
     }
     await expect(blobs.stage(counted())).rejects.toMatchObject({ reason: 'service_unavailable' })
-    // The store has also read the chunk that no longer fit.
+    // Two parts of 8 MiB, plus the chunk that no longer fits into them.
     expect(taken).toBe(17 * MIB)
   })
 
   test.each([
     ['it is aborted', async () => {}],
     ['its sender fails', async () => Promise.reject(new Error('stream failed midway'))],
-  ])('leaves nothing behind when %s', async (_what, end) => {
+  ])('leaves nothing behind if %s', async (_what, end) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     async function* sent(): AsyncIterable<Uint8Array> {
@@ -114,7 +114,7 @@ describe('a large blob', () => {
     expect(await listNames(blobs)).toEqual([])
   })
 
-  test('has parts large enough that 10,000 of them suffice', () => {
+  test('has parts that are large enough to need at most 10,000', () => {
     const GIB = 1024 * MIB
     expect([0, 2 * GIB, 78 * GIB].map(choosePartBytes)).toEqual([8 * MIB, 8 * MIB, 8 * MIB])
     expect(choosePartBytes(1024 * GIB)).toBe(105 * MIB)
@@ -123,7 +123,7 @@ describe('a large blob', () => {
 })
 
 describe('a committed blob', () => {
-  test('is readable in any range within its bounds', async () => {
+  test('can be read in any range within its bounds', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name, bytes } = await keepRandom(blobs, 1_000)
@@ -136,7 +136,7 @@ describe('a committed blob', () => {
     await expect(part(1_000, 1_000)).rejects.toThrow('InvalidRange')
   })
 
-  test('is read at the pace of its reader', async () => {
+  test("is read at the reader's pace", async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await keepRandom(blobs, 16 * MIB)
@@ -157,7 +157,7 @@ describe('a committed blob', () => {
     await expect(blobs.open(name)).rejects.toThrow('does not exist')
   })
 
-  test('is listed page by page without unrelated objects', async () => {
+  test('is listed page by page, without unrelated objects', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server, { config: { prefix: 'parley/' } })
     server.pageSize = 2
@@ -169,7 +169,7 @@ describe('a committed blob', () => {
     expect([...server.objects.keys()].filter((key) => key.startsWith('parley/files/'))).toHaveLength(7)
   })
 
-  test('has the time of its commit, regardless of the upload time', async () => {
+  test('has the time of its commit, even if its upload started earlier', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const blobs = await openStore(server, { clock })
@@ -186,7 +186,7 @@ describe('a committed blob', () => {
   })
 })
 
-test('S3 requests are fully signed and do not use headers that older servers reject', async () => {
+test('an S3 request is fully signed and does not contain headers that older servers reject', async () => {
   const server = await S3Server.start()
   const blobs = await openStore(server)
   await read(blobs, (await keepRandom(blobs, 9 * MIB)).name)

@@ -1,4 +1,4 @@
-/** Tests that an agent can use exactly the server tools in its definition, regardless of what callers send. */
+/** Tests that an agent can use only the server tools in its definition, regardless of the caller's request. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
@@ -48,7 +48,7 @@ describe('a server tool in a request to the model', () => {
         parameters: { type: 'object', properties: { city: { enum: ['Bonn'] } } },
       },
     ],
-  ])("keeps the server's fields except those the agent overrides: %s", async (_what, named, shown) => {
+  ])("has the server's fields unless the agent overrides them with %s", async (_what, named, shown) => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([named]))
     await chat(app, 'whole', agent_key, say('hello', { tools: [callersWeather] }))
@@ -61,7 +61,7 @@ describe('a server tool in a request to the model', () => {
 })
 
 describe('tool arguments', () => {
-  test("must also match the agent's schema", async () => {
+  test("must match the agent's schema in addition to the server's", async () => {
     const app = await stand.start({}, { tools: { weather } })
     const inputSchema = { properties: { city: { enum: ['Berlin', 'Hamburg'] } } }
     const { agent_key } = await app.createAgent(agentWith([{ name: 'weather', inputSchema }]))
@@ -73,8 +73,8 @@ describe('tool arguments', () => {
   })
 })
 
-describe('a caller', () => {
-  test('cannot add a tool that the agent does not name', async () => {
+describe('a caller of an agent with server tools', () => {
+  test('cannot add a server tool that the agent does not have', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['search']))
     await stand.answerWith(answerCalling('whole', rain), 1)
@@ -84,7 +84,7 @@ describe('a caller', () => {
     expect(resultsIn(second)).toEqual(["Error: there is no tool 'weather' here. Answer without it."])
   })
 
-  test('receives the tool call if its agent has no tools', async () => {
+  test("receives calls to the caller's own tool if the agent does not have any tools", async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([]))
     await stand.answerWith(answerCalling('whole', rain), 1)
@@ -92,7 +92,7 @@ describe('a caller', () => {
     expect(outcome).toMatchObject({ calls: ['weather'], finishes: ['tool_calls'] })
   })
 
-  test('cannot use server tools without an agent', async () => {
+  test('cannot use server tools with a parent key and no agent', async () => {
     const app = await stand.start({}, { tools: { weather } })
     await stand.answerWith(answerCalling('whole', rain), 1)
     const outcome = await chat(app, 'whole', app.key, say('hello', { tools: [callersWeather] }))
@@ -101,7 +101,7 @@ describe('a caller', () => {
     expect(body.tools).toEqual([callersWeather])
   })
 
-  test('may use the tools of the agent that it names with a parent key', async () => {
+  test("can use the agent's tools with a parent key if the agent is the model", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_id } = await app.createAgent(agentWith(['weather']))
     const body = say('[[tool:weather {"city":"Bonn"}]]', { model: `agent/${agent_id}` })
@@ -131,7 +131,7 @@ describe('a caller', () => {
     ])
   })
 
-  test('may request only one choice when server tools are available', async () => {
+  test('must not request more than one choice', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const answer = await app.call('POST', CHAT, { key: agent_key, body: say('hello', { n: 2 }) })
@@ -142,7 +142,7 @@ describe('a caller', () => {
   })
 })
 
-test('a tool handler receives the agent, its owner and the request id', async () => {
+test('a tool handler receives the ids of the agent, its owner and the request', async () => {
   const seen: unknown[] = []
   const whoami = tool((_args, { signal, ...who }) => void seen.push({ ...who, isLive: !signal.aborted }))
   const app = await startApp({}, { tools: { whoami } })
@@ -162,7 +162,7 @@ test('a tool handler receives the agent, its owner and the request id', async ()
   }
 })
 
-test('two agents have only the tools in their own definitions', async () => {
+test('each of two agents can use only the tools in its definition', async () => {
   const app = await startApp({}, { tools: { weather, time: tool(() => 'noon') } })
   const keys = await Promise.all(
     [['weather'], ['time']].map(async (tools) => (await app.createAgent(agentWith(tools))).agent_key),

@@ -1,7 +1,4 @@
-/**
- * Tests the module of `PARLEY_HOOKS` and the tools passed to `createService`: how they load and what prevents
- * startup.
- */
+/** Tests how tools are loaded from the `PARLEY_HOOKS` module and from the options of `createService`. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -12,14 +9,12 @@ import { say } from '../../support/chat-stand.ts'
 import { makeFolder } from '../../support/process.ts'
 import { agentWith, chat, tool } from '../../support/tools.ts'
 
-/** Writes a module into a temporary folder and returns its path. */
 async function writeHooks(text: string, name = 'hooks.mjs'): Promise<string> {
   const path = join(await makeFolder(), name)
   await writeFile(path, text)
   return path
 }
 
-/** Returns the startup error for this module or these options. */
 async function startupErrorOf(
   text: string | undefined,
   options: Partial<ServiceOptions> = {},
@@ -34,7 +29,7 @@ async function startupErrorOf(
 }
 
 describe('the hooks module', () => {
-  test('may be TypeScript and list its tools, whose handlers keep their `this`', async () => {
+  test('may be TypeScript and export a list of tool objects', async () => {
     const path = await writeHooks(
       `class Counter {
          readonly name: string = 'count'
@@ -52,7 +47,7 @@ describe('the hooks module', () => {
     )
   })
 
-  test('is overridden by the options of createService, tool by tool', async () => {
+  test('is overridden by the tools and handlers in the options of createService', async () => {
     const path = await writeHooks(
       `export const tools = { one: { handler: () => 'module' }, two: { handler: () => 'module' } }
        export const onUploadComplete = () => 'module'`,
@@ -112,7 +107,7 @@ describe('an invalid hooks module', () => {
       'export const tools = { a: { inputSchema: { $id: "urn:a", $defs: { b: { $id: "urn:a" } } }, handler() {} } }',
       /^tools\.a\.inputSchema is not usable: /,
     ],
-  ])('fails startup and is explained: %j', async (module, sentence) => {
+  ])('prevents startup with an explanation: %j', async (module, sentence) => {
     const prefix = 'PARLEY_HOOKS (<file>): '
     const said = await startupErrorOf(module)
     expect(said.slice(0, prefix.length)).toBe(prefix)
@@ -120,7 +115,7 @@ describe('an invalid hooks module', () => {
     else expect(said.slice(prefix.length)).toMatch(sentence)
   })
 
-  test('fails startup also for an invalid tool passed to createService', async () => {
+  test('prevents startup, and so does an invalid tool in the options of createService', async () => {
     const tools = { a: { handler: 'no' } } as unknown as ServiceOptions['tools']
     expect(await startupErrorOf(undefined, { tools })).toBe(
       'createService: tools.a.handler must be a function.',

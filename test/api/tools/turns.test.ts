@@ -1,4 +1,4 @@
-/** Tests turns with server tools: which tools run, and what the model and the caller receive. */
+/** Tests which server tools run in a turn, and the messages that the model and the caller receive. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -23,7 +23,7 @@ const weather = tool(({ city }) => `Rain in ${city}`, {
 const ask = { name: 'ask', description: 'Asks the user.' }
 
 describe.each(ways)('a server tool (%s)', (way) => {
-  test('answers within the turn, with the mock backend', async () => {
+  test('runs within the turn with the mock backend', async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const body = say('[[tool:weather {"city":"Bonn"}]]', { model: 'mock' })
@@ -34,7 +34,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
     })
   })
 
-  test('answers within the turn, and the model receives its own message and the result', async () => {
+  test('runs within the turn, and the model receives its previous message and the result', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     await stand.answerWith(
@@ -90,7 +90,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
     expect(resultsIn((await bodiesOf(stand))[1])).toEqual(['one', 'two'])
   })
 
-  test("runs even if the model also calls a caller's tool, and the model is called again", async () => {
+  test("runs before the model is called again even if the model also calls a caller's tool", async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     const mixed = [{ name: 'ask' }, { name: 'weather', args: '{"city":"Bonn"}' }]
@@ -103,7 +103,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
     ])
   })
 
-  test("does not intercept calls of the caller's tools", async () => {
+  test("does not affect calls to the caller's tools", async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     await stand.answerWith(answerCalling(way, [{ name: 'ask' }]), 1)
@@ -115,7 +115,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
     expect(await stand.listChats()).toHaveLength(1)
   })
 
-  test('runs in at most eight rounds, and the turn ends with stop', async () => {
+  test('is called until the turn ends with finish reason stop after eight model calls', async () => {
     let runs = 0
     const app = await stand.start({}, { tools: { again: tool(() => ++runs) } })
     const { agent_key } = await app.createAgent(agentWith(['again']))
@@ -128,7 +128,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
     expect([runs, (await stand.listChats()).length]).toEqual([7, 8])
   })
 
-  test('is not required again after it has run', async () => {
+  test('is no longer required by tool_choice after it has run', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     const demand = { type: 'function', function: { name: 'weather' } }
@@ -152,7 +152,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
 })
 
 describe('a stream with server tools', () => {
-  test('has one role, the text of every round, one finish reason and the total usage', async () => {
+  test('contains one role, the text of every round, one finish reason and the total usage', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     await stand.answerWith(answerCalling('streamed', [{ name: 'weather', args: '{"city":"Bonn"}' }]), 2)
@@ -172,7 +172,7 @@ describe('a stream with server tools', () => {
     expect(answer.isDone).toBe(true)
   })
 
-  test('stays open with keep-alive comments while a tool runs', async () => {
+  test('contains keep-alive comments while a tool runs', async () => {
     const beats = Promise.withResolvers<void>()
     const app = await stand.start(
       { PARLEY_HEARTBEAT_SECONDS: '0.05' },

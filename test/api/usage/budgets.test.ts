@@ -1,4 +1,4 @@
-/** Tests token budgets: what they allow and reject, and that concurrent calls cannot overspend them. */
+/** Tests that token budgets stop calls once they are spent, even if calls are concurrent. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import type { Caller } from '../../../src/operations/operation.ts'
@@ -8,7 +8,7 @@ import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { ask, totalUsage } from '../../support/usage.ts'
 
-/** Eight hours before the end of a day, sixteen days before the end of a month. */
+/** Eight hours before the end of the day (UTC). */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
 
 function ownerOf(app: TestApp): Caller {
@@ -20,7 +20,7 @@ function counters(app: TestApp) {
 }
 
 describe('a token budget', () => {
-  test('accepts calls until it is spent, then rejects them until the day ends', async () => {
+  test('allows calls until it is spent and then rejects them until the end of the day', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
@@ -38,7 +38,7 @@ describe('a token budget', () => {
     expect((await ask(app, 'a new day')).status).toBe(200)
   })
 
-  test('makes a stream fail before it starts', async () => {
+  test('rejects a stream before it starts', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     const refused = await ask(app, 'hello', { stream: true })
@@ -49,7 +49,7 @@ describe('a token budget', () => {
     expect((await totalUsage(app)).requests).toBe(0)
   })
 
-  test('outlasts the day and sends no Retry-After when it is for a month', async () => {
+  test('for a month also rejects calls on the next day, without Retry-After', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 50 })
@@ -62,7 +62,7 @@ describe('a token budget', () => {
     expect((await ask(app, 'a new month')).status).toBe(200)
   })
 
-  test('limits only one agent, in addition to the budget of its key', async () => {
+  test('of an agent limits only that agent, in addition to the budget of its parent key', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const [limited, unlimited] = [await app.createAgent(), await app.createAgent()]
     const owner = ownerOf(app)
@@ -81,14 +81,14 @@ describe('a token budget', () => {
     expect((await ask(app, 'hi', {}, unlimited.agent_key)).status).toBe(429)
   })
 
-  test('applies to one key only', async () => {
+  test('of a key does not limit other keys', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await ask(app, 'hi', {}, other)).status).toBe(200)
   })
 
-  test('includes earlier use of the day when it is set, and each call when it ends', async () => {
+  test('includes earlier calls of the day and each later call when it ends', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { deps } = app.service
     const before = (await ask(app, 'before')).body.usage.total_tokens
@@ -103,7 +103,7 @@ describe('a token budget', () => {
     })
   })
 
-  test('limits nothing after it is deleted', async () => {
+  test('has no effect after it is deleted', async () => {
     const app = await startApp()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await ask(app, 'hi')).status).toBe(429)
@@ -127,7 +127,7 @@ describe('concurrent calls', () => {
   test.each([
     ['complete', {}],
     ['streamed', { stream: true }],
-  ])('overspend a budget by at most one call (50 calls, %s)', async (_how, more) => {
+  ])('exceed a budget by at most one call (50 calls, %s)', async (_how, more) => {
     const app = await startApp()
     const limit = 500
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: limit })
@@ -148,7 +148,7 @@ describe('concurrent calls', () => {
 })
 
 describe('a budget reservation', () => {
-  test('is released after the longest possible call if its process died', async () => {
+  test('is released after the maximum call duration if its process has died', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     const { deps } = app.service
@@ -170,7 +170,7 @@ describe('a budget reservation', () => {
     clock.advance(1_200)
     expect((await ask(app, 'hello')).status).toBe(200)
     expect(await counters(app)).toMatchObject([{ reserved: 0 }])
-    // The call was only slow, and its process did not die, so its usage still counts.
+    // If the process was only slow, the usage of the call is still charged.
     const { day } = await getBudget(deps, ownerOf(app))
     lost.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
     await lost.end('ok')
@@ -180,11 +180,11 @@ describe('a budget reservation', () => {
   })
 })
 
-test('without a budget, calls query the database for one at most every two seconds', async () => {
+test('calls without a budget look for a new budget at most every two seconds', async () => {
   const clock = createFakeClock(AFTERNOON)
   const app = await startApp({}, { clock })
   await ask(app, 'first')
-  // Written directly to the database, as another process would do.
+  // Writes the budget directly to the database, as another process would.
   const { tenantId } = ownerOf(app)
   await app.service.deps.db
     .insertInto('budgets')

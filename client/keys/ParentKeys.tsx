@@ -76,7 +76,7 @@ function KeyName(key: Key) {
         <Badge
           variant="default"
           tt="none"
-          title="Created when you first signed in, and revoked when you claim another key"
+          title="Created when you first signed in. Revoked when you claim another key."
         >
           Automatic
         </Badge>

@@ -80,7 +80,7 @@ export const agentsOperations = {
   me: query({
     http: { method: 'GET', path: '/v1/agents/me' },
     auth: { callers: ['agent'] },
-    docs: { summary: 'Get the calling agent' },
+    docs: { summary: 'Get the agent that the agent key belongs to' },
     input: z.object({}),
     output: AgentSelf,
     run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),

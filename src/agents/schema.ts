@@ -9,7 +9,7 @@ import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 
 const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
-const agentKey = z.string().meta({ description: 'Agent key, which may be published in a web page.' })
+const agentKey = z.string().meta({ description: 'Agent key; safe to publish on a web page.' })
 const parentKey = z
   .string()
   .meta({ description: 'Public part of the parent key that owns the agent, never its secret.' })
@@ -40,7 +40,7 @@ export const AgentReference = z.object({ agent_id: agentId })
 export const AgentListQuery = z.object({
   limit: z.int().min(1).max(100).optional().meta({
     description:
-      'Maximum number of agents to return. If omitted, returns all agents, up to 1000 agents or 2 MiB of definitions.',
+      'Maximum number of agents to return. Defaults to 1000. A response contains at most 2 MiB of definitions.',
   }),
   after: reference()
     .optional()
@@ -123,7 +123,7 @@ export const AgentDetail = z
       behavior: AgentBehavior.optional(),
     }),
     instructions: z.string(),
-    yaml: z.string().meta({ description: 'The definition text, exactly as it was submitted.' }),
+    yaml: z.string().meta({ description: 'The definition text, exactly as the client sent it.' }),
     format: z.enum(['yaml', 'markdown']).meta({ description: 'Format of the definition text.' }),
     version: z.int(),
     key_hint: z.string(),
@@ -159,7 +159,7 @@ export const AgentVersionList = z
           created_at: createdAt,
           author: z.string().nullable().meta({
             description:
-              "Author of the version: a parent key's id, a user's email address, or the system user who ran a command. Null for versions created before 0.3.0.",
+              "Author of the version: the public id of a parent key, a user's email address, or the operating-system user who ran a command. Null for versions before 0.3.0.",
           }),
           current: z.boolean().meta({ description: 'True for the current version.' }),
         })

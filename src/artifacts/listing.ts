@@ -22,7 +22,7 @@ export const ListedArtifact = ArtifactStatus.extend({
   mediaType: z
     .string()
     .nullable()
-    .meta({ description: 'Media type of the served file; null until `ready`.' }),
+    .meta({ description: 'Media type of the file that the server serves; null until `ready`.' }),
   hasPoster: z.boolean(),
   createdAt: seconds,
   finishedAt: seconds

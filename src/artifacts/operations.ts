@@ -33,7 +33,7 @@ const byId = { path: ArtifactReference } as const
 /** The media types of converted files, and a wildcard for originals. */
 const artifactTypes = ['video/mp4', 'image/jpeg', 'image/webp', 'text/vtt', '*/*']
 const artifactTypesText =
-  'Returns the converted file: MP4 for videos, JPEG or WebP for pictures, WebVTT for captions. If the original was not converted, it is returned with its detected media type.'
+  'Returns the converted file: MP4 for videos, JPEG or WebP for images, WebVTT for captions. If there is no converted file, returns the original file.'
 
 const bytesFailures = {
   404: 'The artifact has no content, or is not ready yet.',
@@ -50,7 +50,7 @@ export const artifactsOperations = {
     http: { method: 'POST', path: '/v1/artifacts' },
     auth: { callers: ['parent'] },
     response: { status: 201 },
-    docs: { summary: 'Reserve an artifact id and create tokens to upload and open it' },
+    docs: { summary: 'Reserve an artifact id, and create tokens to upload and view the artifact' },
     input: ArtifactReservation,
     output: ArtifactReserved,
     run: ({ context: { deps, caller }, input }) => reserveArtifact(deps, caller.tenantId, input),
@@ -84,7 +84,7 @@ export const artifactsOperations = {
     response: { events: ArtifactStatus },
     docs: {
       summary: "Get an artifact's status",
-      description: 'With `Accept: text/event-stream`, streams each change as an event.',
+      description: 'With `Accept: text/event-stream`, the server sends each change as an event.',
     },
     input: ArtifactStatusQuery,
     output: ArtifactStatus,
@@ -105,7 +105,7 @@ export const artifactsOperations = {
     docs: {
       summary: "Open an artifact's status page",
       description:
-        'Returns an HTML page that shows the live status and, once the artifact is ready, a preview. Works without JavaScript.',
+        'Returns an HTML page that shows the current status and then a preview. The page also works without JavaScript.',
     },
     input: ArtifactReference,
     output: z.never(),

@@ -21,7 +21,7 @@ export const ArtifactReference = z.object({
 
 export const ArtifactStatusQuery = ArtifactReference.extend({
   prefer: label().optional().meta({
-    description: 'With `wait=N`, waits up to N seconds (at most 30) for the status to change.',
+    description: 'With `wait=N`, the server waits up to N seconds (at most 30) for the status to change.',
   }),
 })
 
@@ -31,12 +31,12 @@ export const ArtifactStatus = z
   .strictObject({
     artifactId: z.string(),
     state: z.enum(['unknown', 'uploading', 'processing', 'ready']).meta({
-      description: '`unknown` includes reserved ids and deleted artifacts.',
+      description: '`unknown` is also the state of reserved ids and deleted artifacts.',
     }),
     kind: ArtifactKind.optional(),
     relatedTo: z.string().optional(),
     name: z.string().optional(),
-    bytesReceived: z.int().optional().meta({ description: 'Number of bytes durably received.' }),
+    bytesReceived: z.int().optional().meta({ description: 'Number of bytes that the server has stored.' }),
     size: z.int().optional().meta({ description: 'Declared size in bytes, once known.' }),
     acknowledged: z.boolean().optional(),
     outcome: z.json().optional(),
@@ -47,7 +47,7 @@ export const ArtifactStatus = z
     conversion: z
       .strictObject({ result: z.enum(['converted', 'original']), reason: z.string().optional() })
       .optional()
-      .meta({ description: 'Describes the served file, once `ready`.' }),
+      .meta({ description: 'Describes the file that the server serves, once `ready`.' }),
   })
   .meta({ id: 'ArtifactStatus' })
 export type ArtifactStatus = z.output<typeof ArtifactStatus>
@@ -55,7 +55,7 @@ export type ArtifactStatus = z.output<typeof ArtifactStatus>
 export const ArtifactReservation = z
   .strictObject({
     kind: ArtifactKind.optional().meta({
-      description: 'Kind of the upload. If omitted, any kind may be uploaded.',
+      description: 'Kind of the upload. If omitted, the token allows any kind.',
     }),
     related_to: uuid.optional().meta({ description: 'Id of the artifact that this one belongs to.' }),
     expires_in: z
@@ -63,7 +63,7 @@ export const ArtifactReservation = z
       .min(1)
       .max(2_592_000)
       .default(86_400)
-      .meta({ description: 'Seconds for which the id stays reserved and the tokens are valid.' }),
+      .meta({ description: 'Seconds for which the reservation and the tokens are valid.' }),
   })
   .meta({ id: 'ArtifactReservation' })
 export type ArtifactReservation = z.output<typeof ArtifactReservation>
@@ -98,7 +98,7 @@ export const Capabilities = z
     }),
     checksum: z
       .array(z.string())
-      .meta({ description: 'Algorithms supported in the metadata key `checksum`.' }),
+      .meta({ description: 'Supported algorithms in the metadata key `checksum`.' }),
   })
   .meta({ id: 'Capabilities' })
 

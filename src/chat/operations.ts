@@ -25,7 +25,7 @@ export const chatOperations = {
     request: chatRequest,
     response: { events: ChatChunk },
     docs: {
-      summary: 'Create a chat completion, as one object or as a stream',
+      summary: 'Create a chat completion',
       failures: chatFailures,
     },
     rpc: false,

@@ -119,7 +119,7 @@ export const adminOperations = {
     http: { method: 'GET', path: '/v1/manager/admin/usage' },
     docs: {
       summary: 'Get the usage of all parent keys by day, agent, model or key',
-      description: 'Each call is counted on the day (UTC) on which it began.',
+      description: 'Assigns each call to the UTC day on which it started.',
     },
     input: AdminUsageQuery,
     output: AdminUsageList,
@@ -131,7 +131,7 @@ export const adminOperations = {
 
   audit: query({
     http: { method: 'GET', path: '/v1/manager/admin/audit' },
-    docs: { summary: 'List the audit log of keys, agents, files, budgets and policies' },
+    docs: { summary: 'List audit log entries' },
     input: AuditListQuery,
     output: AuditList,
     run: ({ context: { deps }, input }) => readAudit(deps, input),
@@ -151,7 +151,7 @@ export const adminOperations = {
   setBudget: mutation({
     http: { method: 'PUT', path: '/v1/manager/admin/keys/{key_id}/budget' },
     request: { bodySchema: BudgetBody },
-    docs: { summary: "Set or remove a parent key's token limits", failures: notFound },
+    docs: { summary: "Set or remove a parent key's token budget", failures: notFound },
     input: BudgetReplacement,
     output: KeyBudget,
     run: async ({ context, input: { key_id: id, ...body } }) => {

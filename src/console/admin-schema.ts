@@ -31,7 +31,7 @@ export const KeyReference = z.strictObject({ key_id: keyId })
 
 const bound = z.strictObject({ limit: count, used: count }).nullable().meta({
   id: 'BudgetBound',
-  description: 'Token limit and usage in the current period (UTC); null if unlimited.',
+  description: 'Tokens in the current UTC day or month; null if there is no limit.',
 })
 
 const Budget = z.strictObject({ day: bound, month: bound }).meta({ id: 'BudgetState' })
@@ -64,10 +64,12 @@ const AdminKey = z
     owner: z
       .string()
       .nullable()
-      .meta({ description: 'Email address of the user who owns the key; null if it has no user.' }),
+      .meta({ description: 'Email address of the user who owns the key; null if no user owns it.' }),
     is_automatic: z
       .boolean()
-      .meta({ description: "True if the key was created automatically on its user's first visit." }),
+      .meta({
+        description: "True if the server created the key automatically on its user's user's first visit.",
+      }),
     agents: count,
     budget: Budget,
     created_at: seconds,
@@ -84,7 +86,7 @@ export type AdminKeyList = z.output<typeof AdminKeyList>
 
 const tokens = count
   .nullish()
-  .meta({ description: 'Number of tokens; 0 allows none. Null or absent means unlimited.' })
+  .meta({ description: 'Maximum number of tokens; 0 allows no calls. Null or absent means unlimited.' })
 
 export const BudgetBody = z.strictObject({ day: tokens, month: tokens }).meta({ id: 'Budget' })
 export type BudgetBody = z.output<typeof BudgetBody>
@@ -119,7 +121,7 @@ export const AuditListQuery = AdminListQuery.extend({
   action: z.enum(auditActions).optional().meta({ description: 'Returns only entries with this action.' }),
   actor: label().optional().meta({
     description:
-      'Returns only entries with this actor: the 12 public characters of a key, an email address, or a user name.',
+      'Returns only entries with this actor: a public key id, an email address, an artifact id, or an operating-system user name.',
   }),
   target: label()
     .optional()
@@ -138,13 +140,13 @@ const AuditEvent = z
     actor_kind: z.enum(['parent_key', 'user', 'token', 'command', 'service']),
     actor: z.string().meta({
       description:
-        'The 12 public characters of the key, the email address of the user, the artifact of a token, or the system user who ran a command.',
+        "The key's public id, the user's email address, the id of the token's artifact, or the operating-system user who ran the command.",
     }),
     action: z.string().meta({ examples: ['key.revoke'] }),
     target_kind: z.enum(['key', 'agent', 'file', 'artifact', 'user']),
     target_id: z.string(),
     tenant: keyId.nullable().meta({
-      description: 'The target itself if it is a parent key, otherwise the parent key that owns it.',
+      description: 'The target if it is a parent key, otherwise the parent key that owns the target.',
     }),
     request_id: z.string().nullable(),
     client_address: z.string().nullable(),

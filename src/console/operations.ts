@@ -171,7 +171,7 @@ export const managerOperations = {
   me: query({
     http: { method: 'GET', path: '/v1/manager/me' },
     auth: parent,
-    docs: { summary: 'Get the caller and its keys' },
+    docs: { summary: "Get the signed-in user and the user's keys" },
     input: z.object({}),
     output: Me,
     run: ({ context: { deps, caller } }) => readMe(deps, caller),
@@ -182,10 +182,11 @@ export const managerOperations = {
     auth: { callers: [] },
     docs: {
       summary: 'Sign in with a one-time link',
-      description: 'The first start and `parley sign-in` print the link. The response sets a session cookie.',
+      description:
+        'The server prints a link at its first start. `parley sign-in` prints another one. The response sets a session cookie.',
       failures: {
         401: 'The link was already used or has expired.',
-        429: 'Too many invalid links were sent from this address.',
+        429: 'Too many sign-in attempts with wrong links from this address.',
       },
     },
     input: SignIn,
@@ -215,7 +216,7 @@ export const managerOperations = {
     http: { method: 'POST', path: '/v1/manager/active-key' },
     docs: {
       summary: "Switch to another of the user's keys",
-      failures: { 404: "The id does not belong to one of the user's keys." },
+      failures: { 404: 'The id does not belong to a key of the user.' },
     },
     input: KeyChoice,
     output: Me,
@@ -270,7 +271,7 @@ export const managerOperations = {
     http: { method: 'POST', path: '/v1/manager/claim-key' },
     docs: {
       summary: 'Claim a parent key',
-      description: 'Moves everything that the automatic key owns to the claimed key. Agent keys stay valid.',
+      description: 'Moves all objects of the automatic key to the claimed key. Agent keys remain valid.',
       failures: {
         400: 'The text is not a complete parent key (`invalid_parent_key`), or the request is malformed.',
         404: 'The key does not exist or was revoked (`parent_key_not_found`).',

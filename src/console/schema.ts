@@ -18,7 +18,7 @@ const ConsoleUserObject = z
     created_at: seconds,
     last_seen_at: seconds,
   })
-  .meta({ id: 'ConsoleUser', description: 'A signed-in user, with the identity that the proxy last sent.' })
+  .meta({ id: 'ConsoleUser', description: 'A console user, with the identity that the proxy sent last.' })
 
 const ConsoleKey = z
   .strictObject({
@@ -27,9 +27,9 @@ const ConsoleKey = z
     name: z.string(),
     is_automatic: z.boolean().meta({
       description:
-        'True if the key was created automatically for the user. It is revoked when the user claims another key.',
+        'True if the server created the key automatically. The server revokes it when the user claims another key.',
     }),
-    is_active: z.boolean().meta({ description: 'True for the key that the user currently works with.' }),
+    is_active: z.boolean().meta({ description: "True for the user's active key." }),
     created_at: seconds,
     disabled_at: seconds.nullable(),
     expires_at: seconds.nullable(),
@@ -42,8 +42,7 @@ export const Me = z
     user: ConsoleUserObject.nullable().meta({ description: 'Null if the caller authenticated with a key.' }),
     is_administrator: z.boolean(),
     signed_in_by: z.enum(['key', 'proxy', 'link']).meta({
-      description:
-        'How the user signed in. Only a session that began with a link can be ended through the API.',
+      description: 'How the user signed in. Clients can sign out only of a session that started with a link.',
     }),
     keys: z.array(ConsoleKey).meta({ description: "The user's keys that are not revoked, newest first." }),
     parent_key: publicKey,

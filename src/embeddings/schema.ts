@@ -85,7 +85,7 @@ export const EmbeddingList = z
         index: z.int(),
         embedding: z.union([z.array(z.number()), z.base64()]).meta({
           description:
-            'An array of numbers; with `encoding_format: base64`, little-endian float32 values in Base64.',
+            'An array of numbers. With `encoding_format: base64`, a Base64 string of little-endian float32 values.',
         }),
       }),
     ),

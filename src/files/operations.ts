@@ -32,7 +32,7 @@ export const filesOperations = {
     docs: {
       summary: 'Upload a file',
       failures: {
-        413: "The file is too large, or the key's storage quota is exceeded (`storage_quota_exceeded`).",
+        413: "The file is too large, or would exceed the key's storage quota (`storage_quota_exceeded`).",
         507: 'The storage is full.',
       },
     },

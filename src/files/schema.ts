@@ -37,7 +37,7 @@ const FilePart = z
   .custom<UploadedFile>((part) => findFault(part) === undefined, { error: ({ input }) => findFault(input) })
   .meta({
     override: { type: 'string', format: 'binary' },
-    description: 'The content of the file, with a file name.',
+    description: 'The file, with a file name.',
   })
 
 /** Converts `seconds` to a number, because form fields are text. */
@@ -53,7 +53,9 @@ export const FileUpload = z
         seconds: z.coerce.number().int().min(3_600).max(2_592_000),
       })
       .optional()
-      .meta({ description: 'Deletes the file automatically after this time. If omitted, the file is kept.' }),
+      .meta({
+        description: 'Time after which the server deletes the file. If omitted, the file does not expire.',
+      }),
   })
   .meta({ id: 'FileUpload' })
 export type FileUpload = z.output<typeof FileUpload>
@@ -86,9 +88,12 @@ export const FileObject = z
     created_at: unixTime,
     filename: z.string(),
     purpose: z.string(),
-    status: z.literal('processed').meta({ description: 'Always `processed`: a file is usable immediately.' }),
+    status: z
+      .literal('processed')
+      .meta({ description: 'Always `processed`, because files are available immediately.' }),
     expires_at: unixTime.optional().meta({
-      description: 'Time at which the file is deleted, in Unix seconds; absent if the file does not expire.',
+      description:
+        'Time at which the server deletes the file, in Unix seconds; absent if the file does not expire.',
     }),
   })
   .meta({ id: 'File' })

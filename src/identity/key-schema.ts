@@ -6,14 +6,17 @@ import type { Rotation } from './keys.ts'
 
 export const KeyValidity = z
   .strictObject({ valid: z.literal(true), kind: z.enum(['parent', 'agent']) })
-  .meta({ id: 'KeyValidity', description: 'The key is valid and has this kind.' })
+  .meta({
+    id: 'KeyValidity',
+    description: 'The kind of a valid key. For an invalid key, the server returns 401.',
+  })
 
 const overlapSeconds = z
   .int()
   .min(0)
   .max(2_592_000)
   .default(0)
-  .meta({ description: 'Seconds for which the previous secret keeps working; 0 revokes it immediately.' })
+  .meta({ description: 'Seconds for which the previous secret remains valid; 0 revokes it immediately.' })
 
 export const KeyRotation = z.strictObject({ overlap_seconds: overlapSeconds }).meta({ id: 'KeyRotation' })
 
@@ -22,7 +25,7 @@ const rotated = {
   rotated_at: z.int().meta({ description: 'Unix seconds.' }),
   previous_valid_until: z
     .int()
-    .meta({ description: 'Unix seconds until which the previous secret keeps working.' }),
+    .meta({ description: 'Time until which the previous secret remains valid, in Unix seconds.' }),
 }
 
 export const ParentKeyRotated = z

@@ -14,9 +14,9 @@ export const responsesOperations = {
     request: chatRequest,
     response: { events: ResponseEvent },
     docs: {
-      summary: 'Create a response with the Responses API, as one object or as a stream',
+      summary: 'Create a response',
       description:
-        'Works like a chat completion in the format of the Responses API. The server stores nothing: every request must contain the whole conversation.',
+        'Creates a chat completion in the format of the Responses API. The server does not store responses, so every request must contain the whole conversation.',
       failures: chatFailures,
     },
     rpc: false,

@@ -21,7 +21,7 @@ export const usageOperations = {
     http: { method: 'GET', path: '/v1/usage' },
     docs: {
       summary: 'Get usage by day, agent or model',
-      description: 'A call counts towards the day (UTC) on which it began.',
+      description: 'Assigns each call to the UTC day on which it started.',
     },
     input: UsageQuery,
     output: UsageList,

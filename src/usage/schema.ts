@@ -12,15 +12,16 @@ export const Moment = z.union(
 
 export const UsageQuery = z.strictObject({
   from: Moment.optional().meta({
-    description: 'First day (UTC), as a date or as Unix seconds within it. Defaults to 29 days before `to`.',
+    description:
+      'First day (UTC), as a date or as Unix seconds on that day. Defaults to 29 days before `to`.',
   }),
   to: Moment.optional().meta({
-    description: 'Last day (UTC, inclusive), as a date or as Unix seconds within it. Defaults to today.',
+    description: 'Last day (UTC, inclusive), as a date or as Unix seconds on that day. Defaults to today.',
   }),
   group_by: z
     .enum(['day', 'agent', 'model'], { error: 'must be day, agent or model' })
     .default('day')
-    .meta({ description: 'How to group the entries.' }),
+    .meta({ description: 'Grouping of the entries.' }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
 
@@ -31,7 +32,7 @@ const Percentiles = z
   .nullable()
   .meta({
     id: 'Percentiles',
-    description: 'Percentiles in milliseconds, accurate to 5 %; null without measurements.',
+    description: 'Percentiles in milliseconds, accurate to 5 %; null if there are no measurements.',
   })
 
 const sums = {
@@ -43,10 +44,11 @@ const sums = {
   completion_tokens: z.int(),
   total_tokens: z.int(),
   estimated_requests: z.int().meta({
-    description: 'Number of calls whose tokens were estimated, because the provider did not report them.',
+    description:
+      'Number of calls whose tokens the server estimated because the provider did not report them.',
   }),
   latency_ms: Percentiles,
-  first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed answers.' }),
+  first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed responses.' }),
 }
 
 export const AgentLastDays = z

@@ -96,7 +96,7 @@ describe('the model policy', () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: mock\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
-    await page.getByText('the definition names it').waitFor()
+    await page.getByText('the definition specifies it').waitFor()
     await page
       .getByRole('combobox', { name: 'Default model' })
       .or(page.getByLabel('Default model'))

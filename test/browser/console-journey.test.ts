@@ -52,7 +52,7 @@ test('a new operator signs in, creates, tries, changes and embeds an agent, rota
 
   const [before, after] = await rotateKey(page, first)
   await say(widget, 'Are you still there?')
-  await widget.locator('article.reply').getByText('its key was rejected').waitFor()
+  await widget.locator('article.reply').getByText('its key is invalid').waitFor()
   expect([await validate(server, before), await validate(server, after)]).toEqual([401, 200])
   expect(await readUsage(server)).toEqual(talked)
   await goTo(page, 'Agents')

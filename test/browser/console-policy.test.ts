@@ -29,7 +29,7 @@ test('the policy page offers models from the live list and explains which model 
   const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: up-small\n')
   const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
   const effective = page.getByRole('region', { name: 'In effect now' })
-  await effective.getByText('the definition names it and the policy allows it').waitFor()
+  await effective.getByText('the definition specifies it and the policy allows it').waitFor()
   const first = effective.getByRole('listitem').first()
   expect(await first.innerText()).toContain('gateway/up-small')
 

@@ -102,7 +102,7 @@ describe('an upload in the console', () => {
     await page.getByLabel('Files to upload').setInputFiles([still, captions])
     await rowOf(page, 'still.jpg').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
     await rowOf(page, 'speech.vtt').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
-    expect(await rowOf(page, 'still.jpg').innerText()).toContain('Picture')
+    expect(await rowOf(page, 'still.jpg').innerText()).toContain('Image')
     await page.getByRole('button', { name: 'Open speech.vtt' }).click()
     await page.getByRole('dialog').getByText('The Eagle has landed.').waitFor()
     await expectView(page, 'upload-captions')

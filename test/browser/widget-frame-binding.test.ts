@@ -70,7 +70,7 @@ test('headers cannot replace the agent key on the own server', async () => {
 
 test('the widget does not use a parent key, and reports to the page that it is a secret', async () => {
   const opened = await stand.open({ key: stand.app.key })
-  await shown(opened.frame, 'its key was rejected').waitFor()
+  await shown(opened.frame, 'its key is invalid').waitFor()
   await expect.poll(opened.said).toContainEqual({
     type: 'error',
     code: 'invalid_api_key',

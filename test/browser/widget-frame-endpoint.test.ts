@@ -37,7 +37,7 @@ test("a conversation uses the configured endpoint with the page's headers and ke
     'x-request-id': 'from-the-page',
   })
   await opened.say('[[break:4]] one two three four five six')
-  await shown(opened.frame, 'was lost in the middle').waitFor()
+  await shown(opened.frame, 'was lost before').waitFor()
   expect(opened.requests.filter((url) => url.includes('/trpc/'))).toEqual([])
 })
 
@@ -45,7 +45,7 @@ test('the widget reports a key that the configured endpoint rejects', async () =
   const options = { endpoint: `${other.url}/v1/chat/completions`, providerApiKey: 'sk-wrong' }
   const opened = await stand.open({ key: null, options })
   await opened.say('hello')
-  await opened.frame.getByText('its key was rejected').first().waitFor()
+  await opened.frame.getByText('its key is invalid').first().waitFor()
   await expect
     .poll(opened.said)
     .toContainEqual(expect.objectContaining({ type: 'error', code: 'invalid_api_key' }))

@@ -13,7 +13,7 @@ afterAll(() => stand?.close())
 describe('the chat reports why it cannot be used', () => {
   test.each([
     ['without a key', { key: null }, 'does not provide an agent key', 'missing_api_key'],
-    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key was rejected', 'invalid_api_key'],
+    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key is invalid', 'invalid_api_key'],
     [
       'with the key of another agent',
       { options: { agentId: 'agent-other' } },
@@ -23,13 +23,13 @@ describe('the chat reports why it cannot be used', () => {
     [
       'with an endpoint that is not allowed',
       { options: { endpoint: 'https://example.com/v1/chat/completions' } },
-      'is not allowed to connect to the server',
+      'cannot connect to the server',
       'endpoint_not_allowed',
     ],
     [
       'with a provider key that is not allowed',
       { options: { providerApiKey: 'sk-secret' } },
-      'does not allow a provider key',
+      'does not allow provider keys',
       'provider_key_not_allowed',
     ],
   ] as const)('%s', async (_how, options, words, code) => {
@@ -58,7 +58,7 @@ describe('the chat reports why a reply failed', () => {
     ['[[error:500]]', 'not available right now', 'chat_failed'],
     ['[[error:400]]', 'could not be processed', 'chat_failed'],
     ['[[error:429]]', 'too many messages', 'rate_limited'],
-    ['[[break:4]] one two three four five six', 'was lost in the middle', 'chat_failed'],
+    ['[[break:4]] one two three four five six', 'was lost before', 'chat_failed'],
   ])('%s', async (text, words, code) => {
     const opened = await stand.open()
     await opened.say(text)
@@ -87,7 +87,7 @@ describe('the chat reports why a reply failed', () => {
       options: { system: 'y'.repeat(1000) },
     })
     await opened.say('hello')
-    await shown(opened.frame, 'more information than can be sent').waitFor()
+    await shown(opened.frame, 'too much information').waitFor()
     expect(await opened.frame.locator('textarea').inputValue()).toBe('hello')
     expect(opened.requests.filter((url) => url.includes('chat.stream'))).toEqual([])
     await opened.post({ type: 'context', context: { page: 'short' } })

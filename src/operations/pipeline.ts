@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import {
-  boundUnreadBody,
   crossOriginHeaders,
+  discardBody,
   endAfterBody,
   endWith,
   isAboutArtifacts,
@@ -252,10 +252,13 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     this.writeJson(failure.status, [body], errorHeaders(failure))
   }
 
-  /** Prepares a response that the caller writes itself. */
-  delegateResponse(): void {
-    this.response.setHeader('X-Request-Id', this.context.metadata.requestId)
-    boundUnreadBody(this.request, this.response)
+  /** Prepares a response that the caller writes itself. Reads an unread body first, because Node would read all of it afterwards. */
+  async delegateResponse(): Promise<void> {
+    const { request, response } = this
+    response.setHeader('X-Request-Id', this.context.metadata.requestId)
+    if (!isStillSending(request)) return
+    await new Promise<void>((resolve) => discardBody(request, resolve, resolve))
+    if (isStillSending(request)) response.setHeader('Connection', 'close')
   }
 
   logged(failure: ServiceError): ServiceError {

@@ -196,10 +196,10 @@ function combineCosts(costs: readonly BodyCost[]): BodyCost {
   }
 }
 
-function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
+async function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
   const { request, response, context, path, deps } = call
   for (const [name, value] of toPairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
-  call.delegateResponse()
+  await call.delegateResponse()
   return nodeHTTPRequestHandler({
     router,
     req: request,

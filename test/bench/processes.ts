@@ -1,11 +1,12 @@
 /** Starts the processes of the benchmark on their CPU cores, reads their costs, and stops them. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { EventEmitter } from 'node:events'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readCpuNs, readMemoryKb, resetPeakMemory } from '../support/process-cost.ts'
 import { BenchFailure } from './connection.ts'
 
 const root = join(import.meta.dirname, '..', '..')
@@ -141,13 +142,16 @@ export async function startProcess(
     child,
     printedKey: () => output.find(/(svc_[0-9A-Za-z]+)[^0-9A-Za-z]/, keyLimitMs),
     printedLink: () => output.find(/\/sign-in#([\w-]+)\s/, keyLimitMs),
-    cpuNs: () => readCpuNs(pid),
+    cpuNs() {
+      if (!existsSync(`/proc/${pid}/task`))
+        throw new BenchFailure('The server process has ended, or this machine does not run Linux.')
+      return readCpuNs(pid)
+    },
     waitedNs: () => Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]),
     residentKb: () => readMemoryKb(pid, 'VmRSS'),
     highestKb() {
       const highestKb = readMemoryKb(pid, 'VmHWM')
-      // Writing 5 resets the peak value (proc(5)).
-      writeFileSync(`/proc/${pid}/clear_refs`, '5')
+      resetPeakMemory(pid)
       return highestKb
     },
     stop: () => stop(child),
@@ -226,20 +230,6 @@ function findFreePort(): Promise<number> {
       probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
     })
   })
-}
-
-function readCpuNs(pid: number): number {
-  if (!existsSync(`/proc/${pid}/task`))
-    throw new BenchFailure('The server process has ended, or this machine does not run Linux.')
-  // schedstat counts nanoseconds per thread, while /proc/<pid>/stat counts ticks of 10 ms.
-  return readdirSync(`/proc/${pid}/task`)
-    .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
-    .reduce((total, text) => total + Number.parseInt(text, 10), 0)
-}
-
-function readMemoryKb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1])
 }
 
 /** Reads the CPU ticks since the machine started: all, busy, and those of this process and its ended children. */

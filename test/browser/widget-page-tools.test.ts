@@ -41,6 +41,30 @@ const called = ({ page }: WidgetPage) => page.evaluate('called')
 
 const answering = `c.onToolCall = (tool, args, sendResult) => { called.push([tool, args]); sendResult({ tool, done: true }) }`
 
+/** Code that hides an event from the listeners of the test. */
+const unheard = (name: string) =>
+  `window.addEventListener('parley-chat-${name}', (event) => event.stopImmediatePropagation(), true)`
+
+describe('a shared reply', () => {
+  const share = async (code: string) => {
+    const opened = await open([], code)
+    await say(opened, 'hello')
+    await opened.frame.getByRole('button', { name: 'Share', exact: true }).click()
+    return opened
+  }
+
+  test('is confirmed if the page receives it', async () => {
+    const { frame } = await share(`${unheard('user-share')}; c.onUserShare = () => {}`)
+    await frame.getByRole('button', { name: 'Shared' }).waitFor()
+  })
+
+  test('is copied if the page does not receive it', async () => {
+    const { frame } = await share(unheard('user-share'))
+    await frame.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await frame.getByRole('button', { name: 'Shared' }).count()).toBe(0)
+  })
+})
+
 describe('a tool call', () => {
   test('is handled by the callback, and the model continues with the result', async () => {
     const opened = await open([tool('find')], answering)
@@ -55,6 +79,16 @@ describe('a tool call', () => {
     const opened = await open([tool('find')], listener)
     await say(opened, '[[tool:postMessage_find {}]]')
     await opened.frame.getByText('The tool answered: heard find').waitFor()
+  })
+
+  test('fails immediately and is reported if the page has no handler', async () => {
+    const opened = await open([tool('find')], unheard('tool-call'))
+    await say(opened, '[[tool:postMessage_find {}]]')
+    await opened.frame.getByText('The tool answered: Error: No onToolCall').waitFor()
+    expect(await opened.event('error')).toMatchObject({
+      code: 'invalid_option',
+      message: expect.stringContaining('onToolCall'),
+    })
   })
 
   test('reports a failing callback to the model', async () => {

@@ -47,6 +47,19 @@ function repeatScan(jpeg: Buffer, times: number): Buffer {
   return Buffer.concat([jpeg.subarray(0, start), ...Array<Buffer>(times).fill(scan), jpeg.subarray(-2)])
 }
 
+/** Converts a picture; returns the CPU seconds of the processes that this took. */
+async function cpuSecondsOf(picture: Buffer): Promise<number> {
+  const before = await readEndedSeconds()
+  await convertPicture(picture)
+  return (await readEndedSeconds()) - before
+}
+
+/** Reads the CPU seconds of all ended child processes (proc(5): cutime and cstime, in ticks of 10 ms). */
+async function readEndedSeconds(): Promise<number> {
+  const fields = (await readFile('/proc/self/stat', 'utf8')).replace(/^.*\) /s, '').split(' ')
+  return (Number(fields[13]) + Number(fields[14])) / 100
+}
+
 describe('an uploaded image', () => {
   test.each([
     ['JPEG', 'jpeg', 'picture.jpg', 'image/jpeg'],
@@ -146,6 +159,14 @@ describe('the server rejects an image', () => {
       left: [],
     })
     expect((await convertPicture(progressive)).refused).toBeUndefined()
+  })
+
+  test('with 20,000 scans, at the cost of a small picture', async () => {
+    const ofSmall = await cpuSecondsOf(await plain(8, 8).jpeg().toBuffer())
+    const progressive = await plain(2_000, 2_000).jpeg({ progressive: true }).toBuffer()
+    const bomb = repeatScan(progressive, 20_000)
+    expect(bomb.length).toBeLessThan(2 * 1024 ** 2)
+    expect((await cpuSecondsOf(bomb)) - ofSmall).toBeLessThan(2)
   })
 
   test('when its conversion takes longer than 30 seconds, even if a video may take longer', async () => {

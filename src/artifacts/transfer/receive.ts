@@ -9,8 +9,10 @@ import type { ResumableBlob } from '../../storage/blobs.ts'
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
 /** The greatest age of the number of bytes in a status, in milliseconds. */
 const REPORT_EVERY_MS = 1_000
-/** Maximum number of bytes buffered in memory while the disk is busy. */
-const MAX_WAITING_BYTES = 1024 ** 2
+/** Maximum memory of chunks that are buffered while the disk is busy. */
+const MAX_HELD_BYTES = 1024 ** 2
+/** The memory that a chunk takes in addition to its bytes. */
+const CHUNK_OVERHEAD_BYTES = 256
 
 export interface ReceivingOptions {
   readonly source: Readable
@@ -57,6 +59,8 @@ class Receiving {
   private readonly options: ReceivingOptions
   private waiting: Uint8Array[] = []
   private waitingBytes = 0
+  /** The memory of the waiting chunks. */
+  private heldBytes = 0
   private arrivedBytes: number
   private writtenBytes: number
   private safeBytes: number
@@ -146,7 +150,8 @@ class Receiving {
     }
     this.waiting.push(chunk)
     this.waitingBytes += chunk.length
-    if (this.waitingBytes >= MAX_WAITING_BYTES) source.pause()
+    this.heldBytes += chunk.length + CHUNK_OVERHEAD_BYTES
+    if (this.heldBytes >= MAX_HELD_BYTES) source.pause()
     this.wake()
   }
 
@@ -169,6 +174,7 @@ class Receiving {
     const [chunks, sizeBytes] = [this.waiting, this.waitingBytes]
     this.waiting = []
     this.waitingBytes = 0
+    this.heldBytes = 0
     try {
       await reserve(this.writtenBytes + sizeBytes)
     } catch (error) {

@@ -147,3 +147,17 @@ describe('a client that disconnects mid-body', () => {
 function headersOf(key: string): string[] {
   return ['Host: x', `Authorization: Bearer ${key}`, 'Content-Type: application/json']
 }
+
+test('a body in tiny chunks is rejected', async () => {
+  const app = await startApp()
+  const form = 'Content-Type: multipart/form-data; boundary=x'
+  const rest = [CHAT, 'Content-Type: application/json', '{"a":'] as const
+  const trpc = ['/trpc/chat.stream', 'Content-Type: application/json', '{"json":'] as const
+  for (const [path, type, start] of [rest, trpc, ['/v1/files', form, '--x\r\n']] as const) {
+    const connection = await RawConnection.open(app)
+    const headers = ['Host: x', `Authorization: Bearer ${app.key}`, type, 'Transfer-Encoding: chunked']
+    connection.send(toRequest(`POST ${path}`, headers, `${start.length}\r\n${start}\r\n`))
+    connection.send('1\r\n \r\n'.repeat(5_200))
+    expect(await connection.receives(/too small/)).toMatch(/^HTTP\/1.1 400 /)
+  }
+})

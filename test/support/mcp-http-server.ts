@@ -115,5 +115,5 @@ const server = createServer((request, response) => {
 server.listen(Number(settings.port), '127.0.0.1', () => {
   process.stdout.write(`listening ${(server.address() as AddressInfo).port}\n`)
 })
-// When started with an IPC channel, the process ends with its parent.
+// Exits when the parent process closes the IPC channel.
 process.once('disconnect', () => process.exit())

@@ -117,7 +117,7 @@ function toProxy(
   }
 }
 
-/** Starts nginx with `deploy/nginx.conf`, which it includes like Debian's default configuration. */
+/** Starts nginx with `deploy/nginx.conf` inside an `http` block, as in Debian's configuration. */
 export async function startNginx(certificate: Certificate, options: ProxyOptions): Promise<RunningProxy> {
   const { replicas, change = (text) => text, around = '' } = options
   const folder = await makeProxyFolder(certificate)

@@ -166,7 +166,7 @@ export class S3Server extends S3Contents {
   }
 }
 
-/** Throws if the request's signature does not cover the body's checksum. */
+/** Throws if the access key id or the signed checksum of the body is wrong. */
 function assertSigned(headers: IncomingMessage['headers'], body: Buffer): void {
   if (!headers.authorization?.includes(`Credential=${credentials.accessKeyId}/`))
     throw new S3Error(403, 'InvalidAccessKeyId')

@@ -41,7 +41,7 @@ export function checkLines(output: string): void {
   for (const line of output.split('\n')) checkLine(line)
 }
 
-/** Makes log lines that contain the text count as leaks from now on. */
+/** Treats new log lines that contain the text as leaks. */
 export function keepFromLog(text: string): void {
   // Splits the text at punctuation, because a log line may contain only a part of it.
   const runs = text.match(/[\p{L}\p{N} ,'’_-]+/gu) ?? []
@@ -70,7 +70,7 @@ function findText(line: string): string | undefined {
 /** The JSON fields that contain messages in any of the APIs. */
 const spokenFields = new Set(['content', 'text', 'input', 'output', 'arguments', 'instructions', 'result'])
 
-/** Makes log lines that contain a message from this JSON body count as leaks from now on. */
+/** Treats new log lines that contain a message from this JSON body as leaks. */
 export function keepBodyFromLog(body: string): void {
   if (body.length > LARGEST_BODY || !/^\s*[{[]/.test(body)) return
   try {

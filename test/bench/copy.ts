@@ -1,4 +1,4 @@
-/** Measures `store copy` for a large installation, and whether its time grows linearly with the rows. */
+/** Measures `parley store copy` for a large installation, and whether its duration grows linearly. */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyToPostgres } from '../../src/db/copy.ts'
@@ -12,7 +12,7 @@ import type { Stand } from './stand.ts'
 const MANY = 100_000
 const GOAL_SECONDS = 300
 
-/** Runs each copy once, because a single copy is what operators wait for. */
+/** Measures each copy only once, without a warm-up, because operators also run it once. */
 export async function measureCopy(stand: Stand): Promise<Row[]> {
   const server = await startPostgres()
   try {
@@ -25,7 +25,7 @@ export async function measureCopy(stand: Stand): Promise<Row[]> {
   }
 }
 
-/** Returns the duration in seconds. */
+/** Copies `count` rows of each kind to a new database; returns the duration in seconds. */
 async function copyOnce(stand: Stand, server: PostgresServer, count: number): Promise<number> {
   const name = `copy_${count}`
   await query(server.urlOf('postgres'), `create database ${name}`)

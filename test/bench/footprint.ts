@@ -1,4 +1,4 @@
-/** Measures the costs of a server apart from its work: time to start, idle memory, and memory per stream. */
+/** Measures a server's start time, idle memory and memory per stream. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runRequests, runStreams } from './load.ts'
 import type { Server } from './processes.ts'
@@ -6,7 +6,7 @@ import { type Row, toRow } from './report.ts'
 import { chatRequest, isCompletion } from './requests.ts'
 import { limitMs, model, type Stand } from './stand.ts'
 
-/** Runs 2,000 streams of one chunk a second; each must be complete. */
+/** Compares the memory per stream with 2,000 streams of one chunk per second. */
 export async function measureSlowStreams(stand: Stand): Promise<Row[]> {
   const chunks = 4
   const request = chatRequest(stand.parentKey, { model, stream: true })
@@ -26,7 +26,7 @@ export async function measureSlowStreams(stand: Stand): Promise<Row[]> {
   return [toRow('2,000 slow streams, all complete: KB each', bare, ours, { value: 80 })]
 }
 
-/** Measures the growth of a new server's memory under 2,000 streams of one chunk a second, in KB per stream. */
+/** Returns how much a new server's memory grows with 2,000 slow streams, in KB per stream. */
 async function measureKbPerStream(
   stand: Stand,
   server: Server,
@@ -52,7 +52,7 @@ async function measureKbPerStream(
   return (highestKb - idleKb) / connections
 }
 
-/** Starts each side several times. */
+/** Measures the start time and the idle memory. */
 export async function measureStart(stand: Stand): Promise<Row[]> {
   const measured = { bare: newStarts(), ours: newStarts(), oursEmpty: newStarts() }
   for (let round = 0; round < stand.starts; round++) {

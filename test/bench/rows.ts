@@ -1,4 +1,4 @@
-/** Defines the rows of the benchmark: the requests to both servers, and the goals. */
+/** Defines the benchmark's rows: the requests to both servers, and the goals. */
 import { BenchFailure } from './connection.ts'
 import { measureConsole } from './console.ts'
 import { measureCopy } from './copy.ts'
@@ -21,7 +21,7 @@ import { measureFiles } from './transfers.ts'
 import { measureUploads } from './uploads.ts'
 import { measureWidget } from './widget.ts'
 
-/** The groups of rows by the name that `--only` takes; the rows of a group are measured together. */
+/** The functions that measure each group of rows, by the group's name in `--only`. */
 export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> = {
   chat: measureChat,
   stream: measureStream,
@@ -42,7 +42,7 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
 
 type Key = 'parentKey' | 'agentKey'
 
-/** Compares bare and ours for chat requests, for each kind of key in the order bare, ours, bare, ours. */
+/** Compares chat requests to the baseline and to Parley, first with a parent key, then with an agent key. */
 async function compareChat<T>(
   stand: Stand,
   options: { stream: boolean; keys: readonly Key[] },
@@ -50,7 +50,7 @@ async function compareChat<T>(
 ): Promise<T> {
   const { stream, keys } = options
   const withModel = chatRequest(stand.parentKey, { stream, model })
-  // The agent's definition contains the model.
+  // The request with an agent key has no model, because the agent's definition contains it.
   const requests = { parentKey: withModel, agentKey: chatRequest(stand.agentKey, { stream }) }
   return withBoth(stand, (bare, ours) =>
     compareServers(
@@ -62,12 +62,12 @@ async function compareChat<T>(
   )
 }
 
-/** Returns CPU microseconds per unit of work for each round. */
+/** Returns each round's CPU time per unit of work, in microseconds. */
 function microsPer(units: number, outcome: Outcome<unknown>): number[] {
   return outcome.cpuNs.map((cpuNs) => cpuNs / 1e3 / units)
 }
 
-/** Returns units of work per second for each round. */
+/** Returns each round's units of work per second. */
 function perSecond(units: number, outcome: Outcome<unknown>): number[] {
   return outcome.elapsedMs.map((elapsedMs) => (units * 1e3) / elapsedMs)
 }
@@ -82,7 +82,7 @@ async function measureChat(stand: Stand): Promise<Row[]> {
         runRequests({ port, request, connections: 32, count, isRight: isCompletion, limitMs }),
       ),
   )
-  // Microseconds per request equal milliseconds per 1,000 requests.
+  // A microsecond per request is a millisecond per 1,000 requests.
   const [bare = [], parent = [], bareAgain = [], agent = []] = outcomes.map((outcome) =>
     microsPer(count, outcome),
   )
@@ -121,7 +121,7 @@ async function measurePaced(stand: Stand): Promise<Row[]> {
   const load = { connections: 200, streamsEach: 1, chunks: 50 }
   const warmUp = { connections: 50, streamsEach: 10, chunks: load.chunks }
   const outcomes = await compareChat(stand, { stream: true, keys: ['parentKey'] }, async (contestants) => {
-    // At its own pace, this row would need a minute to warm up.
+    // Warms up without delays between chunks, because that would take a minute.
     await stand.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
     for (const { server, request } of contestants) {
       await runStreams({ ...warmUp, port: server.port, request, limitMs })
@@ -184,7 +184,7 @@ async function measureEmbeddings(stand: Stand): Promise<Row[]> {
   ]
 }
 
-/** Runs one group; returns the message of a BenchFailure, and throws any other error. */
+/** Measures a group; returns its rows, or the error message of a BenchFailure. */
 export async function measureGroup(name: string, stand: Stand): Promise<Row[] | string> {
   try {
     return (await groups[name]?.(stand)) ?? []

@@ -1,4 +1,4 @@
-/** Runs `npm run bench`, which compares Parley's costs with a bare pass-through in the same run (docs/bench.md). */
+/** Runs `npm run bench`, which compares Parley with a minimal proxy (docs/bench.md). */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ const usage = `npm run bench -- [options]
   --json           print one JSON object instead of the table
 `
 
-/** The share of other work above which the figures are noisy. */
+/** The CPU share of other programs above which a warning is printed. */
 const quietShare = 0.05
 
 type Options = ReturnType<typeof readOptions>
@@ -39,7 +39,7 @@ function readOptions() {
   return { ...values, chosen, isUnderstood: unknown.length === 0 && !values.help }
 }
 
-/** Creates the keys for the requests: the service's first parent key, and the key of an agent. */
+/** Starts the service once to create a parent key and an agent key. */
 async function prepareKeys(upstreamPort: number, isPinned: boolean, dataDir: string) {
   const service = await startService(upstreamPort, isPinned, dataDir)
   try {

@@ -1,7 +1,4 @@
-/**
- * Measures the lookups of every call in a large installation: among 100 agents and among 100,000, on both
- * databases.
- */
+/** Measures lookups in installations with 100 and with 100,000 agents, on both databases. */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
@@ -17,7 +14,7 @@ import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
 import type { Stand } from './stand.ts'
 
-/** An installation with parent keys and 100 agents for each. */
+/** A database with 100 agents for each parent key. */
 interface Crowd {
   readonly keys: number
   readonly agents: number
@@ -27,7 +24,7 @@ interface Crowd {
 const sizes = { few: { keys: 1, agents: 100 }, many: { keys: 1_000, agents: 100_000 } } as const
 const goal = { ratio: 1.5 }
 
-/** Looks up the agent with that number; returns the number of rows found. */
+/** Looks up an agent by its number; returns 1 if the result is correct. */
 type LookUp = (crowd: Crowd, agent: number) => Promise<number>
 
 const lookUps: Readonly<Record<string, { readonly count: number; readonly run: LookUp }>> = {
@@ -51,7 +48,6 @@ const lookUps: Readonly<Record<string, { readonly count: number; readonly run: L
   },
 }
 
-/** Measures one database after the other. */
 export async function measureScale(stand: Stand): Promise<Row[]> {
   const onSqlite = await measureOn('SQLite', stand, async () =>
     openDatabase({ dataDir: mkdtempSync(join(stand.folder, 'crowd-')), role: 'server' }),
@@ -95,10 +91,7 @@ async function fill({ db }: OpenedDatabase, size: Omit<Crowd, 'db'>): Promise<Cr
   return { ...size, db }
 }
 
-/**
- * Alternates between both; returns microseconds of wall time per lookup, because the database may be another
- * process.
- */
+/** Returns each turn's microseconds per lookup in both databases; wall time, as PostgreSQL is another process. */
 async function compareCrowds(
   [few, many]: readonly [Crowd, Crowd],
   { count, run }: { readonly count: number; readonly run: LookUp },
@@ -107,7 +100,7 @@ async function compareCrowds(
   const takeTurn = async (crowd: Crowd, turn: number): Promise<number> => {
     const startedMs = performance.now()
     for (let index = 0; index < count; index++) {
-      // The agents are far apart and never repeat.
+      // Multiplying by a prime number spreads the lookups over all agents without repetitions.
       const agent = ((turn * count + index) * 7_919) % crowd.agents
       if ((await run(crowd, agent)) !== 1)
         throw new BenchFailure(`agent ${agent} was not found, or its row is wrong`)

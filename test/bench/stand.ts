@@ -1,41 +1,40 @@
-/** Provides the shared setup of all benchmark rows: servers, keys and the extent of the measurements. */
+/** Defines the shared setup of all benchmark rows: servers, keys and the extent of the measurements. */
 import type { Server } from './processes.ts'
 import type { Effort } from './rounds.ts'
 import type { StreamPlan } from './upstream.ts'
 
-/** Servers to start, keys for the requests, and the extent of the measurements. */
 export interface Stand {
-  /** Starts a new bare pass-through. */
+  /** Starts the baseline proxy. */
   startBare(): Promise<Server>
-  /** Starts the service on its existing data. */
+  /** Starts Parley with the existing data directory. */
   startOurs(): Promise<Server>
-  /** Starts the service on an empty data directory, so that it prints its key. */
+  /** Starts Parley with an empty data directory, so that it prints a key. */
   startOursEmpty(): Promise<Server>
-  /** Sets how the upstream answers streams from now on. */
+  /** Sets how the fake model provider sends streams. */
   plan(plan: StreamPlan): Promise<void>
   readonly parentKey: string
   readonly agentKey: string
-  /** The extent of a comparison of bare and ours. */
+  /** The number of turns in a comparison of the baseline with Parley. */
   readonly effort: Effort
-  /** The size in bytes of the file to upload and download. */
+  /** The size of the uploaded file in bytes. */
   readonly fileBytes: number
-  /** The number of interruptions of a real client's upload; 0 skips that row. */
+  /** The number of interruptions of the upload with tus-js-client; 0 skips that row. */
   readonly interruptions: number
-  /** A temporary folder, which is removed at the end. */
+  /** A temporary folder, which the benchmark removes when it ends. */
   readonly folder: string
-  /** The number of runs of 2,000 slow streams, each on a new server. */
+  /** The number of measurements with 2,000 slow streams. */
   readonly slowRounds: number
-  /** The number of server starts. */
+  /** The number of measured starts. */
   readonly starts: number
 }
 
-/** The model of every request, which the upstream offers. */
+/** The model id in all requests. */
 export const model = 'bench-model'
 
-/** The maximum duration of one turn in milliseconds. */
+/** The maximum duration of one turn, in milliseconds. */
 export const limitMs = 30_000
 
-/** Starts both sides for the work, and stops them afterwards. */
+/** Runs `work` with the baseline and with Parley, and stops both afterwards. */
 export async function withBoth<T>(
   stand: Stand,
   work: (bare: Server, ours: Server) => Promise<T>,

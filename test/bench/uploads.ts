@@ -1,4 +1,4 @@
-/** Measures uploads: one large request, and a real client whose connection breaks. */
+/** Measures an upload in one large request, and one by tus-js-client with lost connections. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -15,10 +15,10 @@ import { compare, type Outcome } from './rounds.ts'
 import { type Stand, withBoth } from './stand.ts'
 import { block, ContentSink, MIB, toHead } from './transfers.ts'
 
-/** The maximum duration of one upload in milliseconds. */
+/** The maximum duration of one upload, in milliseconds. */
 const limitMs = 180_000
 
-/** Expects an answer without a body. */
+/** Checks the status of a response without a body. */
 export class StatusSink implements Sink {
   private readonly wanted: number
 
@@ -33,13 +33,12 @@ export class StatusSink implements Sink {
   }
 }
 
-/** A created upload. */
 export interface Begun {
   readonly path: string
   readonly id: string
 }
 
-/** Creates an upload for `sizeBytes` bytes and declares one more, so that it never completes. */
+/** Creates an upload that declares one more byte than `sizeBytes`, so that it never completes. */
 export async function beginUpload({ port }: Server, key: string, sizeBytes: number): Promise<Begun> {
   const { status, headers } = await fetch(`http://127.0.0.1:${port}/upload`, {
     method: 'POST',
@@ -54,7 +53,7 @@ export async function beginUpload({ port }: Server, key: string, sizeBytes: numb
   return { path: headers.get('location') ?? '', id: headers.get('x-artifact-id') ?? '' }
 }
 
-/** Builds the head of a PATCH with the first `sizeBytes` bytes of an upload. */
+/** Builds the request line and headers of a PATCH with `sizeBytes` bytes. */
 export function toPatchHead({ path }: Begun, key: string, sizeBytes: number): Buffer {
   const type = 'content-type: application/offset+octet-stream\r\n'
   const length = `upload-offset: 0\r\ncontent-length: ${sizeBytes}\r\n`
@@ -73,13 +72,12 @@ function* toPatch(begun: Begun, key: string, sizeBytes: number): Iterable<Buffer
   for (let left = sizeBytes; left > 0; left -= MIB) yield block
 }
 
-/** The result of one turn. */
 interface Turn {
   readonly elapsedMs: number
   readonly highestMb: number
 }
 
-/** Sends one large request to each side in alternating turns, then runs an interrupted upload to ours. */
+/** Compares an upload in one request, and measures an interrupted upload to Parley. */
 export async function measureUploads(stand: Stand): Promise<Row[]> {
   const { fileBytes, effort } = stand
   const rounds = { ...effort, warmUps: 1, rounds: 5, limitMs: 2 * effort.limitMs }
@@ -113,7 +111,7 @@ async function sendWhole({ fileBytes, parentKey: key }: Stand, server: Server): 
   return { elapsedMs, highestMb }
 }
 
-/** Runs one interrupted upload with tus-js-client, and compares the stored bytes with those sent. */
+/** Uploads with tus-js-client through a proxy that breaks connections, with a checksum of the content. */
 async function measureInterrupted({ fileBytes, parentKey, ...stand }: Stand, server: Server): Promise<Row> {
   const path = join(stand.folder, 'interrupted.bin')
   const checksum = await writeBlocks(path, fileBytes)
@@ -147,7 +145,7 @@ async function measureInterrupted({ fileBytes, parentKey, ...stand }: Stand, ser
   return toRow(name, [Number.NaN], [seconds], undefined)
 }
 
-/** Writes the content of an upload; returns its SHA-256. */
+/** Writes a file to upload; returns its SHA-256 digest in hexadecimal. */
 async function writeBlocks(path: string, sizeBytes: number): Promise<string> {
   const hash = createHash('sha256')
   await using file = await open(path, 'w')

@@ -1,7 +1,4 @@
-/**
- * Measures how long the widget keeps a visitor waiting: for its first message, and while a long answer is
- * streamed.
- */
+/** Measures the widget's time to its first message and its longest task during a long reply. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, Frame, Page } from 'playwright-core'
@@ -13,9 +10,9 @@ import { openWidgetStand } from '../support/widget-stand.ts'
 import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
 
-/** The maximum duration of a main-thread task while a 20,000-token response streams (docs/bench.md). */
+/** The maximum duration of a main-thread task during a 20,000-token reply, in milliseconds. */
 const goalMs = 50
-/** The maximum time from a click on the launcher to the first message, with a warm server (docs/bench.md). */
+/** The maximum time from a click on the launcher to the first message, in milliseconds. */
 const openingGoalMs = 500
 const rounds = 3
 const answerMs = 120_000
@@ -24,7 +21,7 @@ export async function measureWidget(): Promise<Row[]> {
   return [await measureOpening(), await measureStreaming()]
 }
 
-/** Measures the time from the click on the launcher of a newly loaded page to the visible greeting. */
+/** Measures the time from a click on the launcher to the visible greeting. */
 async function measureOpening(): Promise<Row> {
   const stand = await openWidgetStand()
   try {
@@ -47,7 +44,7 @@ async function measureOpening(): Promise<Row> {
   }
 }
 
-/** Measures the longest task of the frame's main thread in CPU milliseconds, including layout and paint. */
+/** Measures the longest main-thread task in the frame, in CPU milliseconds. */
 async function measureStreaming(): Promise<Row> {
   const { config } = await parseConfig({ PARLEY_DATA_DIR: ':memory:', PORT: '0', LOG_LEVEL: 'silent' })
   const service = await createService({ config })

@@ -1,6 +1,4 @@
-/**
- * Tests that the status page follows an artifact and shows the result in a real browser under its own CSP.
- */
+/** Tests that an artifact's status page shows its progress and result in a browser, under the page's CSP. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -58,7 +56,7 @@ async function untilPlayable(page: Page): Promise<void> {
     .toBeGreaterThan(0)
 }
 
-/** Uploads an image; returns the row fields that make its bytes a poster. */
+/** Uploads an image; returns row values that make it the poster of another artifact. */
 async function uploadPoster(app: TestApp): Promise<Updateable<ArtifactTable>> {
   const { id } = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
   const { served_blob, served_bytes } = await readRow(app, id)
@@ -66,7 +64,7 @@ async function uploadPoster(app: TestApp): Promise<Updateable<ArtifactTable>> {
 }
 
 describe('the status page', () => {
-  test('moves the progress bar, then shows the video', async () => {
+  test('updates the progress bar, and then shows the video', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const { artifact_id: artifactId } = reserved
@@ -98,7 +96,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows the poster and does not interrupt the video when another field changes', async () => {
+  test('shows the video with its poster, and does not reload it when another field changes', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const metadata = { artifactId: reserved.artifact_id, name: 'Landing on the moon' }
@@ -114,7 +112,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows an image, captions, and a download link for any other file', async () => {
+  test('shows images and captions, and a download link for other files', async () => {
     const app = await startApp()
     const one = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
     await setConverted(app, one.id, 'image/jpeg')
@@ -166,7 +164,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('reports that the URL is no longer valid', async () => {
+  test('reports that the URL is no longer valid after its key was revoked', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const { page } = await openPage(browser, app.url + pageOf(reserved))
@@ -177,7 +175,7 @@ describe('the status page', () => {
     expect(await page.locator('main').getAttribute('data-followed')).toBe('no')
   })
 
-  test('reports that the server is unreachable and continues once it responds again', async () => {
+  test('reports that the server is unreachable, and continues when the server is back', async () => {
     const env = { PARLEY_DATA_DIR: await makeFolder() }
     const before = await openApp(env)
     const reserved = await reserve(before)
@@ -194,7 +192,7 @@ describe('the status page', () => {
     await expect.poll(() => page.locator('#percent').innerText(), within).toBe('50')
   })
 
-  test('shows delayed progress when the limit on open streams is reached', async () => {
+  test('still updates the progress when the limit on open streams is reached', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_ADDRESS: '1' })
     const reserved = await reserve(app)
     const upload = await beginUpload(app, { metadata: { artifactId: reserved.artifact_id } })
@@ -205,7 +203,7 @@ describe('the status page', () => {
     for (const page of pages) expect(await page.locator('#away').isVisible()).toBe(false)
   })
 
-  test('shows the same without JavaScript by reloading', async () => {
+  test('reloads itself to show progress and the result when JavaScript is disabled', async () => {
     const app = await startApp()
     const reserved = await reserve(app)
     const metadata = { artifactId: reserved.artifact_id, kind: 'thumbnail' }
@@ -221,7 +219,7 @@ describe('the status page', () => {
   })
 })
 
-test('a malicious artifact name fits a phone screen and does not run a script', async () => {
+test('a malicious artifact name is shown as text and fits on a phone screen', async () => {
   const app = await startApp()
   const reserved = await reserve(app)
   const name = `<img src=x onerror=alert(1)>\u202e${'🂡W'.repeat(240)}`
@@ -234,7 +232,7 @@ test('a malicious artifact name fits a phone screen and does not run a script', 
   expect(complaints).toEqual([])
 })
 
-test('the status page of an upload of unknown length shows the growing number of received bytes', async () => {
+test('the status page shows the number of received bytes of an upload with unknown length', async () => {
   const app = await startApp()
   const reserved = await reserve(app)
   const upload = await beginUpload(app, { size: 'deferred', metadata: { artifactId: reserved.artifact_id } })

@@ -1,6 +1,4 @@
-/**
- * Tests the administration pages in a real browser: users, keys, budgets, all tenants' usage and the audit log.
- */
+/** Tests the console's administration pages: users, keys, budgets, usage and the audit log. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -22,7 +20,7 @@ afterAll(() => browser?.close())
 const [root, ada] = ['root@example.org', 'ada@example.org']
 const environment = { ...proxied, PARLEY_ADMIN_EMAILS: root }
 
-/** Starts a service with two calls by Ada, and opens the administrator's window. */
+/** Starts a service where Ada has made two calls, and opens the console as the administrator. */
 async function openAdmin(path: string) {
   const app = await startApp(environment)
   await readMe(app, ada)
@@ -79,7 +77,7 @@ test('an administrator sets a budget, views usage, revokes a key, and finds the 
   expect(complaints).toEqual([])
 })
 
-test("the administration pages list users with their keys and sum all tenants' usage by key", async () => {
+test('the administration pages list users with their keys, and the usage of all tenants by key', async () => {
   const { page, complaints } = await openAdmin('')
   await page.getByRole('row', { name: new RegExp(`${root}.*Administrator`) }).waitFor()
   expect(await page.getByRole('row', { name: new RegExp(ada) }).innerText()).toContain('(active)')
@@ -93,7 +91,7 @@ test("the administration pages list users with their keys and sum all tenants' u
   expect(complaints).toEqual([])
 })
 
-test('the administration pages deny access to other users', async () => {
+test('the administration pages deny access to users who are not administrators', async () => {
   const app = await startApp(environment)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': ada } })
   await page.goto(`${app.url}/console/admin?tab=keys`)

@@ -1,4 +1,4 @@
-/** Tests creating and editing an agent in the console, with the form and with the text editor, in a real browser. */
+/** Tests creating, editing and deleting an agent in the console, with the form and with the text editor. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -30,7 +30,7 @@ tools:
 `
 
 describe('the agent list', () => {
-  test("shows each agent's model, tools and last use and can be filtered by a search word", async () => {
+  test("shows each agent's number of tools and last use, and can be searched by name", async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(commented)
     await app.createAgent('name: Analyst\ninstructions: Count.\nmodel: mock\n')
@@ -52,8 +52,8 @@ describe('the agent list', () => {
   })
 })
 
-describe('the editor', () => {
-  test('creates an agent from a template, and warns before unsaved changes are lost', async () => {
+describe('the agent editor', () => {
+  test('creates an agent from a template, and warns about unsaved changes', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents/new')
     await page.getByRole('heading', { name: 'New agent' }).waitFor()
@@ -72,7 +72,7 @@ describe('the editor', () => {
     expect(complaints).toEqual([])
   })
 
-  test('synchronizes the form and the text and keeps comments', async () => {
+  test('keeps the form and the text in sync, and preserves comments', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -100,7 +100,7 @@ describe('the editor', () => {
     expect(complaints).toEqual([])
   })
 
-  test('marks an error at its line and its field and does not save the definition', async () => {
+  test('shows an error at the line and at the field, and disables saving', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`, { colorScheme: 'dark' })
@@ -117,7 +117,7 @@ describe('the editor', () => {
     expect(await listAxeFaults(page)).toEqual([])
   })
 
-  test('suggests names from the schema', async () => {
+  test('suggests field names while the user types', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -131,7 +131,7 @@ describe('the editor', () => {
     await page.getByRole('option', { name: /^greeting/ }).waitFor()
   })
 
-  test('reports a conflicting save and lets the user keep either version', async () => {
+  test('reports a conflict on save and lets the user keep either version', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -158,7 +158,7 @@ describe('the editor', () => {
 })
 
 describe('the version history', () => {
-  test('shows what a version changed and can restore an old one', async () => {
+  test("shows each version's changes and can restore an old version", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const headers = { 'Content-Type': 'application/yaml' }

@@ -1,4 +1,4 @@
-/** Tests the embed page and the model policy of an agent in a real browser. */
+/** Tests an agent's embed page and model policy page in the console. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -50,7 +50,7 @@ describe('the embed page', () => {
     },
   )
 
-  test('updates the code and the preview when the controls change', async () => {
+  test('updates the code snippet and the preview when an option changes', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
@@ -72,7 +72,7 @@ describe('the embed page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('reports what visitors see at a given page URL', async () => {
+  test('reports whether visitors see the widget at a given page URL', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
@@ -92,7 +92,7 @@ describe('the embed page', () => {
 })
 
 describe('the model policy', () => {
-  test('can be chosen from the live model list and saved, and the page explains it', async () => {
+  test('can be selected from the available models and saved', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: mock\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)

@@ -1,4 +1,4 @@
-/** Tests keys in a real browser: creating, using, rotating, revoking and claiming them. */
+/** Tests creating, using, rotating, revoking and claiming keys in the console. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -69,7 +69,7 @@ describe('a parent key in the console', () => {
     expect(complaints).toEqual([])
   })
 
-  test('that is selected shows its own agents only', async () => {
+  test('determines which agents the console shows', async () => {
     const app = await startApp()
     await app.createAgent()
     const { page } = await openConsole(app, browser, '/keys?tab=agent')
@@ -87,7 +87,7 @@ describe('a parent key in the console', () => {
     expect(page.url()).toContain('tab=agent')
   })
 
-  test('that already exists can be claimed after a preview of the data that moves', async () => {
+  test('that already exists can be claimed, and the console first lists the data that will move', async () => {
     const app = await startApp(proxied)
     const email = 'ada@example.org'
     const { page, complaints } = await openWindow(app, browser, { headers: { 'X-Email': email } })
@@ -120,7 +120,7 @@ describe('a parent key in the console', () => {
   })
 })
 
-test('agent keys are shown on request, and a new key replaces the old one immediately', async () => {
+test('the console shows an agent key on request and can replace it immediately', async () => {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent()
   await app.createAgent('name: Other\ninstructions: Help.\n')
@@ -149,7 +149,7 @@ test('agent keys are shown on request, and a new key replaces the old one immedi
   expect(complaints).toEqual([])
 })
 
-test("the claim dialog counts the automatic key's uploads and usage before they move", async () => {
+test('the claim dialog shows how many uploads and usage records will move', async () => {
   const app = await startApp(proxied)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': 'bob@example.org' } })
   await page.goto(`${app.url}/console/keys`)

@@ -1,4 +1,4 @@
-/** Tests the model policy in a real browser: choices from the live list, their effect, and rejected combinations. */
+/** Tests the console's model policy page and how the playground shows fallback models. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.ts'
@@ -24,7 +24,7 @@ async function choose(page: Page, label: string, option: string): Promise<void> 
   await page.getByRole('option', { name: option, exact: true }).click()
 }
 
-test('the policy page offers models from the live list and explains which model is in effect', async () => {
+test('the policy page offers the available models, and explains which one is in effect and why', async () => {
   const app = await stand.start()
   const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: up-small\n')
   const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
@@ -60,7 +60,7 @@ test('the policy page offers models from the live list and explains which model 
   expect(complaints.filter((line) => !line.includes('400'))).toEqual([])
 })
 
-test('the playground marks a response from a fallback model', async () => {
+test('the playground shows that a fallback model responded', async () => {
   const { app, id } = await startAgent({}, ONCE)
   const { page } = await openConsole(app, browser, `/agents/${id}?try=true`)
   const message = page.getByRole('textbox', { name: 'Message' })

@@ -1,4 +1,4 @@
-/** Tests the console's shell in a real browser: sign-in, navigation, theme and page security restrictions. */
+/** Tests the console's sign-in, navigation and theme. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -26,7 +26,7 @@ const pages = [
 ] as const
 
 describe('sign-in', () => {
-  test('works once per link and immediately removes the secret from the URL', async () => {
+  test('accepts a link only once and removes its secret from the URL', async () => {
     const app = await startApp()
     const { page, complaints } = await openWindow(app, browser)
     const url = await makeSignInUrl(app)
@@ -48,7 +48,7 @@ describe('sign-in', () => {
   })
 
   test.each(['light', 'dark'] as const)(
-    'is explained to a signed-out visitor in the %s theme',
+    'shows instructions to a signed-out visitor in the %s theme',
     async (colorScheme) => {
       const app = await startApp()
       const { page } = await openWindow(app, browser, { colorScheme })
@@ -60,7 +60,7 @@ describe('sign-in', () => {
     },
   )
 
-  test('is automatic behind a trusted proxy and ignores the same headers from other addresses', async () => {
+  test('is automatic behind a trusted proxy, and ignores its headers if they come from another address', async () => {
     const headers = { 'X-Email': 'ada@example.org', 'X-User-First-Name': 'Ada' }
     const trusted = await startApp(proxied)
     const inside = await openWindow(trusted, browser, { headers })
@@ -103,7 +103,7 @@ describe('the console pages', () => {
     },
   )
 
-  test('fit a phone screen with the navigation behind a button', async () => {
+  test('fit on a phone screen and hide the navigation behind a button', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys', { width: 390, height: 844 })
     await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
@@ -117,7 +117,7 @@ describe('the console pages', () => {
     expect(complaints).toEqual([])
   })
 
-  test('report an unknown URL', async () => {
+  test('include an error page for unknown URLs', async () => {
     const app = await startApp()
     const { page } = await openConsole(app, browser, '/nothing/here')
     await page.getByText('This page does not exist').waitFor()
@@ -125,7 +125,7 @@ describe('the console pages', () => {
   })
 })
 
-test('the chosen theme is applied before the first paint', async () => {
+test('the selected theme is applied before the first paint', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser)
   await page.getByRole('button', { name: 'Theme: System' }).click()

@@ -1,4 +1,4 @@
-/** Tests the playground next to the agent editor in a real browser: drafts, tools, comparison and errors. */
+/** Tests the playground next to the agent editor. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -19,7 +19,7 @@ afterAll(() => browser?.close())
 const withTools = 'name: Guide\ninstructions: Help.\ntools:\n  - weather\n  - book\n'
 
 describe('the playground', () => {
-  test('runs the draft and shows tools, tokens, times and the model that responded', async () => {
+  test('runs the draft and shows tool calls, token counts, timings and the model that responded', async () => {
     const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -39,7 +39,7 @@ describe('the playground', () => {
     expect(complaints).toEqual([])
   })
 
-  test('lets the user enter results for tools that the caller runs, and continues', async () => {
+  test('lets the user enter the results of client-side tools', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -50,7 +50,7 @@ describe('the playground', () => {
     await page.locator('.playground-text', { hasText: 'booked' }).waitFor()
   })
 
-  test('compares the draft with the saved version on the same message', async () => {
+  test('sends one message to the draft and to the saved version for comparison', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`, {
@@ -69,7 +69,7 @@ describe('the playground', () => {
     expect(complaints).toEqual([])
   })
 
-  test('stops on request and reports a failure', async () => {
+  test('can be stopped, and reports failures', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -83,7 +83,7 @@ describe('the playground', () => {
     await page.getByRole('alert').waitFor()
   })
 
-  test('is a separate view on a phone screen', async () => {
+  test('fills the screen on a phone', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, {

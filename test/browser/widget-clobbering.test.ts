@@ -1,10 +1,10 @@
-/** Tests that elements of a page whose names hide properties of `document` and `window` do not steer the loader. */
+/** Tests that the loader works on pages whose elements shadow properties of `document` and `window`. */
 import { createServer } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listenElsewhere } from '../support/elsewhere.ts'
 import { openWidgetStand, type WidgetStand } from '../support/widget-stand.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 let stand: WidgetStand
@@ -29,9 +29,9 @@ const open = (content: string, attributes = '') =>
     body: content + stand.script(attributes),
   })
 
-describe('the loader', () => {
+describe('the loader script', () => {
   test.each(['', 'async', 'type="module" crossorigin'])(
-    'loads the frame from its own server when a picture is named currentScript (script %s)',
+    'loads the frame from its own server when an image is named currentScript (script attributes: %s)',
     async (attributes) => {
       const opened = await open(
         `<img name="currentScript" src="${evilOrigin}/embed/parley.js" data-widget-url="${evilOrigin}">`,

@@ -1,4 +1,4 @@
-/** Tests the page at /demo and the examples as a visitor sees them. */
+/** Tests the /demo page and the widget examples. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -34,7 +34,7 @@ const say = async (page: Page, text: string) => {
 }
 
 describe('the /demo page', () => {
-  test('takes a key from its URL, keeps it for the tab and shows the widget', async () => {
+  test('reads the key from its URL, keeps it after a reload and shows the widget', async () => {
     const { page, complaints } = await openPage()
     await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
     await page.locator('parley-chat .launcher').waitFor()
@@ -45,7 +45,7 @@ describe('the /demo page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('asks for an agent key and rejects a parent key', async () => {
+  test('asks for an agent key and does not accept a parent key', async () => {
     const { page } = await openPage()
     await page.goto(`${stand.app.url}/demo`)
     await page.getByLabel('Agent key').fill(stand.app.key)
@@ -57,7 +57,7 @@ describe('the /demo page', () => {
     await page.locator('parley-chat .launcher').waitFor()
   })
 
-  test('applies its form, runs tools and receives inserted and shared text', async () => {
+  test('applies form options, runs tools and receives text from the widget', async () => {
     const { page, complaints } = await openPage()
     await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
     await page.locator('parley-chat .launcher').click()
@@ -83,11 +83,11 @@ describe('the /demo page', () => {
   })
 })
 
-/** Reads an example, with the address of this server in place of its placeholder. */
+/** Reads an example file and replaces its placeholder with the test server's URL. */
 const read = async (path: string) =>
   (await readFile(join(repository, path), 'utf8')).replaceAll('http://127.0.0.1:3000', stand.app.url)
 
-/** Runs the steps that both examples support. */
+/** Opens the example, sends a message and checks the widget's reply. */
 async function tryExample(html: string): Promise<void> {
   const { page, launcher, complaints } = await stand.open({ html, query: `?key=${stand.agent.agent_key}` })
   onTestFinished(() => page.close())

@@ -1,4 +1,4 @@
-/** Tests that the widget frame passes axe in every state and both themes, and supports right-to-left languages. */
+/** Tests that the widget frame has no accessibility violations and supports right-to-left languages. */
 import { createRequire } from 'node:module'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FrameStand, type OpenFrame, type OpenOptions, openFrameStand } from '../support/widget-frame.ts'
@@ -91,9 +91,9 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
   ['text that is too long', {}, ({ frame }) => frame.locator('textarea').fill('x'.repeat(33_000))],
 ]
 
-/** Lists the violations that axe finds, by rule. */
+/** Runs axe in the frame; returns the violated rules with the affected HTML. */
 async function violations(opened: OpenFrame): Promise<string[]> {
-  // The frame's CSP blocks added scripts, but a debugger can still evaluate code.
+  // The frame's CSP blocks script elements but does not apply to `evaluate`.
   const source = (await import('node:fs')).readFileSync(axePath, 'utf8')
   await opened.frame.evaluate(source)
   return opened.frame.evaluate(async () => {
@@ -107,8 +107,8 @@ async function violations(opened: OpenFrame): Promise<string[]> {
   })
 }
 
-describe.each(['light', 'dark'] as const)('axe finds no violation in the %s theme', (theme) => {
-  test.each(states)('%s', async (name, options, act) => {
+describe.each(['light', 'dark'] as const)('the widget frame in the %s theme', (theme) => {
+  test.each(states)('has no accessibility violations (state: %s)', async (name, options, act) => {
     const opened = await stand.open({
       ...options,
       options: { primaryColor: '#ffe600', ...options.options, theme },
@@ -123,11 +123,11 @@ describe.each(['light', 'dark'] as const)('axe finds no violation in the %s them
   })
 })
 
-describe('in a right-to-left language,', () => {
+describe('the widget in a right-to-left language', () => {
   test.each([
     ['ar', 'إرسال', 'اكتب رسالة…'],
     ['he', 'שליחה', 'כתיבת הודעה…'],
-  ])('the widget mirrors its window and uses the language (%s)', async (language, send, placeholder) => {
+  ])('is translated and mirrored (%s)', async (language, send, placeholder) => {
     const opened = await stand.open({ options: { language } })
     await opened.frame.getByRole('button', { name: send }).waitFor()
     const { lang, dir } = await opened.frame.evaluate(() => {
@@ -149,7 +149,7 @@ describe('in a right-to-left language,', () => {
   })
 })
 
-test('the widget announces whole sentences and the end of the reply to a screen reader', async () => {
+test('the widget announces each sentence and the end of a reply to screen readers', async () => {
   const opened = await stand.open()
   await opened.frame.evaluate(() => {
     const said: string[] = []
@@ -179,7 +179,7 @@ test('the widget announces whole sentences and the end of the reply to a screen 
   for (const words of spoken) expect(words).toMatch(/[.]$/)
 })
 
-test('the widget does not cut off text at 200 % text size on a narrow screen', async () => {
+test('the widget does not cut off text on a narrow screen with 200 % text size', async () => {
   const opened = await stand.open({ browser: { viewport: { width: 320, height: 360 } } })
   await opened.say(markdown)
   await opened.settle()

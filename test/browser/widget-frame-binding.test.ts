@@ -1,4 +1,4 @@
-/** Tests that the frame works only for the agent in its address, which decides the pages that may show it. */
+/** Tests that the widget frame uses only the key of the agent whose id is in the frame's URL. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type FrameStand,
@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => stand?.close())
 
-/** A page on which no agent lists it, with a frame from `address` and these options. */
+/** Opens the frame at `address` on a page whose origin the locked agent does not allow. */
 async function openUnlisted(address: string, options: object) {
   const page = await (await stand.browser.newContext()).newPage()
   const authorized: string[] = []
@@ -37,11 +37,11 @@ async function openUnlisted(address: string, options: object) {
   return { page, authorized, refused }
 }
 
-describe('on a page that the agent does not list', () => {
+describe('on an origin that the agent does not allow', () => {
   test.each([
-    ['an address without a key', () => ''],
-    ["another agent's address", () => stand.agent.agent_key.slice(0, 21)],
-  ])('the frame from %s sends nothing for the agent', async (_case, addressOf) => {
+    ['no key', () => ''],
+    ["another agent's key", () => stand.agent.agent_key.slice(0, 21)],
+  ])('a frame with %s in its URL does not send requests with the agent key', async (_case, addressOf) => {
     const opened = await openUnlisted(addressOf(), { apiKey: lockedKey })
     await opened.refused
     expect(opened.authorized).toEqual([])
@@ -49,7 +49,7 @@ describe('on a page that the agent does not list', () => {
   })
 })
 
-test('headers cannot replace the agent key on the own server', async () => {
+test("the `headers` option cannot set an agent key for Parley's own server", async () => {
   const opened = await stand.open({
     key: null,
     options: {
@@ -68,7 +68,7 @@ test('headers cannot replace the agent key on the own server', async () => {
   expect(JSON.stringify(said)).not.toContain(lockedKey)
 })
 
-test('the widget does not use a parent key, and reports to the page that it is a secret', async () => {
+test('the widget does not use a parent key and warns the page that it is a secret', async () => {
   const opened = await stand.open({ key: stand.app.key })
   await shown(opened.frame, 'its key is invalid').waitFor()
   await expect.poll(opened.said).toContainEqual({
@@ -94,7 +94,7 @@ test.each([
   await shown(opened.frame, 'You said: still works').waitFor()
 })
 
-test('the widget reports headers without an endpoint to the page', async () => {
+test('the widget reports the `headers` option without an `endpoint` to the page', async () => {
   const opened = await stand.open({ options: { headers: { 'X-A': 'b' } } })
   await expect
     .poll(opened.said)

@@ -1,4 +1,4 @@
-/** Tests that forged, malformed and repeated messages between the page and the frame have no effect. */
+/** Tests that the widget frame ignores forged, malformed and repeated messages. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => stand?.close())
 
-/** Posts a message with a visible effect last; once it has arrived, all earlier messages were handled. */
+/** Posts a title change and waits for it, so that all earlier messages have been handled. */
 async function passMarker(opened: OpenFrame): Promise<void> {
   const apiKey = stand.agent.agent_key
   await opened.post({
@@ -31,7 +31,7 @@ async function passMarker(opened: OpenFrame): Promise<void> {
 }
 
 describe('a window message', () => {
-  test('from the page itself does not open a second channel', async () => {
+  test('from the host page does not open a second channel', async () => {
     const opened = await stand.open()
     const answers = await opened.page.evaluate((origin) => {
       const here = globalThis as unknown as HostPage
@@ -55,7 +55,7 @@ describe('a window message', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('has no effect when it comes from one of three other origins', async () => {
+  test('from another origin has no effect', async () => {
     const opened = await stand.open()
     const attackers = await Promise.all([1, 2, 3].map(() => startAttacker(stand.app.url)))
     await opened.page.evaluate(
@@ -79,7 +79,7 @@ describe('a window message', () => {
     for (const { close } of attackers) close()
   })
 
-  test('from a page with an opaque origin does not receive a response', async () => {
+  test('from a page with an opaque origin is not answered', async () => {
     const page = await (await stand.browser.newContext()).newPage()
     await page.goto(stand.hostUrl)
     const heard = await page.evaluate(
@@ -109,7 +109,7 @@ describe('a window message', () => {
 })
 
 describe('a port message', () => {
-  test('with an invalid form has no effect', async () => {
+  test('that is malformed has no effect', async () => {
     const opened = await stand.open()
     await opened.say('before')
     await opened.settle()
@@ -148,7 +148,7 @@ describe('a port message', () => {
       round.self = round
       port.postMessage(round)
     }, forged)
-    // The port keeps the order: once this message has an effect, all earlier ones were dropped.
+    // Messages arrive in order: when this one takes effect, the frame has ignored all earlier ones.
     await opened.post({ type: 'focus' })
     await opened.frame.locator('textarea:focus').waitFor()
     expect(await html()).toBe(before)
@@ -157,7 +157,7 @@ describe('a port message', () => {
   })
 })
 
-/** Starts a page on another origin that posts messages to every frame around it. */
+/** Serves a page on another origin that posts forged messages to its parent and sibling frames. */
 async function startAttacker(target: string): Promise<{ url: string; close: () => void }> {
   const script = `
     window.heard = []

@@ -1,4 +1,4 @@
-/** Tests a conversation in the widget frame, in a real browser with the real service. */
+/** Tests conversations in the widget frame with a real service. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { expectOnly, type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => stand?.close())
 
 describe('an empty chat', () => {
-  test('shows title, welcome, greeting and starters without sending them to the model', async () => {
+  test('shows the title, greetings and starters, and does not send them to the model', async () => {
     const opened = await stand.open({ options: { welcomeMessage: 'Welcome!' } })
     const { frame } = opened
     await frame.getByRole('heading', { name: 'Helping hand' }).waitFor()
@@ -33,7 +33,7 @@ describe('an empty chat', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('applies the title, greeting, placeholder and language from the page, also at run time', async () => {
+  test('uses the title, texts and language that the page sets, also when they change later', async () => {
     const opened = await stand.open({ options: { title: 'Mine', greeting: 'Hi', placeholder: 'Go on' } })
     await opened.frame.getByRole('heading', { name: 'Mine' }).waitFor()
     await opened.say('keep this')
@@ -70,7 +70,7 @@ describe('a reply', () => {
     await shown(opened.frame, 'You said: next').waitFor()
   })
 
-  test('can be retried after a failure and is replaced on “Answer again”', async () => {
+  test('can be retried after a failure, and “Answer again” replaces it', async () => {
     const opened = await stand.open()
     let failures = 1
     await opened.page.route('**/trpc/chat.stream*', (route) =>
@@ -87,7 +87,7 @@ describe('a reply', () => {
     expect((await opened.replies()).filter((text) => text.includes('You said: hello'))).toHaveLength(1)
   })
 
-  test('is sent to the page only when the user shares or inserts it', async () => {
+  test('is passed to the page only when the user shares or inserts it', async () => {
     const opened = await stand.open()
     await opened.say('a secret thought')
     await opened.settle()
@@ -108,7 +108,7 @@ describe('a reply', () => {
       ])
   })
 
-  test('can be copied as a whole, and so can its code', async () => {
+  test('can be copied, and so can its code blocks', async () => {
     const opened = await stand.open()
     await opened.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await opened.say('look:\n\n```js\nconst a = 1\n```')
@@ -122,7 +122,7 @@ describe('a reply', () => {
       .toContain('You said: look:\n\n```js')
   })
 
-  test('counts as unread when it ends while the window is closed', async () => {
+  test('is counted as unread if it completes while the window is closed', async () => {
     const opened = await stand.open()
     await opened.post({ type: 'visibility', isOpen: false })
     await opened.say('hello')
@@ -133,7 +133,7 @@ describe('a reply', () => {
 })
 
 describe('the message input', () => {
-  test('sends on Enter, adds a line break on Shift+Enter, and ignores Enter during composition', async () => {
+  test('sends on Enter, inserts a line break on Shift+Enter, and ignores Enter during IME composition', async () => {
     const opened = await stand.open()
     const input = opened.frame.locator('textarea')
     await opened.post({ type: 'focus' })
@@ -149,7 +149,7 @@ describe('the message input', () => {
     await opened.frame.locator('article.user', { hasText: 'one\ntwo' }).waitFor()
   })
 
-  test('grows to at most six lines and reports text that is too long', async () => {
+  test('grows up to six lines and reports text that is too long', async () => {
     const opened = await stand.open()
     const input = opened.frame.locator('textarea')
     const heightOf = async () => (await input.boundingBox())?.height ?? 0
@@ -163,7 +163,7 @@ describe('the message input', () => {
     expect(await opened.frame.locator('article.user').count()).toBe(0)
   })
 
-  test('starts a new conversation after a confirmation', async () => {
+  test('can start a new conversation after a confirmation', async () => {
     const opened = await stand.open()
     await opened.say('to be lost')
     await opened.settle()

@@ -1,4 +1,4 @@
-/** Tests the widget frame with the chat API of another server, which the operator has allowed. */
+/** Tests the widget frame with another server's chat API that the operator has allowed. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openApp, type TestApp } from '../support/app.ts'
 import { type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
@@ -19,7 +19,7 @@ afterAll(async () => {
   await other?.close()
 })
 
-test("a conversation uses the configured endpoint with the page's headers and key", async () => {
+test("the widget sends messages to the configured endpoint with the page's headers and key", async () => {
   const options = {
     endpoint: `${other.url}/v1/chat/completions`,
     providerApiKey: other.key,

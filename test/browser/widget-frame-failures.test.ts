@@ -1,4 +1,4 @@
-/** Tests which errors the widget frame reports to the user and to the page. */
+/** Tests the errors that the widget frame reports to the user and to the page. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
 
@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => stand?.close())
 
-describe('the chat reports why it cannot be used', () => {
+describe('a chat that cannot be used', () => {
   test.each([
     ['without a key', { key: null }, 'does not provide an agent key', 'missing_api_key'],
     ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key is invalid', 'invalid_api_key'],
@@ -32,7 +32,7 @@ describe('the chat reports why it cannot be used', () => {
       'does not allow provider keys',
       'provider_key_not_allowed',
     ],
-  ] as const)('%s', async (_how, options, words, code) => {
+  ] as const)('shows the reason to the user and the page (%s)', async (_how, options, words, code) => {
     const opened = await stand.open(options)
     await shown(opened.frame, words).waitFor()
     expect(await opened.frame.locator('textarea').isDisabled()).toBe(true)
@@ -43,7 +43,7 @@ describe('the chat reports why it cannot be used', () => {
     expect(opened.requests.filter((url) => url.includes('example.com'))).toEqual([])
   })
 
-  test('until the page opens the frame with another key', async () => {
+  test('reloads when the page sets another key', async () => {
     const opened = await stand.open({ key: null })
     await shown(opened.frame, 'does not provide an agent key').waitFor()
     const options = { theme: 'light', primaryColor: '#000', debug: false, history: true, isInline: false }
@@ -53,13 +53,13 @@ describe('the chat reports why it cannot be used', () => {
   })
 })
 
-describe('the chat reports why a reply failed', () => {
+describe('a chat message', () => {
   test.each([
     ['[[error:500]]', 'not available right now', 'chat_failed'],
     ['[[error:400]]', 'could not be processed', 'chat_failed'],
     ['[[error:429]]', 'too many messages', 'rate_limited'],
     ['[[break:4]] one two three four five six', 'was lost before', 'chat_failed'],
-  ])('%s', async (text, words, code) => {
+  ])('that fails is reported to the user and the page (%s)', async (text, words, code) => {
     const opened = await stand.open()
     await opened.say(text)
     await opened.frame.getByText(words).first().waitFor()
@@ -68,7 +68,7 @@ describe('the chat reports why a reply failed', () => {
     if (text.includes('break')) expect((await opened.replies()).at(-1)).toContain('You said: one')
   })
 
-  test('while offline, and is requested again once the connection is back', async () => {
+  test('that was sent offline is sent again when the browser is online', async () => {
     const opened = await stand.open()
     await shown(opened.frame, 'Hello! I am').waitFor()
     await opened.page.context().setOffline(true)
@@ -81,7 +81,7 @@ describe('the chat reports why a reply failed', () => {
     expect(await opened.frame.locator('.failure').count()).toBe(0)
   })
 
-  test('before sending when the page context is too large', async () => {
+  test('is not sent if the page context is too large', async () => {
     const opened = await stand.open({
       context: { page: 'x'.repeat(65_000) },
       options: { system: 'y'.repeat(1000) },
@@ -104,7 +104,7 @@ describe('the chat reports why a reply failed', () => {
   })
 })
 
-test('a rate-limited chat counts down before the message can be sent again', async () => {
+test('a rate-limited chat shows a countdown until the message can be sent again', async () => {
   const limited = await openFrameStand({ PARLEY_RATE_LIMIT_AGENT: '2' })
   try {
     const opened = await limited.open()

@@ -1,4 +1,4 @@
-/** Tests that a conversation survives a page reload, in the frame's own storage. */
+/** Tests that a conversation survives a page reload. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type FrameStand,
@@ -18,14 +18,14 @@ afterAll(() => stand?.close())
 
 const stored = ({ frame }: OpenFrame) => frame.evaluate(() => ({ ...localStorage }))
 
-/** Leaves the page and opens it again. */
+/** Closes the page and opens it again in the same browser context. */
 async function again(opened: OpenFrame, more: Parameters<FrameStand['open']>[0] = {}): Promise<OpenFrame> {
   await opened.page.goto('about:blank')
   return stand.open({ beside: opened, isSameSite: true, ...more })
 }
 
 describe('a conversation', () => {
-  test('survives a reload, is stored without the key and is tied to its agent', async () => {
+  test('survives a reload, is stored without the key and is not shown for another agent', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say('remember this')
     await shown(opened.frame, 'You said: remember this').waitFor()
@@ -41,7 +41,7 @@ describe('a conversation', () => {
     expect(await elsewhere.frame.locator('article.user').count()).toBe(0)
   })
 
-  test('keeps the received part of a reply that a page reload interrupted', async () => {
+  test('keeps the received part of a reply that a reload interrupted', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say(
       '[[delay:100]] one two three four five six seven eight nine ten eleven twelve thirteen fourteen',
@@ -54,7 +54,7 @@ describe('a conversation', () => {
     await reloaded.frame.getByText('ten eleven twelve').nth(1).waitFor()
   })
 
-  test('is deleted from storage and no longer stored when the page disables history', async () => {
+  test('is removed from storage when the page disables history', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say('forget this')
     await opened.settle()
@@ -68,7 +68,7 @@ describe('a conversation', () => {
     expect(await stored(last)).toEqual({})
   })
 
-  test('continues in memory when the browser forbids storage', async () => {
+  test('is kept in memory when the browser blocks storage', async () => {
     const opened = await stand.open()
     await opened.say('in memory')
     await shown(opened.frame, 'You said: in memory').waitFor()
@@ -78,7 +78,7 @@ describe('a conversation', () => {
     expect(reloaded.complaints).toEqual([])
   })
 
-  test('continues in memory when storage is full or contains other data', async () => {
+  test('is kept in memory when storage is full or contains invalid data', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.frame.evaluate(
       (name) => {
@@ -100,7 +100,7 @@ describe('a conversation', () => {
     expect(reloaded.complaints).toEqual([])
   })
 
-  test('belongs to one user of the page, and another does not see it', async () => {
+  test('is visible only to the user of the page who started it', async () => {
     const opened = await stand.open({ isSameSite: true, options: { user: 'ada' } })
     await opened.say('of ada')
     await opened.settle()
@@ -111,7 +111,7 @@ describe('a conversation', () => {
     await shown(ada.frame, 'You said: of ada').waitFor()
   })
 
-  test('is deleted for all users by logout', async () => {
+  test('is deleted for all users on logout', async () => {
     const opened = await stand.open({ isSameSite: true, options: { user: 'ada' } })
     await opened.say('of ada')
     await opened.settle()
@@ -121,7 +121,7 @@ describe('a conversation', () => {
     await expect.poll(() => stored(opened)).toEqual({})
   })
 
-  test('keeps what two tabs have said', async () => {
+  test('is shared by two open tabs', async () => {
     const one = await stand.open({ isSameSite: true })
     const other = await stand.open({ beside: one, isSameSite: true })
     await one.say('in the first tab')

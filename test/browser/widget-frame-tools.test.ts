@@ -1,4 +1,4 @@
-/** Tests page tools that the model calls through the widget frame. */
+/** Tests that the widget frame passes the model's tool calls to the page and returns the results. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type FrameStand,
@@ -31,7 +31,7 @@ const tools = [
 
 const calledIn = ({ page }: OpenFrame) => page.evaluate(() => (globalThis as unknown as HostPage).called)
 
-/** Returns the tool results that the model receives in the request after the calls. */
+/** Runs `act`; returns the tool results that the next request to the model contains. */
 async function resultsIn(opened: OpenFrame, act: () => Promise<void>): Promise<unknown[]> {
   const second = opened.page.waitForRequest((request) => (request.postData() ?? '').includes('"role":"tool"'))
   await act()
@@ -42,7 +42,7 @@ async function resultsIn(opened: OpenFrame, act: () => Promise<void>): Promise<u
 }
 
 describe('a tool call', () => {
-  test('is sent to the page with its arguments, and its result is sent to the model', async () => {
+  test('is passed to the page with its arguments, and its result is sent to the model', async () => {
     const opened = await stand.open({ tools })
     await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
     await opened.frame.getByText(/^Used “.Look around.”$/).click()
@@ -52,12 +52,12 @@ describe('a tool call', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('runs concurrently with another, and both results are sent together, even if one fails', async () => {
+  test('runs concurrently with another, and both results are sent even if one call fails', async () => {
     const opened = await stand.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage
       const waiting: (() => void)[] = []
-      // Answers only after both calls have arrived.
+      // Returns results only after both calls have arrived.
       here.answerTool = (_name, args) =>
         new Promise((resolve) => {
           const isError = (args as { where?: string }).where === 'b'
@@ -99,7 +99,7 @@ describe('a tool call', () => {
     expect(results).toEqual(['Error: The result of the tool is larger than 64 KiB.'])
   })
 
-  test('accepts one result and ignores later or unexpected ones', async () => {
+  test('uses its first result and ignores later and unexpected ones', async () => {
     const opened = await stand.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage
@@ -119,7 +119,7 @@ describe('a tool call', () => {
     expect(await opened.frame.getByText('forged').count()).toBe(0)
   })
 
-  test('without a result ends when the user stops the reply', async () => {
+  test('without a result is cancelled when the user stops the reply', async () => {
     const opened = await stand.open({ tools })
     await opened.page.evaluate(() => {
       ;(globalThis as unknown as HostPage).answerTool = () => undefined
@@ -140,7 +140,7 @@ describe('a tool call', () => {
 describe('a tool call that needs approval', () => {
   const danger = '[[tool:postMessage_remove {"where":"<b>*all*</b> \\u202egpj"}]]'
 
-  test('shows exactly what will be sent and waits for the user', async () => {
+  test('shows the exact arguments and waits for the user', async () => {
     const opened = await stand.open({ tools })
     await opened.say(danger)
     const card = opened.frame.locator('.approval')
@@ -155,7 +155,7 @@ describe('a tool call that needs approval', () => {
     ])
   })
 
-  test('is not made when the user declines, and the model receives an error', async () => {
+  test('returns an error to the model when the user declines', async () => {
     const opened = await stand.open({ tools })
     const results = await resultsIn(opened, async () => {
       await opened.say('[[tool:postMessage_ask {}]] [[tool:postMessage_look {}]]')

@@ -1,4 +1,4 @@
-/** Tests page tools, from the model's call to the page and back. */
+/** Tests tools that a host page provides to the model through the widget. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
 
@@ -22,7 +22,7 @@ const tool = (name: string, annotations: object = {}) => ({
   },
 })
 
-/** Opens a page that runs `code`, with the configuration as `c`, before the script loads, and `after` afterwards. */
+/** Opens a page that runs `code` before the loader script and `after` after it; `c` is the configuration. */
 async function open(tools: readonly object[], code = '', after = ''): Promise<WidgetPage> {
   const config = { apiKey: stand.agent.agent_key, autoOpen: true, tools }
   const head = `<script>called = []; const c = ParleyChatConfig = ${JSON.stringify(config)}; ${code}</script>`
@@ -66,7 +66,7 @@ describe('a shared reply', () => {
 })
 
 describe('a tool call', () => {
-  test('is handled by the callback, and the model continues with the result', async () => {
+  test("is handled by the page's callback, and the model continues with the result", async () => {
     const opened = await open([tool('find')], answering)
     await say(opened, '[[tool:postMessage_find {"q":"tea"}]]')
     await opened.frame.locator('article.reply').getByText('"done":true').waitFor()
@@ -101,7 +101,7 @@ describe('a tool call', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('is answered together with a second call', async () => {
+  test('and a second call in the same reply are both answered', async () => {
     const opened = await open([tool('one'), tool('two')], answering)
     await say(opened, '[[tool:postMessage_one {}]] [[tool:postMessage_two {}]]')
     await opened.frame.locator('article.reply').getByText('"tool":"two"').waitFor()
@@ -111,7 +111,7 @@ describe('a tool call', () => {
     ])
   })
 
-  test('for a tool that the agent blocks is never sent to the page', async () => {
+  test('to a tool that the agent blocks is not passed to the page', async () => {
     const opened = await open([tool('forbidden'), tool('find')], answering)
     await say(opened, '[[tool:postMessage_forbidden {}]]')
     await opened.frame.locator('article.reply').last().waitFor()
@@ -120,7 +120,7 @@ describe('a tool call', () => {
     expect(await called(opened)).toEqual([['find', {}]])
   })
 
-  test("for a destructive tool waits for the user's approval", async () => {
+  test("to a destructive tool waits for the user's approval", async () => {
     const opened = await open([tool('remove', { destructiveHint: true })], answering)
     await say(opened, '[[tool:postMessage_remove {"id":7}]]')
     await opened.frame.locator('article.reply').getByText('"id": 7').waitFor()
@@ -131,7 +131,7 @@ describe('a tool call', () => {
   })
 })
 
-test('the widget offers tools set at run time from the next message on', async () => {
+test('the widget offers newly configured tools with the next message', async () => {
   const opened = await open([], answering)
   const tools = JSON.stringify([tool('late')])
   await opened.page.evaluate(`ParleyChat.configure({ tools: ${tools} })`)
@@ -144,7 +144,7 @@ describe('WebMCP tools', () => {
     `${place}.modelContext.registerTool({ name: '${name}', description: 'x', inputSchema: { type: 'object' }, execute: (args) => ({ by: '${name}', args }) }, ${options});`
 
   test.each(['navigator', 'document'])(
-    'registered on %s are offered to the model and can run',
+    'registered with %s.modelContext are offered to the model and can run',
     async (place) => {
       const opened = await open([], answering, register(place, 'weather'))
       await say(opened, '[[tool:postMessage_weather {"day":1}]]')
@@ -153,7 +153,7 @@ describe('WebMCP tools', () => {
     },
   )
 
-  test('disappear when the page unregisters them', async () => {
+  test('are no longer offered after the page unregisters them', async () => {
     const code = `stop = new AbortController(); ${register('document', 'first', 'stop')} ${register('document', 'second')} ${register('document', 'third')}`
     const opened = await open([], answering, code)
     const offered = () =>
@@ -171,7 +171,7 @@ describe('WebMCP tools', () => {
     expect(await offered()).toEqual([])
   })
 
-  test("are also registered with the browser's own registry", async () => {
+  test("are also registered with the browser's native API", async () => {
     const native = `
       native = { names: [], registerTool({ name }) { if (name === 'bad') throw new Error('bad tool'); this.names.push(name) }, unregisterTool() {} }
       Object.defineProperty(document, 'modelContext', { value: native, configurable: true })`

@@ -1,6 +1,4 @@
-/**
- * Tests that a PostgreSQL database and a data directory belong together, even when servers start at the same time.
- */
+/** Tests that servers reject a PostgreSQL database that does not belong to the data directory. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,7 +14,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const PARLEY_SECRET = 'the secret that all servers share'
 
-/** Creates a database and a data directory that a server has used, with one file. */
+/** Runs a server that creates a database and a data directory with one file, and stops it. */
 async function makeInstallation() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -32,7 +30,7 @@ const idIn = async (databaseUrl: string) => (await query(databaseUrl, 'select id
 const markIn = async (dataDir: string) =>
   (await readFile(join(dataDir, 'files', 'installation'), 'utf8')).trim()
 
-test("another installation's database is rejected, and every file is kept", async () => {
+test("another installation's database is rejected, and no file changes", async () => {
   const [one, other] = [await makeInstallation(), await makeInstallation()]
   const env = { ...one.env, DATABASE_URL: other.env.DATABASE_URL }
   const before = await listAll(one.dataDir)
@@ -48,7 +46,7 @@ test("another installation's database is rejected, and every file is kept", asyn
   await startApp(one.env)
 })
 
-test('a new database next to a used directory is rejected and does not receive an id', async () => {
+test('a new database is rejected with a used data directory and is not given an id', async () => {
   const { dataDir, env } = await makeInstallation()
   const before = await listAll(dataDir)
   const DATABASE_URL = await createTestDatabase()
@@ -57,7 +55,7 @@ test('a new database next to a used directory is rejected and does not receive a
   expect(await listAll(dataDir)).toEqual(before)
 })
 
-test('a used database next to unmarked files is rejected when none of its rows refers to them', async () => {
+test('a used database is rejected when the files have no marker and none of its rows refers to them', async () => {
   const { dataDir, env } = await makeInstallation()
   for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
   const other = await makeInstallation()
@@ -68,14 +66,14 @@ test('a used database next to unmarked files is rejected when none of its rows r
   expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
 })
 
-test('a server with a used database starts on an empty directory', async () => {
+test('a used database is accepted with an empty data directory', async () => {
   const { env } = await makeInstallation()
   const dataDir = join(await makeFolder(), 'data')
   await startApp({ ...env, PARLEY_DATA_DIR: dataDir })
   expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
 })
 
-test('store adopt assigns the files to the database', async () => {
+test('`parley store adopt` assigns the files to the database', async () => {
   const [one, other] = [await makeInstallation(), await makeInstallation()]
   const env = { ...one.env, DATABASE_URL: other.env.DATABASE_URL }
   const adopted = await runCommandHere(['store', 'adopt', '--json'], { folder: one.folder, env })
@@ -88,7 +86,7 @@ test('store adopt assigns the files to the database', async () => {
   expect(await refusal(startApp(one.env))).toContain('belongs to another installation')
 })
 
-test('servers that start concurrently on a new database and directory agree on the id', async () => {
+test('servers that start concurrently with a new database and directory agree on the id', async () => {
   const folder = await makeFolder()
   const env = { DATABASE_URL: await createTestDatabase('empty'), PARLEY_SECRET }
   const servers = await Promise.all([1, 2, 3].map(() => startServer({ folder, env })))
@@ -96,7 +94,7 @@ test('servers that start concurrently on a new database and directory agree on t
   for (const server of servers) expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-test('one of two servers that start concurrently on one directory with different new databases succeeds', async () => {
+test('only one of two servers can start when both use the same new directory with different databases', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const urls = [await createTestDatabase(), await createTestDatabase()]
   const starts = await Promise.allSettled(
@@ -108,7 +106,7 @@ test('one of two servers that start concurrently on one directory with different
   expect(await markIn(dataDir)).toBe(await idIn(urls[started.indexOf(true)] as string))
 })
 
-test('unknown files next to a database without tables are kept', async () => {
+test('a new database is rejected with a directory that contains unknown files', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const blob = randomUUID()
   await mkdir(join(dataDir, 'files'), { recursive: true })

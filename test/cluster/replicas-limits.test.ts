@@ -1,4 +1,4 @@
-/** Tests limits that hold across all replicas. */
+/** Tests rate limits and stream limits that several replicas share. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { makeFolder, startServer } from '../support/process.ts'
@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const list = (app: TestApp) => app.call('GET', '/v1/models')
 
-/** Opens an event stream; `leave` disconnects it. */
+/** Opens an artifact's event stream; `leave` closes the connection. */
 async function openStream({ url, key }: Pick<TestApp, 'url' | 'key'>, artifactId: string) {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -28,7 +28,7 @@ async function openStream({ url, key }: Pick<TestApp, 'url' | 'key'>, artifactId
 }
 
 describe.each(sharedStores)('replicas that share %s', (store) => {
-  test('admit exactly as many requests as the limit allows', async () => {
+  test('accept exactly as many requests as the limit allows', async () => {
     const env = { ...(await makeInstallation(store)), PARLEY_RATE_LIMIT_PARENT: '20' }
     const apps = await startReplicas(env)
     expect(await callInTurn(apps, 60, list)).toEqual({ 200: 20, 429: 40 })
@@ -42,7 +42,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }
   })
 
-  test('count each of many simultaneous hits once', async () => {
+  test('count each of 300 concurrent hits exactly once', async () => {
     const apps = await startReplicas(await makeInstallation(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const quota = { key: 'crowded', limit: 100 }
@@ -57,7 +57,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     )
   })
 
-  test('count a costly request as several requests, or not at all', async () => {
+  test('reject a request whose cost exceeds the remaining limit without counting it', async () => {
     const apps = await startReplicas(await makeInstallation(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const hits = await Promise.all(
@@ -71,7 +71,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(await limiters[1]?.hit([{ key: 'large', limit: 100 }])).toMatchObject({ isLimited: true })
   })
 
-  test('do not count a request that one limit rejects against any other limit', async () => {
+  test('do not charge a request to other limits if one limit rejects it', async () => {
     const env = {
       ...(await makeInstallation(store)),
       PARLEY_TRUSTED_PROXIES: '127.0.0.1/32',
@@ -91,7 +91,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(await ask('192.0.2.3')).toEqual({ 200: 5, 429: 25 })
   })
 
-  test('open exactly as many streams as the limit allows, and any replica can reuse a closed one', async () => {
+  test('accept exactly as many streams as the limit allows, and accept more after some close', async () => {
     const env = { ...(await makeInstallation(store)), PARLEY_MAX_STREAMS_PARENT: '5' }
     const apps = await startReplicas(env)
     const { id } = await beginUpload(apps[0])
@@ -112,7 +112,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(countStatuses(beyond)).toEqual({ 429: 2 })
   })
 
-  test('can reuse a stream slot on any replica as soon as it is released', async () => {
+  test('can reuse a stream slot immediately after another replica releases it', async () => {
     const apps = await startReplicas(await makeInstallation(store))
     const limiters = apps.map(({ service }) => service.deps.shared.streams)
     for (let turn = 0; turn < 50; turn++) {
@@ -121,7 +121,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }
   })
 
-  test("can reuse a killed replica's stream slots", async () => {
+  test("reuse a killed replica's stream slots after a while", async () => {
     const env = { ...(await makeInstallation(store)), PARLEY_MAX_STREAMS_PARENT: '2' }
     const app = await startApp(env)
     const other = await startServer({ folder: await makeFolder(), env })

@@ -1,4 +1,4 @@
-/** Tests that replicas immediately learn about revoked keys, changed artifacts and uploads that continue elsewhere. */
+/** Tests that replicas notify each other of revoked keys, changed agents and artifacts, and stopped uploads. */
 
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
@@ -37,7 +37,6 @@ async function revoke(app: TestApp, key: string): Promise<void> {
   if (status !== 200) throw new Error(text)
 }
 
-/** Reads the row of an upload. */
 async function rowOf({ service: { deps } }: TestApp, { id }: Begun) {
   const { blob } = await deps.db
     .selectFrom('artifacts')
@@ -47,12 +46,12 @@ async function rowOf({ service: { deps } }: TestApp, { id }: Begun) {
   return findUploadRow(deps.db, { blob: blob as string })
 }
 
-/** Waits until a writer has leased the upload. */
+/** Waits until a request has leased the upload. */
 const untilLeased = (app: TestApp, begun: Begun) =>
   expect.poll(async () => (await rowOf(app, begun))?.lease_until ?? null).not.toBeNull()
 
 describe.each(sharedStores)('replicas that share %s', (store) => {
-  /** Starts replicas whose caches never expire, because their clock does not advance. */
+  /** Starts replicas with a fixed clock, so that their caches do not expire. */
   async function startWithFixedClock() {
     const clock = createFakeClock()
     const env = { ...(await makeInstallation(store)), ...proxied, PARLEY_ADMIN_EMAILS: root }
@@ -64,7 +63,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     return startReplicas({ ...(await makeInstallation(store)), ...s3.environment })
   }
 
-  test('reject a key that another replica revoked, although it was cached', async () => {
+  test('reject a cached key after another replica revokes it', async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()
@@ -74,7 +73,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test('recognize an agent that another replica changed or deleted', async () => {
+  test("apply another replica's change to an agent, and reject its key after a deletion", async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()
@@ -89,7 +88,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test('publish an artifact change to each other, and not twice to themselves', async () => {
+  test("receive each other's artifact changes, and their own only once", async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()
@@ -102,7 +101,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(heard.filter((where) => where === 'here')).toHaveLength(1)
   })
 
-  test('resume an upload that stalled on another replica', async () => {
+  test('resume an upload that has stalled on another replica', async () => {
     const [one, other] = await startOnBucket()
     const begun = await beginUpload(one, { size: 1000 })
     const lost = await stallPatch(one, begun, Buffer.from('hello'))
@@ -115,7 +114,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect((await readArtifact(one, begun.id)).length).toBe(1000)
   })
 
-  test('end a write to an upload that another replica deletes', async () => {
+  test('abort a write to an upload that another replica deletes', async () => {
     const [one, other] = await startOnBucket()
     const begun = await beginUpload(one, { size: 1000 })
     const writing = await stallPatch(one, begun, Buffer.from('hello'))
@@ -125,7 +124,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect((await headUpload(one, begun)).status).toBe(404)
   })
 
-  test('ignore unknown messages and process the next ones', async () => {
+  test('ignore unknown messages and process later ones', async () => {
     const lines: string[] = []
     const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
     const s3 = await S3Server.start()
@@ -150,7 +149,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await writing.receives(/^HTTP\/1\.1 404 .*"ok":false/s)
   })
 
-  /** Publishes a raw message, as a replica of another version would. */
+  /** Publishes a raw message to all replicas. */
   async function send({ REDIS_URL: url }: { REDIS_URL?: string }, app: TestApp, text: string) {
     if (store === 'PostgreSQL') return void (await notify(app.service.deps.db, 'parley', text))
     const redis = new Redis(url as string)
@@ -158,7 +157,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await redis.publish('parley:0:bus', text)
   }
 
-  test('take over an upload from a writer that has gone silent', async () => {
+  test('take over an upload whose writer does not respond', async () => {
     const [one, other] = await startOnBucket()
     const begun = await beginUpload(one, { size: 1000 })
     const { db } = one.service.deps
@@ -170,7 +169,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(await readOffset(one, begun)).toBe(5)
   })
 
-  test('convert an upload that another replica completed', async () => {
+  test('convert an upload that another replica received', async () => {
     const [one, other] = await startOnBucket()
     await one.service.deps.artifacts.processing.close()
     const begun = await beginUpload(one, { size: 5, body: Buffer.from('hello') })
@@ -178,7 +177,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
   })
 })
 
-test('a revoked key is rejected after two seconds without the bus, and immediately when the bus returns', async () => {
+test('a revoked key is rejected after two seconds without Redis, and immediately when Redis is back', async () => {
   const redis = await startRedis()
   const clock = createFakeClock()
   const env = { ...proxied, PARLEY_ADMIN_EMAILS: root, REDIS_URL: redis.url }
@@ -198,7 +197,7 @@ test('a revoked key is rejected after two seconds without the bus, and immediate
   await expect.poll(() => statusFor(other, keys[1])).toBe(401)
 })
 
-test("a replica invalidates other replicas' caches once it can publish again", async () => {
+test("a replica that was disconnected from Redis invalidates other replicas' caches when it reconnects", async () => {
   const redis = await startRedis()
   const way = await CuttingProxy.open(redis.url)
   onTestFinished(() => way.close())

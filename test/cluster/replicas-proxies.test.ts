@@ -1,7 +1,4 @@
-/**
- * Tests nginx and Caddy with the files in `deploy/` in front of two replicas: buffering, retries, forged headers,
- * secrets.
- */
+/** Tests the nginx and Caddy configurations in `deploy/` with two replicas. */
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -37,11 +34,11 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 const CHAT = '/v1/chat/completions'
 const AUTH_FAILURES = 3
 const MIB = 1024 ** 2
-/** Divides every time in the nginx file by 100, except fail_timeout, which takes whole seconds. */
+/** Divides nginx timeouts by 100, except `fail_timeout`, which must be in whole seconds. */
 const shorten = (text: string) => text.replaceAll(/(?<= )(\d+)s;/g, (_, seconds) => `${seconds * 10}ms;`)
-/** Removes active health checks, so that only requests detect a failed replica. */
+/** Removes active health checks from a Caddy configuration. */
 const withoutHealthChecks = (text: string) => text.replaceAll(/^\t+health_.*\n/gm, '')
-/** Makes a proxy retry a failed replica immediately. */
+/** Changes to a proxy's configuration that make it use a failed replica again immediately. */
 const retryAtOnce = {
   nginx: (text: string) => text.replaceAll('max_fails=1', 'max_fails=0'),
   Caddy: (text: string) => text.replace('fail_duration 5s', 'fail_duration 10ms'),
@@ -62,7 +59,6 @@ const chat = (content: string, stream = true) => ({
   messages: [{ role: 'user', content }],
 })
 
-/** Returns the target for calls through the proxy. */
 function targetOf(proxy: RunningProxy, localAddress?: string): Target {
   return { url: proxy.url, key: stand.key, fetch: makeFetch(stand.certificate, localAddress) }
 }
@@ -91,7 +87,7 @@ describe.each([
     postJson(version, proxy.url, stand.certificate, { path: CHAT, key: stand.key, body })
 
   test.each(httpVersions)('forwards a stream without buffering (%s)', async (version) => {
-    // The upstream sends nothing after the first word.
+    // The model provider does not send anything after the first word.
     const content = `Stream ${name} ${version} {{up:hang-after 2}}`
     const reading = ask(version, chat(content))
     await reading.receives(/"content":"\w/)
@@ -100,7 +96,7 @@ describe.each([
   })
 
   test.each(httpVersions)('aborts the upstream request when the client disconnects (%s)', async (version) => {
-    // The upstream writes nothing that could reveal the disconnection.
+    // The model provider sends nothing, so the server cannot notice the disconnect through a failed write.
     const content = `Leave ${name} ${version} {{up:hang}}`
     const reading = ask(version, chat(content, false))
     const { id } = await stand.upstream.waitForRequest(content)
@@ -108,7 +104,7 @@ describe.each([
     expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 
-  test('forwards an upload without buffering and with the tus headers', async () => {
+  test('forwards uploads without buffering and with the tus headers', async () => {
     const target = targetOf(proxy)
     const bytes = randomBytes(9 * MIB)
     const begun = await beginUpload(target, { size: bytes.length, metadata: { filename: 'noise.bin' } })
@@ -128,7 +124,7 @@ describe.each([
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('supports Expect: 100-continue and forwards an early rejection', async () => {
+  test('supports Expect: 100-continue and forwards early error responses', async () => {
     const headers = {
       ...tus,
       'Upload-Length': '10',
@@ -147,7 +143,7 @@ describe.each([
     expect(await statusOf(unknown)).toBe(401)
   })
 
-  test('replaces a forged client address', async () => {
+  test('replaces a forged X-Forwarded-For header', async () => {
     let calls = 0
     const callFrom = (from: string) => {
       const forged = { Authorization: 'Bearer svc_nobody', 'X-Forwarded-For': `192.0.2.${calls++}` }
@@ -170,7 +166,7 @@ describe.each([
     expect(await ask({ X_Email: 'ada@example.org' })).toBeOneOf([400, 401])
   })
 
-  test('hides metrics and does not log tokens', async () => {
+  test('does not expose metrics or log tokens', async () => {
     const target = targetOf(proxy, `${network}.5`)
     const metrics = await call(target, 'GET', '/metrics')
     expect([metrics.status, metrics.headers.get('x-request-id')]).toEqual([404, null])
@@ -180,7 +176,7 @@ describe.each([
     for (const secret of ['not-for-logs', stand.key]) expect(await proxy.readLog()).not.toContain(secret)
   })
 
-  test('retries a failed request on another replica only if its method is GET', async () => {
+  test('retries a failed request on another replica only if it is a GET request', async () => {
     const { address, seen } = await startFalseReplica()
     const secondProxy = await start(stand.certificate, {
       replicas: [address, stand.replicas[0]],
@@ -206,11 +202,11 @@ describe.each([
     }
   })
 
-  test('forwards a request to another replica when one is unreachable', async () => {
+  test('forwards requests to another replica when one is unreachable', async () => {
     const gone = `127.0.0.1:${await findFreePort()}`
     const replicas = [gone, stand.replicas[0]] as const
     const secondProxy = await start(stand.certificate, { replicas, change: withoutHealthChecks })
-    // Until 2.11.2 Caddy closed a body together with the connection that failed (caddyserver/caddy#7547).
+    // Before version 2.11.2, Caddy cannot retry a request with a body (caddyserver/caddy#7547).
     const [method, path] = name === 'nginx' ? ['POST', CHAT] : ['GET', '/v1/models']
     const body = method === 'POST' ? chat('Good evening!', false) : undefined
     try {
@@ -223,7 +219,7 @@ describe.each([
   })
 })
 
-test('Caddy checks the health of replicas and does not send requests to one that does not respond', async () => {
+test('Caddy does not send requests to a replica that fails its health check', async () => {
   const gone = `127.0.0.1:${await findFreePort()}`
   const caddy = await startCaddy(stand.certificate, { replicas: [gone, stand.replicas[0]] })
   try {
@@ -237,9 +233,9 @@ test('Caddy checks the health of replicas and does not send requests to one that
   }
 })
 
-test('uploads and responses may pause for longer than nginx allows by default', async () => {
+test('uploads and responses can pause for longer than nginx allows by default', async () => {
   const names = ['client_body_timeout', 'send_timeout', 'proxy_send_timeout', 'proxy_read_timeout']
-  // The nginx default of 60 s, divided by 100 like the other times.
+  // nginx's default of 60 s, divided by 100 like the other timeouts.
   const around = names.map((name) => `${name} 600ms;`).join(' ')
   const leaveOut = (text: string) => text.replaceAll(new RegExp(`^ *(${names.join('|')}) .*\n`, 'gm'), '')
   const { replicas, certificate } = stand

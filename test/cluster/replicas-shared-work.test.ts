@@ -1,4 +1,4 @@
-/** Tests work that replicas share: uploads, budgets, conversions, host notifications and shutdown. */
+/** Tests uploads, budgets, conversions and host notifications that several replicas handle. */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ import { ask, totalUsage } from '../support/usage.ts'
 // Databases and process starts are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
 
-/** Creates the settings of replicas that share a data directory. */
+/** Returns settings for replicas that share a new data directory. */
 async function makeOnFolder(
   store: (typeof sharedStores)[number],
   more: Readonly<Record<string, string>> = {},
@@ -32,7 +32,7 @@ async function makeOnFolder(
 }
 
 describe.each(sharedStores)('replicas that share %s', (store) => {
-  test("continue each other's uploads byte for byte", async () => {
+  test("can continue each other's uploads", async () => {
     const [one, other] = await startReplicas(await makeOnFolder(store))
     const bytes = randomBytes(300_000)
     const begun = await beginUpload(one, { size: bytes.length, metadata: { filename: 'data.bin' } })
@@ -45,7 +45,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     for (const app of [one, other]) expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('overspend a budget by at most one call', async () => {
+  test('exceed a budget by at most one call', async () => {
     const apps = await startReplicas(await makeInstallation(store))
     const [one, other] = apps
     const owner = { kind: 'parent', tenantId: one.key.slice(4, 16) } as const
@@ -68,7 +68,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(counters).toEqual([{ used: total.total_tokens, reserved: 0 }])
   })
 
-  test('start a conversion once', async () => {
+  test('start each conversion only once', async () => {
     const gate = await makeGate()
     const env = await makeOnFolder(store, gate.env)
     const apps = await startReplicas(env)
@@ -76,7 +76,6 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     const { id } = await beginUpload(apps[0], { size: bytes.length, body: bytes })
     await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
     for (const { service } of apps) service.deps.artifacts.processing.wake()
-    // Both replicas have looked for jobs by the time they answer.
     for (const app of apps) expect((await readStatus(app, id)).state).toBe('processing')
     expect(await countTries(gate)).toBe(1)
     await gate.open()
@@ -84,7 +83,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(await readStatus(apps[1], id)).toMatchObject({ conversion: { result: 'converted' } })
   })
 
-  test('repeat a failed host notification on any replica, under the same id', async () => {
+  test('repeat a failed host notification with the same event id', async () => {
     const events: CompletedUpload[] = []
     const onUploadComplete = async (upload: CompletedUpload) => {
       events.push(upload)
@@ -100,7 +99,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(1)
   })
 
-  test('hand over jobs and uploads immediately when one of them stops', async () => {
+  test('take over jobs and uploads immediately when one of them stops', async () => {
     const gate = await makeGate()
     const env = await makeOnFolder(store, { ...gate.env, PARLEY_SHUTDOWN_SECONDS: '0.2' })
     const [one, other] = await startReplicas(env)
@@ -119,7 +118,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }, 'the upload is being written')
     await one.service.close()
     await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
-    // This happens long before the lease would have expired.
+    // `until` times out before the lease would expire.
     await until(async () => (await countTries(gate)) === 2, 'the other replica runs ffmpeg')
     await gate.open()
     await untilState(other, id, 'ready')

@@ -1,4 +1,4 @@
-/** Tests backups of a busy server, and what a killed backup or restore leaves behind. */
+/** Tests that a backup of a busy server is complete, and that a killed backup or restore can be run again. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -29,13 +29,13 @@ import {
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
-/** More bytes than the uploads can add while the backup runs. */
+/** An upper bound for the size of an upload that grows until the backup is complete. */
 const GROWN_BYTES = 16 * MIB
 const env = { PARLEY_RATE_LIMIT_PARENT: '0', PARLEY_CONVERSION_TRIES: '1' }
 const captions = { kind: 'captions', filename: 'a.vtt' }
 const toTarget = ({ url }: RunningServer, key: string): Target => ({ url, key, fetch })
 
-/** A file or artifact that the server acknowledged, with its bytes. */
+/** A file or artifact that the server has confirmed, with its expected content. */
 interface StoredItem {
   readonly id: string
   readonly bytes: Buffer
@@ -53,7 +53,7 @@ async function uploadCaptions(target: Target, index: number): Promise<StoredItem
   return { id, bytes }
 }
 
-/** An upload that grows chunk by chunk, with the offset that the server acknowledged. */
+/** A resumable upload that sends one chunk at a time and tracks the acknowledged offset. */
 class GradualUpload {
   readonly bytes = randomBytes(GROWN_BYTES)
   readonly begun: Begun
@@ -75,12 +75,12 @@ class GradualUpload {
   }
 }
 
-/** Repeats work until the test ends it; the work checks its own responses. */
+/** Repeats async functions in parallel loops until the test calls `end`. */
 class Load {
   private isOver = false
   private readonly running: Promise<void>[] = []
 
-  /** Starts repeating the work; resolves after the given number of turns. */
+  /** Starts a loop and resolves after `turns` iterations. */
   async begin(work: (turn: number) => Promise<unknown>, turns = 4): Promise<void> {
     const { promise: hasStarted, resolve } = Promise.withResolvers<void>()
     const run = async () => {
@@ -100,7 +100,7 @@ class Load {
   }
 }
 
-test('a backup of a busy server contains everything acknowledged before it began, and no row without its bytes', async () => {
+test('a backup of a busy server contains all data acknowledged before it started and a file for each row', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env })
   const key = server.key as string
@@ -120,7 +120,7 @@ test('a backup of a busy server contains everything acknowledged before it began
     })
   await load.begin(async (turn) => {
     artifacts.push(await uploadCaptions(target, turn))
-    // Runs one conversion after another while the other load continues.
+    // Waits for each conversion, so that the queue does not grow.
     await untilState(target, artifacts.at(-1)?.id as string, 'ready')
   }, 2)
   await load.begin(async () => {
@@ -167,7 +167,7 @@ test('a backup of a busy server contains everything acknowledged before it began
   }
   for (const id of before.agents)
     expect((await callServer(again.url, 'GET', `/v1/agents/${id}`, key)).status).toBe(200)
-  // Includes files uploaded while the backup ran.
+  // The backup may also contain files uploaded while it ran.
   expect(rows.length).toBeGreaterThanOrEqual(before.files.length)
   const expectSize = async ({ id, size_bytes: sizeBytes }: (typeof rows)[0]) =>
     expect((await (await download(again, id)).arrayBuffer()).byteLength).toBe(sizeBytes)

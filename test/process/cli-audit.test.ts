@@ -1,4 +1,4 @@
-/** Tests the audit log entries of commands, with and without a running server. */
+/** Tests the audit log entries that commands create, both with and without a running server. */
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -21,7 +21,7 @@ async function parley(folder: string, ...words: string[]): Promise<string> {
   return stdout.trim()
 }
 
-/** The expected audit row for a command of the current user. */
+/** The expected audit row for a command that the current OS user ran. */
 const byCommand = (action: string, key: string) => ({
   action,
   actor_kind: 'command',
@@ -31,7 +31,7 @@ const byCommand = (action: string, key: string) => ({
   client_address: null,
 })
 
-test('each change by a command adds one audit row with the operating system user, in order with the server’s rows', async () => {
+test('each command that changes data adds one audit row with the OS user, in order with the server’s rows', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const first = server.key as string
@@ -76,7 +76,7 @@ test('a command that fails does not add an audit row', async () => {
   expect(rowsOf(folder)).toEqual(before)
 })
 
-test('a command whose audit row cannot be written changes nothing', async () => {
+test('a command changes nothing if its audit row cannot be written', async () => {
   const folder = await makeFolder()
   const key = await parley(folder, 'keys', 'create', '--name', 'ci')
   raw(join(folder, 'data')).exec(

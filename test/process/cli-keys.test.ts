@@ -1,4 +1,4 @@
-/** Tests the `keys` commands, with and without a running server. */
+/** Tests the `keys` commands, both with and without a running server. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -46,15 +46,15 @@ describe('keys create', () => {
     expect(parseKey(text.slice(0, -1))?.kind).toBe('parent')
   })
 
-  test('prints id, name and key with --json', async () => {
+  test('prints the id, name and key as JSON with --json', async () => {
     const text = await keys(await makeFolder(), 'create', '--name', ' Wörk 🎉 ', '--json')
     const { key, ...rest } = JSON.parse(text)
     expect(rest).toEqual({ id: publicIdOf(key), name: 'Wörk 🎉' })
   })
 })
 
-describe('keys create during the first start of a server', () => {
-  test('creates a working key for each of three concurrent commands, and the server starts', async () => {
+describe("keys create during a server's first start", () => {
+  test('creates a working key for each of three concurrent commands while the server starts', async () => {
     const folder = await makeFolder()
     const starting = startServer({ folder })
     const create = (name: string) => runParley(['keys', 'create', '--name', name], { folder })
@@ -65,7 +65,7 @@ describe('keys create during the first start of a server', () => {
 })
 
 describe('keys generate', () => {
-  test('prints a new well-formed key each time without reading settings or writing to disk', async () => {
+  test('prints a new valid key each time and does not read settings or write to disk', async () => {
     const folder = await makeFolder()
     const env = { PORT: 'http', PARLEY_DATA_DIR: '/proc/nowhere' }
     const first = (await runCommandHere(['keys', 'generate'], { folder, env })).stdout.trim()
@@ -91,7 +91,7 @@ describe('keys list', () => {
     for (const key of [old, current]) expect(text).not.toContain(key.slice(16, -4))
   })
 
-  test('prints exactly the same fields with --json', async () => {
+  test('prints only these fields with --json', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     expect(await listKeys(folder)).toEqual([
@@ -116,8 +116,8 @@ describe('keys list', () => {
   })
 })
 
-describe('the commands keys rotate and keys revoke', () => {
-  test('accept the id, the id with its prefix, and the whole key', async () => {
+describe('keys rotate and keys revoke', () => {
+  test('accept an id, an id with its prefix, or a complete key', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const id = publicIdOf(key)
@@ -129,7 +129,7 @@ describe('the commands keys rotate and keys revoke', () => {
     expect(JSON.parse(await keys(folder, 'revoke', key, '--json'))).toEqual({ id, revoked: true })
   })
 
-  test('reject malformed ids without echoing them, and ids of unknown or revoked keys', async () => {
+  test('reject malformed ids without printing them, and reject unknown and revoked keys', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const id = publicIdOf(key)
@@ -177,14 +177,14 @@ describe('a running server', () => {
     return server
   }
 
-  test('accepts a key created by a command within seconds', async () => {
+  test('accepts a key within seconds after a command creates it', async () => {
     const folder = await makeFolder()
     const { url } = await startWith(folder, await createKey(folder))
     const key = await createKey(folder, 'second')
     expect(await eventually(() => validate(url, key), 200)).toBe(200)
   })
 
-  test('rejects a revoked key and the keys of its agents within seconds', async () => {
+  test("rejects a revoked key and its agents' keys within seconds", async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const { url } = await startWith(folder, key)
@@ -195,7 +195,7 @@ describe('a running server', () => {
     expect(await eventually(() => validate(url, agent.agent_key), 401)).toBe(401)
   })
 
-  test('replaces a rotated key within seconds and keeps its agents', async () => {
+  test('rejects the old key within seconds after a rotation, and the new key keeps the agents', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const { url } = await startWith(folder, key)
@@ -208,7 +208,7 @@ describe('a running server', () => {
 })
 
 describe('a key rotated with an overlap', () => {
-  test('works together with the old key until the reported time', async () => {
+  test('works in parallel with the old key until the printed time', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const before = Math.floor(Date.now() / 1000)

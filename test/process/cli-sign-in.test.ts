@@ -7,7 +7,7 @@ import { makeFolder, printedLink, startServer } from '../support/process.ts'
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Signs in with the link as the console page does; returns the status of the next request. */
+/** Signs in with the link as the console page does; returns the HTTP status of a request with the session. */
 async function follow(link: string): Promise<number> {
   const { origin, hash } = new URL(link)
   const headers = {
@@ -25,7 +25,7 @@ async function follow(link: string): Promise<number> {
   return me.status
 }
 
-test('the first start and the `sign-in` command each print a link that works once', async () => {
+test('the first start and the `sign-in` command each print a single-use sign-in link', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const [, first = ''] = await server.prints(printedLink)

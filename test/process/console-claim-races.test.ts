@@ -1,4 +1,4 @@
-/** Tests that two processes that claim the same keys agree on the owner of each. */
+/** Tests that two processes agree on a key's owner when users claim the key in both at the same time. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { publicIdOf } from '../support/audit.ts'
@@ -9,7 +9,7 @@ import { OtherProcess, source } from '../support/other-process.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 
 describe('two processes', () => {
-  /** Claims each key for its user on a message from the test, and prints the status of each claim. */
+  /** A script that waits for a message, claims each key for its user and prints the status of each claim. */
   const script = (folder: string) => `
     import { randomBytes } from 'node:crypto'
     import { createAgentDirectory } from ${source('agents/cache.ts')}
@@ -41,7 +41,7 @@ describe('two processes', () => {
     })
   `
 
-  test('agree on the owner when they claim the same keys', async () => {
+  test('agree on the owner of each key when both claim the same keys', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder, env: { ...proxied } })
     const created: string[] = []

@@ -1,4 +1,4 @@
-/** Tests console users that two processes on one database create or revoke at the same time. */
+/** Tests console users whom two processes on one database create or revoke at the same time. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { proxied } from '../support/console.ts'
@@ -8,7 +8,7 @@ import { eventually, makeFolder, startServer } from '../support/process.ts'
 
 const ada = 'ada@example.org'
 describe('a first visit', () => {
-  test('creates one user and one key when two processes handle it concurrently', async () => {
+  test('creates only one user and one key when two processes handle it concurrently', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder, env: { ...proxied } })
     const other = new OtherProcess(`

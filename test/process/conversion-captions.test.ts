@@ -10,14 +10,14 @@ const srt = '1\n00:00:01,000 --> 00:00:02,500\nHello\n\n2\n00:00:03,000 --> 00:0
 const vtt = 'WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHello\n\n00:00:03.000 --> 00:00:04.000\nthere\n'
 
 describe('a captions upload', () => {
-  test('in SubRip becomes a WebVTT file', async () => {
+  test('in SubRip format is converted to WebVTT', async () => {
     const { converted, left } = await (await makeStand()).convert('captions', srt)
     expect(converted).toMatchObject({ result: 'converted', file: { mediaType: 'text/vtt' } })
     expect(left).toEqual(['captions.vtt'])
     expect(await readFile(converted?.file.path ?? '', 'utf8')).toBe(vtt)
   })
 
-  test('in valid WebVTT is served unchanged', async () => {
+  test('in WebVTT format is served unchanged', async () => {
     const { converted, left } = await (await makeStand()).convert('captions', vtt)
     expect(converted).toEqual({
       result: 'original',

@@ -1,4 +1,4 @@
-/** Tests the data directory's lock between processes. */
+/** Tests the lock that prevents two servers from using the same data directory. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 
 describe('the data directory lock', () => {
-  test('is still held after another server was rejected', async () => {
+  test('is still held after it rejected another server', async () => {
     await opened('server', dataDir)
     await refusal(openDatabase({ dataDir, role: 'server' }))
     expect(await new OtherProcess(openScript('server', dataDir)).hears()).toContain(
@@ -27,7 +27,7 @@ describe('the data directory lock', () => {
     )
   })
 
-  test('keeps out a server in another process until its holder is killed', async () => {
+  test('rejects a server in another process until its holder is killed', async () => {
     const first = new OtherProcess(openScript('server', dataDir))
     expect(await first.hears()).toBe('open')
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
@@ -43,7 +43,7 @@ describe('the data directory lock', () => {
     expect(await next.hears()).toBe('open')
   })
 
-  test('is released when a later step of the start fails', async () => {
+  test('is released when the server fails to start', async () => {
     await (await opened('server', dataDir)).close()
     raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     await refusal(openDatabase({ dataDir, role: 'server' }))
@@ -99,7 +99,7 @@ describe('the data directory lock', () => {
 })
 
 describe('a command next to a running server', () => {
-  test('waits for the write lock when both write in transactions that begin with a read', async () => {
+  test('waits for the write lock when both run transactions that read before they write', async () => {
     const server = await opened('server', dataDir)
     const writer = new OtherProcess(`
       import { openDatabase } from ${source('db/open.ts')}

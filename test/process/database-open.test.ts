@@ -1,4 +1,4 @@
-/** Tests opening another user's data directory, and one that a killed server left behind. */
+/** Tests that a server rejects another user's data directory and reopens one after a kill. */
 
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, open, readdir } from 'node:fs/promises'
@@ -59,8 +59,8 @@ describe("another user's data directory", () => {
   )
 })
 
-describe('after a server is killed,', () => {
-  /** Writes one row into the database file and one into the log only, then waits to be killed. */
+describe('after a server is killed', () => {
+  /** A script that writes one row to the database file and one only to the WAL, and does not exit. */
   const writer = () => `
     import Sqlite from ${JSON.stringify(join(import.meta.dirname, '../../node_modules/better-sqlite3/lib/index.js'))}
     import { openDatabase } from ${source('db/open.ts')}
@@ -83,7 +83,7 @@ describe('after a server is killed,', () => {
     expect(await listIds(await opened('server', dataDir))).toEqual(['early', 'late'])
   })
 
-  test('the next start detects a damaged page that no query reads', async () => {
+  test('the next start detects a damaged page of an unused index', async () => {
     const server = new OtherProcess(writer())
     expect(await server.hears()).toBe('written')
     const reader = new Sqlite(join(dataDir, 'parley.db'), { readonly: true })

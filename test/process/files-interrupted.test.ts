@@ -1,4 +1,4 @@
-/** Tests that file uploads that a killed or stopping server interrupts do not leave files behind. */
+/** Tests that a file upload leaves no partial file behind when the server is killed or stopped. */
 import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ vi.setConfig({ testTimeout: 60_000 })
 const MIB = 1024 * 1024
 const nothing = { kept: [], incoming: [] }
 
-/** Sends the head of an upload and the beginning of its file, and waits until those bytes are stored. */
+/** Sends request headers and `sizeBytes` of a file, and waits until the server has stored those bytes. */
 async function beginUpload(
   app: { url: string; key: string },
   dataDir: string,
@@ -38,7 +38,7 @@ async function beginUpload(
     ]),
   )
   connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  // The parser holds back bytes that could be the beginning of a boundary.
+  // The multipart parser buffers bytes that could be the start of a boundary.
   const hasArrived = async () => (await incomingBytes(dataDir)) > sizeBytes - BOUNDARY.length - 8
   expect(await eventually(hasArrived, true)).toBe(true)
   return connection
@@ -50,7 +50,7 @@ async function incomingBytes(dataDir: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
-test('a server that was killed mid-upload removes the partial file on restart before it listens', async () => {
+test('a server that was killed mid-upload removes the partial file before it listens again', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const env = { PARLEY_DATA_DIR: dataDir }
@@ -71,7 +71,7 @@ test('a server that was killed mid-upload removes the partial file on restart be
   expect(hashOf(Buffer.from(await content.arrayBuffer()))).toBe(hashOf(bytes))
 })
 
-test('a stopping server returns an error to a slow upload and deletes its bytes', async () => {
+test('a stopping server returns an error to a slow upload and deletes its partial file', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const server = await startServer({

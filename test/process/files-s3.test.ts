@@ -1,4 +1,4 @@
-/** Tests files in a bucket, including uploads that a killed or stopping server interrupts. */
+/** Tests files stored in an S3 bucket, including uploads interrupted by a kill or a shutdown. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -21,7 +21,7 @@ async function startWith(s3: Readonly<Record<string, string>>, options: Paramete
   return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
 }
 
-/** Sends the head of an upload and the first `sizeBytes` of its file; the request announces more. */
+/** Starts an upload that declares 100 MiB, but sends only the first `sizeBytes` of the file. */
 async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number): Promise<RawConnection> {
   const connection = await RawConnection.open(app)
   const head = ['Host: x', `Authorization: Bearer ${app.key}`, `Content-Type: ${FORM_TYPE}`]
@@ -30,11 +30,11 @@ async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number)
   return connection
 }
 
-describe('with s3rver as the bucket,', () => {
+describe('with s3rver as the object store', () => {
   test.each([
     ['small', 1_000],
     ['large', 20 * MIB + 1],
-  ])('a %s file is downloaded in whole and in part until it is deleted', async (_size, sizeBytes) => {
+  ])('a %s file can be downloaded, in full or by range, until it is deleted', async (_size, sizeBytes) => {
     const app = await startWith(await startS3rver())
     const bytes = randomBytes(sizeBytes)
     const { body: file } = await upload(app, [filePart(bytes), purpose])
@@ -53,14 +53,14 @@ describe('with s3rver as the bucket,', () => {
     expect((await download(app, file.id)).status).toBe(404)
   })
 
-  test('an empty file is stored', async () => {
+  test('an empty file can be stored and downloaded', async () => {
     const app = await startWith(await startS3rver())
     const { body: file } = await upload(app, [filePart(''), purpose])
     const answer = await download(app, file.id)
     expect([answer.status, await answer.text()]).toEqual([200, ''])
   })
 
-  test('the sweeper deletes only the expired file', async () => {
+  test('the sweeper deletes only expired files', async () => {
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
     const app = await startWith(await startS3rver(), { clock })
     const sweeper = createFileSweeper(app.service.deps)

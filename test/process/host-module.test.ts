@@ -1,4 +1,4 @@
-/** Tests that a server process loads the module in `PARLEY_HOOKS` relative to its working directory. */
+/** Tests that the server loads the PARLEY_HOOKS module relative to its working directory. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -29,7 +29,7 @@ describe('the module in PARLEY_HOOKS', () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('makes the start fail with one sentence when it does not exist', async () => {
+  test('prevents the server from starting, with a one-sentence error, if it does not exist', async () => {
     const folder = await makeFolder()
     const { code, stderr } = await runParley(['serve'], { folder, env: { PARLEY_HOOKS: 'gone.mjs' } })
     expect([code, stderr]).toEqual([

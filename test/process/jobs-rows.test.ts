@@ -1,4 +1,4 @@
-/** Tests that several processes on one database never take the same job. */
+/** Tests that two processes on one database never take the same job. */
 import { expect, test } from 'vitest'
 import { insertJob, takeJob } from '../../src/artifacts/jobs/store.ts'
 import { insertArtifact } from '../../src/artifacts/store.ts'

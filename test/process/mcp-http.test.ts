@@ -1,4 +1,4 @@
-/** Tests tools of MCP servers over HTTP in separate processes, with sessions (2025) and without (modern protocol). */
+/** Tests the tools of MCP servers over HTTP, both with sessions (2025 protocol) and without (newer protocol). */
 import { describe, expect, test, vi } from 'vitest'
 import type { TestApp } from '../support/app.ts'
 import { say, startChatStand } from '../support/chat-stand.ts'
@@ -12,14 +12,14 @@ vi.setConfig({ testTimeout: 60_000 })
 const stand = await startChatStand()
 const config = ({ url }: McpHttpServer) => ({ near: { url, headers: { Authorization: 'Bearer mcp-key' } } })
 
-/** Calls one tool; returns the result that the model receives. */
+/** Makes the model call a tool; returns the result that the model receives. */
 const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
 
 describe.each([
   ['with sessions', []],
   ['without sessions', ['--modern']],
 ])('an MCP server %s', (_what, words) => {
-  test('lists all pages of tools with their schemas and receives the configured headers', async () => {
+  test('provides tools from all pages of its list, and receives the configured headers', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'data'])
     const names = app.service.deps.tools.list().map(({ name }) => name)
@@ -48,7 +48,7 @@ describe.each([
     expect(new Set((await server.seen()).authorizations)).toEqual(new Set(['Bearer mcp-key']))
   })
 
-  test('responds to tool calls', async () => {
+  test('returns its results and errors to the model', async () => {
     const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['echo'])
     const results: Record<string, string> = {}
     for (const name of ['near__dotted_name', 'fail', 'mixed', 'data'])
@@ -67,14 +67,14 @@ describe.each([
     expect(await resultOf(app, 'near__gone')).toBe("Error: the tool 'near__gone' does not exist")
   })
 
-  test('can respond to another call after a large result is truncated or a huge one is rejected', async () => {
+  test('handles the next call after a large result is truncated and a huge one is rejected', async () => {
     const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['big', 'huge'])
     expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was truncated: it has 1048576 bytes/)
     expect(await resultOf(app, 'huge')).toBe("Error: this tool's server did not respond")
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
   })
 
-  test('is notified when the client disconnects', async () => {
+  test('receives a cancellation when the client disconnects during a call', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['wait'])
     const { agent_key } = await app.createAgent(agentWith(['wait']))
@@ -90,7 +90,7 @@ describe.each([
     expect(await eventually(async () => (await server.seen()).cancelled.length, 1)).toBe(1)
   })
 
-  test('may add a tool while it is connected', async () => {
+  test('can add a tool while it is connected', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo'])
     await server.add('late')
@@ -98,7 +98,7 @@ describe.each([
     expect(await resultOf(app, 'late')).toBe('late')
   })
 
-  test('lists its tools again after a restart, without a call', async () => {
+  test('is asked for its tools again after it restarts', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo'])
     await server.restart(['--extra', 'new'])
@@ -106,7 +106,7 @@ describe.each([
     expect(await resultOf(app, 'new')).toBe('new')
   })
 
-  test('that dies causes one failed call and works again after its restart', async () => {
+  test('fails calls after a crash, and works again after its restart', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'die'])
     expect(await resultOf(app, 'die')).toBe("Error: this tool's server did not respond")
@@ -119,7 +119,7 @@ describe.each([
   })
 })
 
-test('a call opens a new session when the MCP server has lost the old one', async () => {
+test('a tool call opens a new session when the MCP server has lost the old one', async () => {
   const server = await startMcpHttpServer()
   const app = await startWithMcp(stand, config(server), ['echo'])
   await server.forget()
@@ -127,7 +127,7 @@ test('a call opens a new session when the MCP server has lost the old one', asyn
   expect(await server.seen()).toMatchObject({ begun: 2, calls: ['echo'] })
 })
 
-test('an MCP session ends when the service stops', async () => {
+test('the MCP session is closed when the service stops', async () => {
   const server = await startMcpHttpServer()
   const app = await startWithMcp(stand, config(server), ['echo'])
   await app.close()
@@ -148,7 +148,7 @@ describe("an MCP server's redirect", () => {
       { far: { url, headers: { Authorization: 'Bearer mcp-key' } }, ...config(server) },
       ['echo'],
     )
-    // A second attempt proves that the first one has ended.
+    // A second request proves that the client has finished handling the first response.
     expect(await eventually(async () => (await server.seen()).moved > 1, true)).toBe(true)
     expect(app.service.deps.tools.list().map(({ name }) => name)).not.toContain('far__echo')
     expect(await other.seen()).toMatchObject({ authorizations: [] })
@@ -156,7 +156,7 @@ describe("an MCP server's redirect", () => {
 })
 
 describe('a tool name', () => {
-  test('that two servers share is prefixed with the name of its server', async () => {
+  test("that two MCP servers share is prefixed with each server's name", async () => {
     const [one, two] = [await startMcpHttpServer(), await startMcpHttpServer()]
     const servers = { one: { url: one.url }, two: { url: two.url } }
     const app = await startWithMcp(stand, servers, ['one__echo', 'two__echo'])
@@ -165,7 +165,7 @@ describe('a tool name', () => {
     expect([(await one.seen()).calls, (await two.seen()).calls]).toEqual([[], ['echo']])
   })
 
-  test('that the host also uses belongs to the host’s tool', async () => {
+  test("that a host tool also has refers to the host's tool", async () => {
     const server = await startMcpHttpServer()
     const app = await startWithMcp(stand, config(server), ['data'], {
       tools: { echo: tool(() => 'the host') },
@@ -175,14 +175,14 @@ describe('a tool name', () => {
   })
 })
 
-test('an unreachable server delays neither the start nor a call', async () => {
+test('an unreachable MCP server does not delay the start or other calls', async () => {
   const server = await startMcpHttpServer()
   await server.kill()
   const app = await startWithMcp(stand, config(server), [])
   expect(await resultOf(app, 'near__echo')).toBe("Error: the tool 'near__echo' is currently unavailable")
 })
 
-test('neither arguments nor results are logged, whether a call succeeds or fails', async () => {
+test('tool arguments and results are not logged, whether the call succeeds or fails', async () => {
   const { log, lines } = createLineLog()
   const server = await startMcpHttpServer()
   const app = await startWithMcp(stand, config(server), ['echo', 'huge'], { log })

@@ -1,4 +1,4 @@
-/** Tests that tus-js-client uploads a file unchanged through repeated disconnections and a server kill. */
+/** Tests that tus-js-client can upload a file despite lost connections and a killed server. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -14,12 +14,12 @@ vi.setConfig({ testTimeout: 120_000 })
 const MIB = 1024 ** 2
 const SIZE = 128 * MIB
 const INTERRUPTIONS = 20
-/** The kind of each interruption, repeated in this order. */
+/** The kinds of interruptions; the test repeats them in this order. */
 const ways: readonly (Cut | 'abort')[] = ['reset', 'end', 'abort', 'end', 'reset']
-/** The index of the interruption that kills the server. */
+/** Index of the interruption that kills the server. */
 const KILL_AT = 11
 
-/** Chooses one random position in each of several equally long ranges. */
+/** Returns one random offset, in bytes, in each of several ranges of equal size. */
 function choosePoints(seed: number): number[] {
   const random = createRandom(seed)
   const stretch = SIZE / (INTERRUPTIONS + 1)
@@ -28,7 +28,7 @@ function choosePoints(seed: number): number[] {
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-test('an upload of 128 MiB arrives unchanged despite twenty interruptions', async () => {
+test('a 128 MiB upload arrives unchanged despite 20 interruptions', async () => {
   const folder = await makeFolder()
   const start = () => startServer({ folder, env: { PARLEY_DATA_DIR: join(folder, 'data') } })
   let server = await start()
@@ -63,7 +63,7 @@ test('an upload of 128 MiB arrives unchanged despite twenty interruptions', asyn
     current.done.then(resolve, reject)
     current.upload.start()
   }
-  /** Resumes like a reloaded page, which knows only the URL of the upload. */
+  /** Resumes with only the upload URL, as a page does after a reload. */
   async function resume(): Promise<void> {
     await current.upload.abort()
     current = createClientUpload(bytes, { url: proxy.url, key }, { uploadUrl: current.upload.url as string })

@@ -1,4 +1,4 @@
-/** Tests how a server recovers the uploads of a process that has ended. */
+/** Tests that a restarted server recovers uploads after the previous server was killed. */
 import { createHash, randomBytes } from 'node:crypto'
 import { open, rename, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
 
-/** Creates a data directory that the test's servers use one at a time. */
+/** Creates a data directory and a function that starts a server on it. */
 async function startWorld() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -37,7 +37,7 @@ async function startWorld() {
   return { dataDir, start }
 }
 
-/** Sends the beginning of a PATCH and never completes it. */
+/** Sends a PATCH request with only part of its body. */
 async function stall(
   { url, key }: Target,
   { location }: Begun,
@@ -51,7 +51,7 @@ async function stall(
   connection.send(bytes)
 }
 
-/** Resumes the upload, completes it and compares the artifact with what was sent. */
+/** Resumes and completes the upload, then compares the artifact with the sent bytes. */
 async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void> {
   const offset = await readOffset(target, begun)
   expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
@@ -97,8 +97,8 @@ test('an upload survives three kills in a row', async () => {
   await finish(target, begun, bytes)
 })
 
-describe('an upload whose server died after the last byte', () => {
-  /** Leaves an upload with all its bytes that no process has completed yet. */
+describe('an upload whose server is killed after the last byte', () => {
+  /** Stores all of an upload's bytes but does not complete it, as a server does that is killed in between. */
   async function leaveComplete(world: Awaited<ReturnType<typeof startWorld>>, bytes: Buffer): Promise<Begun> {
     const { server, target } = await world.start()
     const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 4) })
@@ -128,7 +128,7 @@ describe('an upload whose server died after the last byte', () => {
     expect(await listArtifactBytes(world.dataDir)).toEqual({ kept: [blob], growing: [] })
   })
 
-  test('is completed by the next server when its conversion was running', async () => {
+  test('is converted again by the next server if its conversion was running', async () => {
     const world = await startWorld()
     const bytes = randomBytes(100_000)
     const { server, target } = await world.start()
@@ -145,27 +145,30 @@ describe('an upload whose server died after the last byte', () => {
   })
 })
 
-describe('a file whose size differs from its row', () => {
+describe('an upload whose file size differs from its database row', () => {
   test.each([
     ['less', 70_000, 70_000],
     ['more', 130_000, 100_000],
     ['nothing', 0, 0],
-  ])('(%s) makes the upload resume from the smaller of the two sizes', async (_what, sizeBytes, expected) => {
-    const world = await startWorld()
-    const bytes = randomBytes(200_000)
-    const first = await world.start()
-    const begun = await beginUpload(first.target, { size: bytes.length, body: bytes.subarray(0, 100_000) })
-    await first.server.crash()
-    const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
-    const path = join(world.dataDir, 'artifacts', 'growing', name)
-    if (sizeBytes <= 100_000) await truncate(path, sizeBytes)
-    else {
-      // Bytes that were written but never counted.
-      await using file = await open(path, 'a')
-      await file.writeFile(Buffer.alloc(sizeBytes - 100_000, 'x'))
-    }
-    const second = await world.start({ LOG_LEVEL: 'silent' })
-    expect(await readOffset(second.target, begun)).toBe(expected)
-    await finish(second.target, begun, bytes)
-  })
+  ])(
+    'resumes from the smaller of the two sizes (the file contains %s)',
+    async (_what, sizeBytes, expected) => {
+      const world = await startWorld()
+      const bytes = randomBytes(200_000)
+      const first = await world.start()
+      const begun = await beginUpload(first.target, { size: bytes.length, body: bytes.subarray(0, 100_000) })
+      await first.server.crash()
+      const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
+      const path = join(world.dataDir, 'artifacts', 'growing', name)
+      if (sizeBytes <= 100_000) await truncate(path, sizeBytes)
+      else {
+        // Appends bytes that the row does not count.
+        await using file = await open(path, 'a')
+        await file.writeFile(Buffer.alloc(sizeBytes - 100_000, 'x'))
+      }
+      const second = await world.start({ LOG_LEVEL: 'silent' })
+      expect(await readOffset(second.target, begun)).toBe(expected)
+      await finish(second.target, begun, bytes)
+    },
+  )
 })

@@ -1,4 +1,4 @@
-/** Tests that uploads into a bucket resume from the acknowledged offset after a server dies. */
+/** Tests that uploads to S3 resume from the acknowledged offset after a server is killed or stopped. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -22,7 +22,7 @@ import {
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
-/** Creates a data directory with a bucket on which the test starts one server after the other. */
+/** Creates a data directory; returns a function that starts a server with it and with the given bucket. */
 async function startWorld(env: Readonly<Record<string, string>>) {
   const folder = await makeFolder()
   let key: string | undefined
@@ -33,7 +33,7 @@ async function startWorld(env: Readonly<Record<string, string>>) {
   }
 }
 
-/** Sends the beginning of a PATCH and never completes it. */
+/** Sends a PATCH request with only part of its body. */
 async function stall(
   { url, key }: Target,
   { location }: Begun,
@@ -50,7 +50,7 @@ async function stall(
   return connection
 }
 
-/** Resumes the upload, completes it and compares the artifact with what was sent. */
+/** Resumes and completes the upload, then compares the artifact with the sent bytes. */
 async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void> {
   const offset = await readOffset(target, begun)
   expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
@@ -85,7 +85,7 @@ test.each([
   expect((await server.stop()).code).toBe(0)
 })
 
-test('the next server completes an upload whose server was killed while completing it', async () => {
+test('the next server completes an upload if the server was killed while completing it', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld(s3.environment)
   const bytes = randomBytes(10 * MIB)
@@ -102,7 +102,7 @@ test('the next server completes an upload whose server was killed while completi
   await expect.poll(() => listResumable(s3)).toEqual({ trailingParts: [], uploads: 0 })
 })
 
-test('a stopping server keeps the received bytes, and the next one resumes from them', async () => {
+test('a stopping server stores the received bytes, and the upload resumes from them', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld({ ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.2' })
   const bytes = randomBytes(12 * MIB)
@@ -118,7 +118,7 @@ test('a stopping server keeps the received bytes, and the next one resumes from 
   await finish(second.target, begun, bytes)
 })
 
-test('a starting server does not query the bucket for each upload', async () => {
+test('a starting server does not send a bucket request for each upload', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld(s3.environment)
   const first = await start()

@@ -1,4 +1,4 @@
-/** Tests uploads into a bucket through the service, with s3rver. */
+/** Tests uploads through the service to an s3rver bucket. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -26,7 +26,7 @@ async function startWith(s3: Readonly<Record<string, string>>, options: Paramete
   return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
 }
 
-/** Uploads in requests of the given sizes in bytes, and compares the artifact. */
+/** Uploads random bytes in requests of these sizes (in bytes), and checks the resulting artifact. */
 async function uploadInParts(app: TestApp, sizes: readonly number[], creation: Creation = {}): Promise<void> {
   const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0))
   const metadata = { checksum: digestOf(bytes) }
@@ -44,7 +44,7 @@ async function uploadInParts(app: TestApp, sizes: readonly number[], creation: C
   expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
 }
 
-describe('with s3rver as the bucket,', () => {
+describe('with s3rver as the object store', () => {
   test.each([
     ['one byte', [1]],
     ['three small chunks', [10, 300_001, 2 * MIB]],
@@ -54,7 +54,7 @@ describe('with s3rver as the bucket,', () => {
     await uploadInParts(await startWith(await startS3rver()), sizes)
   })
 
-  test('an upload of deferred length and an empty upload are stored unchanged', async () => {
+  test('an upload with a deferred length and an empty upload are stored unchanged', async () => {
     const app = await startWith(await startS3rver())
     await uploadInParts(app, [9 * MIB, 5 * MIB], { size: 'deferred' })
     const empty = await uploadWhole(app, Buffer.alloc(0))

@@ -19,7 +19,7 @@ function counters(app: TestApp) {
 }
 
 describe('concurrent calls', () => {
-  test('from two processes on one database share a budget', async () => {
+  test('in two processes on one database share a budget', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const dataDir = join(folder, 'data')
@@ -33,7 +33,7 @@ describe('concurrent calls', () => {
       { period: 'month', used: 0, reserved: 1_000 },
     ])
 
-    /** Tries 25 times to reserve 100 tokens in another process; returns the number of successes. */
+    /** Starts a process that makes 25 reservations of 100 tokens; returns how many succeed. */
     async function reserveElsewhere(): Promise<number> {
       const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src', path))
       const script = `

@@ -1,4 +1,4 @@
-/** Tests OpenAI's agents library, unmodified, in chat-completions mode, with client-side and server-side tools. */
+/** Tests OpenAI's agents library with client-side and server-side tools in chat-completions mode. */
 
 import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool } from '@openai/agents'
 import OpenAI from 'openai'
@@ -14,7 +14,7 @@ import {
 } from '../support/clients.ts'
 
 const stand = await startChatStand()
-// Tracing would send data to OpenAI.
+// The library would otherwise send traces to OpenAI.
 setTracingDisabled(true)
 
 function agentOf({ baseURL, apiKey, model, answer }: Conversation) {
@@ -34,7 +34,7 @@ function agentOf({ baseURL, apiKey, model, answer }: Conversation) {
   })
 }
 
-describe.each(backends)('an agent that uses the %s', (backend) => {
+describe.each(backends)('an OpenAI agent that uses the %s', (backend) => {
   test('calls its tools without streaming', async () => {
     const conversation = await startConversation(stand, backend, 'whole')
     const { finalOutput } = await run(agentOf(conversation), conversation.prompt)
@@ -52,7 +52,7 @@ describe.each(backends)('an agent that uses the %s', (backend) => {
   })
 })
 
-test('a server-side tool is invisible to the agent', async () => {
+test('an OpenAI agent does not see calls of server-side tools', async () => {
   const conversation = await startConversation(stand, 'mock', 'whole')
   const { finalOutput, newItems } = await run(agentOf(conversation), rainPrompt)
   expect([finalOutput, newItems.length]).toEqual([rainAnswer, 1])

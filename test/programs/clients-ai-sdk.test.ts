@@ -1,7 +1,4 @@
-/**
- * Tests Vercel's AI SDK, unmodified, with its provider for compatible servers, and client-side and server-side
- * tools.
- */
+/** Tests Vercel's AI SDK and its OpenAI-compatible provider with client-side and server-side tools. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateText, isStepCount, jsonSchema, streamText, tool } from 'ai'
 import { describe, expect, test } from 'vitest'
@@ -28,14 +25,14 @@ function requestOf({ baseURL, apiKey, model, answer }: Conversation, prompt: str
 }
 
 describe.each(backends)('the AI SDK with the %s', (backend) => {
-  test('generateText takes several steps', async () => {
+  test('calls client-side tools in generateText', async () => {
     const conversation = await startConversation(stand, backend, 'whole')
     const { text, steps, finishReason } = await generateText(requestOf(conversation, conversation.prompt))
     await conversation.check(text)
     expect([steps.length, finishReason]).toEqual([2, 'stop'])
   })
 
-  test('streamText takes several steps', async () => {
+  test('calls client-side tools in streamText', async () => {
     const conversation = await startConversation(stand, backend, 'streamed')
     const result = streamText(requestOf(conversation, conversation.prompt))
     const pieces: string[] = []
@@ -46,7 +43,7 @@ describe.each(backends)('the AI SDK with the %s', (backend) => {
   })
 })
 
-test('a server-side tool takes no extra step', async () => {
+test('the AI SDK does not see calls of server-side tools', async () => {
   const conversation = await startConversation(stand, 'mock', 'streamed')
   const result = streamText(requestOf(conversation, rainPrompt))
   expect(await result.text).toBe(rainAnswer)

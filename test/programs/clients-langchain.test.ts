@@ -1,4 +1,4 @@
-/** Tests LangChain's chat model, unmodified, with client-side and server-side tools. */
+/** Tests LangChain's chat model with client-side and server-side tools. */
 import { type AIMessageChunk, type BaseMessage, HumanMessage } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
 import { ChatOpenAI } from '@langchain/openai'
@@ -10,7 +10,7 @@ import type { Way } from '../support/tools.ts'
 
 const stand = await startChatStand()
 
-/** Runs the loop that every LangChain agent uses; returns the text of the last message. */
+/** Runs a tool loop like LangChain's agents; returns the text of the final message. */
 async function converse(
   { baseURL, apiKey, model, answer }: Conversation,
   prompt: string,
@@ -45,7 +45,7 @@ describe.each(backends)('ChatOpenAI with the %s', (backend) => {
   })
 })
 
-test('a server-side tool is invisible to ChatOpenAI', async () => {
+test('ChatOpenAI does not see calls of server-side tools', async () => {
   const conversation = await startConversation(stand, 'mock', 'streamed')
   expect(await converse(conversation, rainPrompt, 'streamed')).toBe(rainAnswer)
 })

@@ -1,4 +1,4 @@
-/** Tests the tool runner of the official OpenAI client, unmodified, with client-side and server-side tools. */
+/** Tests the tool runner of the official OpenAI client with client-side and server-side tools. */
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { startChatStand } from '../support/chat-stand.ts'
@@ -47,7 +47,7 @@ describe.each(backends)('runTools with the %s', (backend) => {
   })
 })
 
-test('a server-side tool is invisible to runTools', async () => {
+test('runTools does not see calls of server-side tools', async () => {
   const conversation = await startConversation(stand, 'mock', 'streamed')
   const request = { ...requestOf(conversation, rainPrompt), stream: true as const }
   const runner = clientOf(conversation).chat.completions.runTools(request)

@@ -1,4 +1,4 @@
-/** Tests tus-js-client, unmodified, with the features that pages use. */
+/** Tests tus-js-client with the features that browser pages use. */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { Upload } from 'tus-js-client'
@@ -7,20 +7,20 @@ import { startApp } from '../support/app.ts'
 import { createClientUpload, createUrlStorage, readRefusal } from '../support/tus-client.ts'
 import { headUpload, readArtifact, readStatus, untilState } from '../support/uploads.ts'
 
-// Waiting for a disk is slow on a busy machine.
+// Disk writes are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
 
-/** Returns the path of an upload in the form that the upload helpers take. */
+/** Returns the upload's path as an argument for the upload helpers. */
 const placeOf = ({ url }: Upload) => ({ location: new URL(url as string).pathname })
 
-/** Reads the artifact id from a HEAD of the upload. */
+/** Returns the artifact id from the response to a HEAD request. */
 async function findId(app: Awaited<ReturnType<typeof startApp>>, upload: Upload): Promise<string> {
   return (await headUpload(app, placeOf(upload))).headers.get('x-artifact-id') as string
 }
 
-/** Splits bytes into chunks of uneven length, as a camera produces them. */
+/** Splits bytes into a stream of chunks with different sizes, like a camera recording. */
 function toUnevenStream(bytes: Buffer): Readable {
   function* pieces() {
     for (let at = 0, length = 1; at < bytes.length; at += length, length = ((length * 7) % 65_521) + 1)
@@ -47,8 +47,7 @@ describe('a tus upload', () => {
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  // When the length of a stream is a multiple of the chunk size, the client misses its end and sends no last
-  // request.
+  // The sizes are not multiples of the chunk size, because the client would not send the final request.
   test.each([1, 3 * MIB + 5])('of unknown length arrives unchanged (%i bytes)', async (size) => {
     const app = await startApp()
     const bytes = randomBytes(size)
@@ -61,7 +60,7 @@ describe('a tus upload', () => {
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  test('of zero bytes is complete once it is created', async () => {
+  test('of zero bytes is complete after its creation', async () => {
     const app = await startApp()
     const { upload, done } = createClientUpload(Buffer.alloc(0), app)
     upload.start()
@@ -69,7 +68,7 @@ describe('a tus upload', () => {
     await untilState(app, await findId(app, upload), 'ready')
   })
 
-  test('keeps names in any script', async () => {
+  test('preserves Unicode names', async () => {
     const app = await startApp()
     const name = 'Прогулка 🐕 “à la plage”'
     const { upload, done } = createClientUpload(Buffer.from('x'), app, {
@@ -80,7 +79,7 @@ describe('a tus upload', () => {
     expect((await readStatus(app, await findId(app, upload))).name).toBe(name)
   })
 
-  test('is resumed by a client that was closed and reopened', async () => {
+  test('can be resumed by a new client with the same URL storage', async () => {
     const app = await startApp()
     const bytes = randomBytes(4 * MIB)
     const urlStorage = createUrlStorage()
@@ -111,7 +110,7 @@ describe('a tus upload', () => {
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  test('that was deleted is restarted by a client that remembers it', async () => {
+  test('that was deleted is restarted by a client that tries to resume it', async () => {
     const app = await startApp()
     const urlStorage = createUrlStorage()
     const first = createClientUpload(Buffer.from('hello'), app, { urlStorage })
@@ -130,7 +129,7 @@ describe('a tus upload', () => {
 })
 
 describe('a tus termination request', () => {
-  test('ends an open upload and makes its id unknown', async () => {
+  test('deletes an unfinished upload', async () => {
     const app = await startApp()
     const ended = Promise.withResolvers<void>()
     let id = ''
@@ -151,15 +150,10 @@ describe('a tus termination request', () => {
   })
 })
 
-describe('the server immediately rejects a tus client', () => {
+describe('a tus upload is rejected', () => {
   test.each([
-    [
-      'parallel uploads, because the server does not concatenate parts',
-      { parallelUploads: 2 },
-      400,
-      'Upload-Concat',
-    ],
-    ['metadata without a file name', { metadata: { name: 'x' } }, 400, 'filename'],
+    ['parallel uploads of parts', { parallelUploads: 2 }, 400, 'Upload-Concat'],
+    ['metadata without a filename', { metadata: { name: 'x' } }, 400, 'filename'],
     ['an unknown kind', { metadata: { filename: 'x', kind: 'song' } }, 400, 'kind'],
     ['an invalid key', { headers: { Authorization: 'Bearer svc_none' } }, 401, 'key'],
   ])('for %s', async (_what, options, status, word) => {
@@ -185,7 +179,7 @@ describe('the server immediately rejects a tus client', () => {
     expect(readRefusal(await done.catch((error) => error)).status).toBe(413)
   })
 
-  test('for a wrong checksum and deletes the bytes', async () => {
+  test('for a wrong checksum, and its bytes are deleted', async () => {
     const app = await startApp()
     const checksum = `sha256:${'0'.repeat(64)}`
     const { upload, done } = createClientUpload(randomBytes(MIB), app, {

@@ -1,7 +1,4 @@
-/**
- * Tests that invalid or incomplete videos are rejected with one sentence and that ffmpeg never follows references
- * in them.
- */
+/** Tests that invalid videos are rejected and that ffmpeg does not follow references in them. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile, truncate, writeFile } from 'node:fs/promises'
@@ -18,7 +15,7 @@ vi.setConfig({ testTimeout: 60_000 })
 const NOT_A_VIDEO = 'unconvertible: The file is not a video in a supported format.'
 const DAMAGED = 'unconvertible: The video cannot be read: it is damaged or incomplete.'
 
-/** Starts a server that counts its connections. */
+/** Starts a TCP server that counts its connections. */
 async function listen() {
   const seen = { connections: 0 }
   const server = createServer((socket) => {
@@ -31,7 +28,7 @@ async function listen() {
   return { seen, port: (server.address() as { port: number }).port }
 }
 
-/** Returns playlists that other programs treat as videos, each with a reference to the given URL or path. */
+/** Returns playlists in several formats that refer to the URL or path. */
 function makeLists(place: string): [name: string, text: string][] {
   const hls = `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n${place}\n#EXT-X-ENDLIST\n`
   const dash =
@@ -45,15 +42,15 @@ function makeLists(place: string): [name: string, text: string][] {
   ]
 }
 
-describe('a playlist named .mp4', () => {
-  test('is not accepted as a video', async () => {
+describe('a playlist with the file extension .mp4', () => {
+  test('is rejected', async () => {
     const { convert } = await makeStand()
     for (const [, text] of makeLists('/etc/passwd')) {
       expect(await convert('video', text)).toEqual({ refused: NOT_A_VIDEO, left: [] })
     }
   })
 
-  test('never makes ffmpeg access the network or another file, even when it is treated as a video', async () => {
+  test('does not cause ffmpeg to access the network or another file', async () => {
     const { seen, port } = await listen()
     const folder = await makeFolder()
     const [path, output] = [join(folder, 'list.mp4'), join(folder, 'out')]
@@ -71,7 +68,7 @@ describe('a playlist named .mp4', () => {
       }
     }
     expect(seen.connections).toBe(0)
-    // Without the protections, ffmpeg on this machine does follow such a playlist.
+    // Checks that this ffmpeg would follow the playlist with other options.
     const [, text = ''] = makeLists(`http://127.0.0.1:${port}/a.ts`)[0] ?? []
     await writeFile(path, text)
     await runPlainly('ffmpeg', [
@@ -88,7 +85,7 @@ describe('a playlist named .mp4', () => {
     expect(seen.connections).toBeGreaterThan(0)
   })
 
-  test('a file name that looks like an ffmpeg protocol is read as a file', async () => {
+  test('is read as a file even if its name looks like an ffmpeg URL', async () => {
     const { folder, convert } = await makeStand()
     const clip = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     const source = join(folder, 'concat:a|subfile,,start,0,end,9,,:x %d.mp4')
@@ -97,31 +94,31 @@ describe('a playlist named .mp4', () => {
   })
 })
 
-/** Runs a program outside the sandbox; returns its exit code. */
+/** Runs a program without a sandbox; returns its exit code. */
 function runPlainly(program: string, words: readonly string[]): Promise<number> {
   return new Promise((resolve) => {
     execFile(program, [...words], (error) => resolve(typeof error?.code === 'number' ? error.code : 0))
   })
 }
 
-describe('when ffmpeg fails because it lacks', () => {
+describe('a video conversion', () => {
   const fail = (words: string) =>
     makeStand({ programs: { ffmpeg: `echo "${words}" >&2; exit 1`, ffprobe: true } })
 
-  test('disk space, the upload is not marked invalid', async () => {
+  test('fails with storage_full when ffmpeg runs out of disk space', async () => {
     const { folder, convert } = await fail('av_interleaved_write_frame(): No space left on device')
     const source = await makeVideo(join(folder, 'clip.mp4'))
     await expect(convert('video', source)).rejects.toMatchObject({ reason: 'storage_full' })
   })
 
-  test('an encoder, the error names it', async () => {
+  test('reports the codecs when ffmpeg lacks an encoder', async () => {
     const { folder, convert } = await fail("Unknown encoder 'libx264'")
     const { refused } = await convert('video', await makeVideo(join(folder, 'clip.mp4')))
     expect(refused).toBe("unconvertible: This server's ffmpeg cannot encode H.264 with AAC.")
   })
 })
 
-describe('an invalid video is rejected and leaves no files', () => {
+describe('the video conversion rejects', () => {
   test('an empty file', async () => {
     const { convert } = await makeStand()
     expect(await convert('video', '')).toEqual({ refused: 'unconvertible: The file is empty.', left: [] })
@@ -133,7 +130,7 @@ describe('an invalid video is rejected and leaves no files', () => {
       expect(await convert('video', Buffer.from(text, 'latin1'))).toEqual({ refused: NOT_A_VIDEO, left: [] })
   })
 
-  test('only the beginning of a video', async () => {
+  test('the first part of a video', async () => {
     const { folder, convert } = await makeStand()
     const whole = await readFile(await makeVideo(join(folder, 'clip.mp4')))
     expect(await convert('video', whole.subarray(0, 40))).toEqual({ refused: DAMAGED, left: [] })
@@ -143,7 +140,7 @@ describe('an invalid video is rejected and leaves no files', () => {
     })
   })
 
-  test('a video that is cut off after its index', async () => {
+  test('a video that is truncated after its index', async () => {
     const { folder, convert } = await makeStand()
     const long = 'testsrc2=size=320x240:rate=10:duration=8'
     const source = await makeVideo(
@@ -189,7 +186,7 @@ describe('an invalid video is rejected and leaves no files', () => {
     expect(await convert('video', source)).toEqual({ refused, left: [] })
   })
 
-  test('invalid bytes after a valid beginning', async () => {
+  test('a video with invalid bytes after a valid start', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-movflags', '+faststart'])
     await using file = await open(source, 'r+')

@@ -1,4 +1,4 @@
-/** Tests that videos become H.264 and AAC in an MP4 with the index in front, without re-encoding where possible. */
+/** Tests that videos are remuxed or re-encoded as H.264 and AAC in an MP4 with the index at the front. */
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -9,7 +9,7 @@ const codecs = async (path: string) =>
   (await probe(path)).streams.map(({ codec_name }: { codec_name: string }) => codec_name)
 
 describe('a video with supported codecs', () => {
-  test('is remuxed into an MP4 with the index at the front and identical frames', async () => {
+  test('is remuxed to an MP4 with identical frames and the index at the front', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'end.mp4'))
     expect((await listBoxes(source)).at(-1)).toBe('moov')
@@ -22,7 +22,7 @@ describe('a video with supported codecs', () => {
     const boxes = await listBoxes(file)
     expect(boxes.indexOf('moov')).toBeLessThan(boxes.indexOf('mdat'))
     expect(await codecs(file)).toEqual(['h264', 'aac'])
-    // Encoding is lossy, so identical frames prove a copy.
+    // Encoding is lossy, so identical frames show that the video was not re-encoded.
     expect(await listFrames(file)).toEqual(await listFrames(source))
     expect(await readFile(source)).toEqual(before)
   })
@@ -52,7 +52,7 @@ describe('a video with supported codecs', () => {
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('keeps its frames when only the audio must be encoded', async () => {
+  test('keeps its frames when only the audio is re-encoded', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mkv'), [...h264.slice(0, -1), 'flac'])
     const file = (await convert('video', source)).converted?.file.path ?? ''
@@ -60,13 +60,13 @@ describe('a video with supported codecs', () => {
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('may have no audio', async () => {
+  test('can have no audio', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     expect(await codecs((await convert('video', source)).converted?.file.path ?? '')).toEqual(['h264'])
   })
 
-  test('loses subtitles, attachments, data, chapters and camera metadata', async () => {
+  test('loses its subtitles, attachments, chapters and metadata', async () => {
     const { folder, convert } = await makeStand()
     const [subtitles, chapters] = [join(folder, 'a.srt'), join(folder, 'a.txt')]
     await writeFile(subtitles, '1\n00:00:00,000 --> 00:00:01,000\nHi\n')
@@ -113,7 +113,7 @@ describe('a video with unsupported codecs', () => {
     expect(shares.every((share) => share > 0 && share <= 1)).toBe(true)
   })
 
-  test('is scaled to at most 1920 pixels per side, with even dimensions and the same orientation', async () => {
+  test('is scaled down to at most 1920 pixels per side with even dimensions', async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(
       join(folder, 'tall.mov'),
@@ -124,7 +124,7 @@ describe('a video with unsupported codecs', () => {
     expect(streams).toMatchObject([{ codec_name: 'h264', width: 960, height: 1920 }])
   })
 
-  test('reports progress even without a known duration, as in browser recordings', async () => {
+  test('reports progress even if its duration is unknown, as in browser recordings', async () => {
     const { folder, convert } = await makeStand()
     const clip = await makeVideo(join(folder, 'clip.webm'), [
       '-c:v',
@@ -142,8 +142,8 @@ describe('a video with unsupported codecs', () => {
   })
 })
 
-describe('the poster', () => {
-  test("is a JPEG with the video's aspect ratio, taken from its first seconds", async () => {
+describe("a video's poster", () => {
+  test("is a JPEG with the video's dimensions", async () => {
     const { folder, convert } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'))
     const { converted } = await convert('video', source)
@@ -153,7 +153,7 @@ describe('the poster', () => {
     expect((await stat(converted?.poster?.path ?? '')).size).toBeGreaterThan(1000)
   })
 
-  test('may fail without affecting the conversion', async () => {
+  test('is omitted if it cannot be created', async () => {
     const { folder } = await makeStand()
     const source = await makeVideo(join(folder, 'clip.mp4'))
     const real = (await makeStand()).converter.programs
@@ -176,7 +176,7 @@ test('a video that cannot be remuxed is re-encoded', async () => {
   expect(await listFrames(converted?.file.path ?? '')).not.toEqual(await listFrames(source))
 })
 
-test('a video is served unchanged, with the reason, when ffmpeg is missing', async () => {
+test('a video is served unchanged when ffmpeg is missing', async () => {
   const { convert } = await makeStand({ programs: { prlimit: true } })
   const source = await makeVideo(join(await makeFolder(), 'clip.mp4'))
   const { converted, left } = await convert('video', source)

@@ -1,4 +1,4 @@
-/** Tests the scripts and files of `deploy/`; the secrets script needs openssl, the unit file systemd. */
+/** Tests the files in `deploy/` and compose.yaml; some tests need openssl or systemd. */
 import { execFile } from 'node:child_process'
 import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -19,10 +19,10 @@ const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-/** Variables for other programs that the image sets on purpose. */
+/** Environment variables of the image that are not Parley settings. */
 const others = ['NODE_ENV']
 
-/** Parses the variables; fails on unknown names and on warnings. */
+/** Parses the environment variables; fails if there are unknown names or warnings. */
 async function configOf(variables: Readonly<Record<string, string>>) {
   for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
   const { config, warnings } = await parseConfig(variables)
@@ -30,18 +30,18 @@ async function configOf(variables: Readonly<Record<string, string>>) {
   return config
 }
 
-/** Replaces the folder that containers mount with a folder of the test. */
+/** Replaces the mount path `from` in the variables with the test's folder `to`. */
 function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
   const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
   return Object.fromEntries(moved) as Record<string, string>
 }
 
 describe('compose.yaml', () => {
-  /** Replaces each variable that the operator may set with its default. */
+  /** Replaces variables with their default values. */
   const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
   const load = async () => parse(fillIn(await read('compose.yaml')), { merge: true })
 
-  /** Runs the secrets script and adds the parent key, which operators create by hand; returns the folder. */
+  /** Runs the secrets script and adds a parent key, as operators do; returns the secrets' folder. */
   async function makeSecrets(): Promise<string> {
     const folder = await makeFolder()
     await cp(join(repository, 'deploy'), join(folder, 'deploy'), { recursive: true })
@@ -50,7 +50,7 @@ describe('compose.yaml', () => {
     return join(folder, 'secrets')
   }
 
-  test('gives both replicas complete settings from the generated secrets', async () => {
+  test('provides both replicas with valid settings and the generated secrets', async () => {
     const { services, secrets } = await load()
     const folder = await makeSecrets()
     const files = Object.values(secrets as Record<string, { file: string }>).map(({ file }) => basename(file))
@@ -65,7 +65,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('has a setup that keeps existing secrets and makes them readable only by their owner', async () => {
+  test('keeps existing secrets when the script runs again, and only their owner can read them', async () => {
     const folder = await makeSecrets()
     const before = await readFile(join(folder, 'parley_secret'), 'utf8')
     await run('sh', [join(folder, '../deploy/make-secrets.sh')])
@@ -78,7 +78,7 @@ describe('deploy/parley.service', () => {
   test.runIf(findCommand(['systemd-analyze']))('passes systemd-analyze verify', async () => {
     const folder = await makeFolder()
     const path = join(folder, 'parley.service')
-    // systemd-analyze also checks that the program and the user exist.
+    // Uses a program and a user that exist here, because systemd-analyze checks both.
     const unit = (await read('deploy/parley.service'))
       .replaceAll('/opt/parley/node_modules/.bin/node', process.execPath)
       .replaceAll('=parley\n', '=daemon\n')

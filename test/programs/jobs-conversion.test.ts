@@ -1,4 +1,4 @@
-/** Tests what the service serves, reports, stores and deletes for uploads of every kind. */
+/** Tests conversion jobs for uploads of every kind: results, progress and cleanup. */
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ vi.setConfig({ testTimeout: 60_000 })
 const SRT = '1\r\n00:00:01,000 --> 00:00:02,000\r\nHello <i>you</i>\r\n'
 const VTT = '\uFEFFWEBVTT\n\nNOTE kept\n\n00:01.000 --> 00:02.000\nHello\n'
 
-/** Encodes a video that must be converted. */
+/** Creates a video that browsers cannot play without a conversion. */
 async function makeOldVideo(): Promise<Buffer> {
   const path = join(await makeFolder(), 'clip.mkv')
   return readFile(await makeVideo(path, ['-c:v', 'mpeg4', '-c:a', 'flac']))
@@ -70,7 +70,7 @@ describe('an uploaded video', () => {
     expect(await listJobs(app)).toEqual([])
   })
 
-  test('is converted when its blob store has no local files', async () => {
+  test('is converted when the blob store is not a local folder', async () => {
     const root = await makeFolder()
     const { blobs, resumable } = await openResumableStore(root, 'elsewhere', false)
     const hidden = Object.assign(Object.create(blobs), { findPath: undefined })
@@ -98,7 +98,7 @@ describe('an uploaded video', () => {
 })
 
 describe('uploaded videos', () => {
-  test('are converted two at a time when there are four', async () => {
+  test('are converted two at a time', async () => {
     const gate = await makeGate()
     const { app, dataDir } = await startJobs({ env: gate.env })
     const bytes = await makeOldVideo()

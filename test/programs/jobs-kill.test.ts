@@ -1,7 +1,4 @@
-/**
- * Tests that a server killed between the last byte and the end of all jobs leaves work that the next server
- * completes.
- */
+/** Tests that the next server completes uploads, conversions and notifications of a killed server. */
 import { randomBytes } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -28,7 +25,7 @@ vi.setConfig({ testTimeout: 120_000 })
 const hour = 3_600
 const VTT = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n')
 
-/** A host module that records each event, then returns unless the file `hold` exists. */
+/** Returns the source of a host module that records events and blocks while the file `hold` exists. */
 const hooks = (folder: string) => `
   import { appendFile } from 'node:fs/promises'
   import { existsSync } from 'node:fs'
@@ -40,7 +37,7 @@ const hooks = (folder: string) => `
     if (existsSync(${JSON.stringify(join(folder, 'hold'))})) await new Promise(() => {})
   }`
 
-/** Creates a data directory with a host module on which the test starts one server after the other. */
+/** Creates a data directory and a host module, and functions that start servers with them. */
 async function startWorld() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -69,7 +66,7 @@ async function startWorld() {
 const untilAcknowledged = (target: Target, id: string) =>
   until(async () => (await readStatus(target, id)).acknowledged === true, 'the event is acknowledged')
 
-/** Starts an upload whose conversion waits at a gate, in a running server. */
+/** Starts a server with an upload whose conversion blocks until the test opens a gate. */
 async function startConversion() {
   const world = await startWorld()
   const gate = await makeGate()
@@ -91,8 +88,8 @@ async function expectConverted(world: { readonly folder: string }, target: Targe
   expect((await openArtifact(target, `${id}/poster`)).status).toBe(200)
 }
 
-describe('a server killed during a conversion', () => {
-  test('leaves a job that the next server completes, and no other files', async () => {
+describe('a server that is killed during a conversion', () => {
+  test('leaves a job that the next server completes', async () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
     await world.server.crash()
@@ -107,10 +104,10 @@ describe('a server killed during a conversion', () => {
     expect(await world.listEvents()).toHaveLength(1)
   })
 
-  test('after storing the result but before recording it leaves a job that the next server repeats', async () => {
+  test('after it stored but did not record the result leaves a job that the next server repeats', async () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
-    // While another connection holds the write lock, the server cannot record the result.
+    // Holds the write lock, so that the server can store the result but not record it.
     const database = raw(world.dataDir)
     database.exec('begin immediate')
     await world.gate.open()
@@ -131,7 +128,7 @@ describe('a server killed during a conversion', () => {
       'the original is deleted',
     )
     await server.stop()
-    // The first server's results have no row; the sweeper deletes them after an hour.
+    // The sweeper deletes the first server's results after an hour, because no row refers to them.
     const { app, clock } = await startJobs({
       env: { PARLEY_DATA_DIR: world.dataDir, PARLEY_PARENT_KEY: target.key },
     })
@@ -144,8 +141,8 @@ describe('a server killed during a conversion', () => {
   })
 })
 
-describe('a server killed while it notifies the host', () => {
-  test('leaves an event that the next server delivers again under the same id', async () => {
+describe('a server that is killed while it notifies the host', () => {
+  test('leaves an event that the next server delivers again with the same id', async () => {
     const world = await startWorld()
     await world.hold()
     const { server, target } = await world.start()
@@ -162,7 +159,7 @@ describe('a server killed while it notifies the host', () => {
     expect([again, more]).toEqual([first, []])
     expect(await readStatus(second.target, id)).toMatchObject({ state: 'ready', outcome: { same: true } })
     expect((await readArtifact(second.target, id)).equals(VTT)).toBe(true)
-    // An acknowledged event is not delivered again.
+    // A third server must not deliver the acknowledged event again.
     await second.server.crash()
     const third = await world.start()
     expect((await readStatus(third.target, id)).acknowledged).toBe(true)
@@ -171,8 +168,8 @@ describe('a server killed while it notifies the host', () => {
   })
 })
 
-describe('a server killed while it completes an upload', () => {
-  /** Leaves an upload with only its first bytes counted and the given bytes in its file. */
+describe('a server that is killed while it completes an upload', () => {
+  /** Leaves an upload whose file contains all bytes but whose row counts only the first five. */
   async function leaveUpload(bytes: Buffer) {
     const world = await startWorld()
     const { server, target } = await world.start()
@@ -180,11 +177,11 @@ describe('a server killed while it completes an upload', () => {
     await server.crash()
     const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
     await writeFile(join(world.dataDir, 'artifacts', 'growing', name), bytes)
-    // The file's name is the blob and the number of its writer.
+    // A growing file is named after its blob and the writer's number.
     return { world, begun, name: name.split('.')[0] }
   }
 
-  test('before counting the last bytes lets the client resume, and the host is notified once', async () => {
+  test('before it counts the last bytes leaves an upload that the client can resume', async () => {
     const bytes = randomBytes(100_000)
     const { world, begun, name } = await leaveUpload(bytes)
     const { target } = await world.start({ PARLEY_CONVERSION_TRIES: '1' })
@@ -198,7 +195,7 @@ describe('a server killed while it completes an upload', () => {
     expect(await world.listEvents()).toEqual([`${name} ${begun.id} true`])
   })
 
-  test('after counting the last bytes leaves an upload that the next server completes, and the host is notified once', async () => {
+  test('after it counts the last bytes leaves an upload that the next server completes', async () => {
     const { world, begun, name } = await leaveUpload(VTT)
     const database = raw(world.dataDir)
     database.exec(`update artifacts set received_bytes = size_bytes, lease_until = 1e10, kind = 'captions'`)

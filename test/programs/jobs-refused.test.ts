@@ -1,4 +1,4 @@
-/** Tests conversion jobs that need ffmpeg and end without a conversion. */
+/** Tests conversion jobs that are cancelled or that fail. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -13,7 +13,7 @@ import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } f
 vi.setConfig({ testTimeout: 60_000 })
 
 describe('an upload that cannot be converted', () => {
-  test('is served as an attachment, even with a media type that browsers show', async () => {
+  test('is served as an attachment even if browsers could display its media type', async () => {
     const app = await startApp()
     const path = await makeVideo(join(await makeFolder(), 'clip.mp4'))
     const bytes = (await readFile(path)).subarray(0, 5_000)
@@ -27,7 +27,7 @@ describe('an upload that cannot be converted', () => {
   test('is served immediately when ffmpeg is missing', async () => {
     const path = await makeVideo(join(await makeFolder(), 'clip.mp4'))
     const env = { PATH: await makeFolder(), PARLEY_CONVERSION_TRIES: '3' }
-    // The fake clock does not advance, so there is no second attempt.
+    // The fake clock does not advance, so the server cannot make a second attempt.
     const { app } = await startJobs({ env })
     const { id } = await uploadWhole(app, await readFile(path))
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'original', reason: NO_FFMPEG })
@@ -46,7 +46,7 @@ describe('a running conversion', () => {
     return { app, dataDir, id, isRunning }
   }
 
-  test('ends when its artifact is deleted, and leaves no files or rows', async () => {
+  test('is killed when its artifact is deleted, and leaves no files or rows', async () => {
     const { app, dataDir, id, isRunning } = await startConversion()
     expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(200)
     expect(await isRunning()).toBe(false)

@@ -1,4 +1,4 @@
-/** Creates the data that the soak uses: a signed-in session, agents, a ready artifact and a picture to upload. */
+/** Creates the data that the soak test uses: a session, agents, an artifact and an image. */
 import sharp from 'sharp'
 import { type Client, createClient } from '../../client/rpc/index.ts'
 import { toHead } from '../bench/transfers.ts'
@@ -14,9 +14,9 @@ export interface World {
   readonly connections: Connections
   readonly agentId: string
   readonly agentKey: string
-  /** A client that calls like a console page, with its session. */
+  /** A client with a console session. */
   readonly page: Client
-  /** The artifact whose status is queried. */
+  /** The artifact whose status the clients request. */
   readonly artifactId: string
   readonly picture: Buffer
   /** All paths that a browser loads for the console's first view and for the widget. */
@@ -71,7 +71,6 @@ async function listPagePaths(connections: Connections): Promise<string[]> {
   return ['/console', ...new Set(assets), '/embed/parley.js', '/embed/frame', '/docs']
 }
 
-/** Deletes an artifact, so that rows and bytes do not accumulate. */
 export async function removeArtifact({ target }: World, id: string): Promise<void> {
   const { status } = await callServer(target.url, 'DELETE', `/artifacts/${id}`, target.key)
   if (status !== 200) throw new Error(`the artifact was not deleted: ${status}`)

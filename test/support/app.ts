@@ -1,4 +1,4 @@
-/** Starts a real service for a test: in memory, on a free port, with every answer checked against its schema. */
+/** Starts a service for a test and checks its responses against the documented schemas. */
 import OpenAI from 'openai'
 import { inject, onTestFinished } from 'vitest'
 import { parseConfig } from '../../src/config/parse.ts'
@@ -9,10 +9,10 @@ import { AnswerChecker } from './answer-checker.ts'
 import { checkLine, keepBodyFromLog } from './log-leaks.ts'
 import { borrowDatabase } from './postgres.ts'
 
-/** The default agent of tests. */
+/** The definition that `createAgent` uses by default. */
 export const GREETER = 'name: Greeter\ninstructions: Greet people.\n'
 
-/** An answer in the form that tests use. */
+/** An HTTP response with its body as text and as parsed JSON. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -21,11 +21,10 @@ export interface Answer {
   readonly body: any
 }
 
-/** Options of a call. */
 export interface CallOptions {
-  /** The key to send; the app's parent key by default, and no key with `null`. */
+  /** The app's parent key by default; null sends no key. */
   readonly key?: string | null
-  /** An object is sent as JSON, a string unchanged. */
+  /** Objects are sent as JSON, strings unchanged. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
@@ -34,28 +33,28 @@ export interface CallOptions {
 export interface TestApp {
   readonly url: string
   readonly service: Service
-  /** A parent key. */
+  /** The service's first parent key. */
   readonly key: string
-  /** Fetches a URL of the service and checks the answer. */
+  /** Like the global `fetch`, but also checks the response against its schema. */
   readonly fetch: typeof fetch
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
-  /** Creates an agent; returns the body of `POST /v1/agents`. */
+  /** Creates an agent; returns the response body of `POST /v1/agents`. */
   createAgent(yaml?: string, key?: string): Promise<{ agent_id: string; agent_key: string }>
-  /** Streams a chat; returns its text and its chunks. */
+  /** Sends a streaming chat completion. */
   stream(body: object, key?: string): Promise<StreamedAnswer>
-  /** Creates an official OpenAI client for this service. */
+  /** Creates an official OpenAI client that calls this service. */
   openai(key?: string): OpenAI
   close(): Promise<void>
 }
 
 export interface StreamedAnswer extends Answer {
-  /** The parsed data of every event except `[DONE]`. */
+  /** The parsed data of all events except `[DONE]`. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into chunks of every shape
   readonly events: any[]
   readonly isDone: boolean
 }
 
-/** Settings of a test service: in memory, without logs and without delays. */
+/** Default settings for test services: in memory, without logs and without delays. */
 export const testEnvironment: Readonly<Record<string, string>> = {
   PARLEY_DATA_DIR: ':memory:',
   PORT: '0',
@@ -64,7 +63,7 @@ export const testEnvironment: Readonly<Record<string, string>> = {
   PARLEY_CONVERSION_TRIES: '1',
 }
 
-/** Starts a service that stops with the test. */
+/** Starts a service and closes it when the test ends. */
 export async function startApp(
   env: Readonly<Record<string, string>> = {},
   options: Omit<ServiceOptions, 'config'> = {},
@@ -74,7 +73,7 @@ export async function startApp(
   return app
 }
 
-/** Starts a service that the caller closes. */
+/** Starts a service; the caller must close it. */
 export async function openApp(
   env: Readonly<Record<string, string>> = {},
   options: Omit<ServiceOptions, 'config'> = {},
@@ -91,15 +90,15 @@ export async function openApp(
   return { ...app, close }
 }
 
-/** Returns the database of this test run; benchmarks and screenshots run without vitest, on SQLite. */
+/** Returns the test run's database; without Vitest, as in benchmarks, that is SQLite. */
 function nameDatabase(): 'sqlite' | 'postgres' {
   return process.env.VITEST === undefined ? 'sqlite' : inject('database')
 }
 
-/** The database URLs by data directory, so that a restarted service finds its rows. */
+/** Database URLs by data directory, so that a restarted service uses the same database. */
 const databaseUrls = new Map<string, string>()
 
-/** Returns the settings of the database for a service of this test run. */
+/** Returns the database settings for a new service, and a function that frees the database. */
 async function chooseDatabase(env: Readonly<Record<string, string>>) {
   const { PARLEY_DATA_DIR: dataDir = ':memory:' } = env
   if (nameDatabase() === 'sqlite' || env.DATABASE_URL !== undefined) return { env: {}, giveBack() {} }
@@ -110,7 +109,7 @@ async function chooseDatabase(env: Readonly<Record<string, string>>) {
   return { env: await databaseEnvironmentOf(dataDir), giveBack() {} }
 }
 
-/** Returns the settings with which another process finds the rows of the services on a data directory. */
+/** Returns the database settings of the services that use a data directory. */
 export async function databaseEnvironmentOf(dataDir: string): Promise<Record<string, string>> {
   if (nameDatabase() === 'sqlite') return {}
   const url = databaseUrls.get(dataDir) ?? (await borrowDatabase()).url
@@ -180,7 +179,7 @@ function createTestApp(service: Service, parentKey: string): TestApp {
   }
 }
 
-/** Parses the events of a streamed body. */
+/** Parses a response body of server-sent events. */
 export function readEvents(text: string): Pick<StreamedAnswer, 'events' | 'isDone'> {
   const data = text
     .split('\n')

@@ -1,11 +1,11 @@
-/** Runs `parley` commands in the test's own process, which saves loading all modules again. */
+/** Runs `parley` commands in the test's own process, which is faster than starting a process. */
 import { runCommand } from '../../src/cli/program.ts'
 import type { Ended, RunOptions } from './process.ts'
 
-/** Commands run one at a time, because a process has one working directory, environment and standard output. */
+/** Commands run one at a time because they change the process's working directory and environment. */
 let last: Promise<unknown> = Promise.resolve()
 
-/** Like `runParley`, for commands that exit by themselves. */
+/** Like `runParley`, but in this process and only for commands that exit on their own. */
 export function runCommandHere(
   words: readonly string[],
   options: Pick<RunOptions, 'folder' | 'env'>,
@@ -25,7 +25,7 @@ async function run(
   process.chdir(folder)
   process.env = { PATH: before.env.PATH, LOG_LEVEL: 'warn', ...env }
   process.exitCode = undefined
-  // The command's call of `process.exit` must not end the test.
+  // The command calls `process.exit`, which must not stop the test run.
   process.exit = (() => {}) as typeof process.exit
   try {
     await runCommand(['node', 'parley', ...words])
@@ -41,7 +41,7 @@ async function run(
   }
 }
 
-/** Captures what is written to the stream until it is restored. */
+/** Captures the stream's output until `restore` is called. */
 function capture(stream: NodeJS.WriteStream) {
   let text = ''
   const { write } = stream

@@ -1,4 +1,4 @@
-/** Checks a console view in both themes and on a phone: accessibility, width, and a screenshot of each. */
+/** Checks a console view's accessibility and width in both themes and on a phone, and saves screenshots. */
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { listAxeFaults } from './axe.ts'
@@ -6,7 +6,7 @@ import { keepPicture, setTheme } from './console-ui.ts'
 
 const PHONE = { width: 390, height: 844 }
 
-/** Checks the current view and restores its theme and size. */
+/** Checks the current view, then restores the theme and the window size. */
 export async function expectView(page: Page, name: string): Promise<void> {
   const viewport = page.viewportSize() ?? PHONE
   for (const colorScheme of ['light', 'dark'] as const) {

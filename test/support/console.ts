@@ -1,19 +1,19 @@
-/** Calls the service as users whom a proxy has signed in. */
+/** Calls the service as users whom an authenticating proxy has identified. */
 import type { Answer, CallOptions, TestApp } from './app.ts'
 import { callProcedure } from './rpc.ts'
 
-/** Settings that make this machine's loopback address the proxy. */
+/** Settings that trust identity headers from 127.0.0.1. */
 export const proxied = { PARLEY_TRUST_FORWARDED_AUTH: 'true', PARLEY_TRUSTED_PROXIES: '127.0.0.1' } as const
 
-/** The headers that a same-origin page sends with every call. */
+/** The headers that a console page sends with every request. */
 export const ownPage = { 'Sec-Fetch-Site': 'same-origin', 'X-Requested-With': 'parley' } as const
 
-/** Adds the headers of a same-origin call by the user. */
+/** Returns call options with the headers of a console page that the user has opened. */
 export function as(email: string, options: CallOptions = {}): CallOptions {
   return { ...options, key: null, headers: { 'X-Email': email, ...ownPage, ...options.headers } }
 }
 
-/** Returns the body of `GET /v1/manager/me` for the user. */
+/** Returns the response body of `GET /v1/manager/me` for the user. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export async function readMe(app: TestApp, email: string): Promise<any> {
   const { status, body, text } = await app.call('GET', '/v1/manager/me', as(email))

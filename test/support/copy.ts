@@ -1,4 +1,4 @@
-/** Fills an installation with the rows that `store copy` moves: agents, usage, files and artifacts. */
+/** Inserts rows into every table that `parley store copy` copies. */
 import type { Kysely } from 'kysely'
 import type { Tables } from '../../src/db/tables.ts'
 import { crowdNames, insertCrowd } from './crowd.ts'
@@ -6,10 +6,7 @@ import { crowdNames, insertCrowd } from './crowd.ts'
 const ROWS_AT_ONCE = 200
 const CREATED_AT = 1_700_000_000
 
-/**
- * Inserts `count` rows into each table of agents, calls, artifacts, versions and audit events, with a tenant for
- * every 100 agents.
- */
+/** Inserts `count` rows into each large table, and a tenant for every 100 agents. */
 export async function insertInstallation(db: Kysely<Tables>, count: number): Promise<void> {
   const tenants = Math.ceil(count / 100)
   await insertCrowd(db, tenants, count)
@@ -71,7 +68,7 @@ async function insertJobs(trx: Kysely<Tables>, count: number): Promise<void> {
   await trx.insertInto('jobs').values(jobs).execute()
 }
 
-/** Returns a UUID that contains the number. */
+/** Returns a UUID that ends with the number. */
 export function toUuid(index: number): string {
   return `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`
 }

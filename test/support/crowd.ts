@@ -1,11 +1,11 @@
-/** Fills a database with the parent keys and agents of a large installation. */
+/** Inserts the parent keys and agents of a large installation. */
 import type { Kysely } from 'kysely'
 import type { Tables } from '../../src/db/tables.ts'
 
 const ROWS_AT_ONCE = 200
 const CREATED_AT = 1_700_000_000
 
-/** The names of the inserted keys and agents, by their number. */
+/** The ids and key digests of the inserted rows, by their number. */
 export const crowdNames = {
   tenant: (key: number) => `tenant${String(key).padStart(6, '0')}`,
   agent: (agent: number) => `agent-${String(agent).padStart(20, '0')}`,
@@ -19,7 +19,7 @@ const policy = JSON.stringify({
   max_output_tokens: 500,
 })
 
-/** Inserts parent keys and agents with their agent keys; agents are distributed among the parent keys in turn. */
+/** Inserts parent keys and agents; the agents are distributed evenly among the parent keys. */
 export async function insertCrowd(db: Kysely<Tables>, keys: number, agents: number): Promise<void> {
   await db.transaction().execute(async (trx) => {
     for (const numbers of inBatches(keys)) {

@@ -1,4 +1,4 @@
-/** Lists the tests that run on PostgreSQL as well as on SQLite: those of modules that store rows. */
+/** Lists the tests that run on both SQLite and PostgreSQL. */
 
 const api = [
   'admin/*',
@@ -10,8 +10,7 @@ const api = [
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',
   'http/{errors,never-500.property,routes,rpc}',
-  // Rate limits are omitted: on PostgreSQL they use the database clock, which tests cannot set (see
-  // test/cluster/replicas-limits.test.ts).
+  // Without rate limits, because tests cannot set the clock of PostgreSQL; replicas-limits.test.ts tests them.
   'identity/{former-secrets,keys,keys-at-rest,managed-keys}',
   'models/{models,policy}',
   'responses/agents',
@@ -20,7 +19,7 @@ const api = [
   'usage/{budgets,calls,embeddings,usage}',
 ]
 
-/** The tests of the project `api-postgres`: API tests, and tests of rows in other projects. */
+/** The test files of the project `api-postgres`. */
 export const onPostgres = [
   ...api.map((name) => `test/api/${name}.test.ts`),
   'test/process/{uploads-s3,usage-budgets}.test.ts',

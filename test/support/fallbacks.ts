@@ -1,16 +1,16 @@
-/** Creates agents with a fallback model, and reads which model answered. */
+/** Creates agents with a fallback model, and reads which model responded. */
 import type { Answer } from './app.ts'
 import { type ChatStand, say } from './chat-stand.ts'
 import { createFakeClock } from './fake-clock.ts'
 
 export const CHAT = { provider: 'gateway', model: 'up-chat' }
 export const SMALL = { provider: 'gateway', model: 'up-small' }
-/** Settings without retries. */
+/** Settings that disable retries. */
 export const ONCE = { PARLEY_BACKEND_ATTEMPTS: '1' }
 
 export function createFallbackStand(stand: ChatStand) {
   return {
-    /** Starts a service with an agent whose default is `up-chat` and whose fallback is `up-small`. */
+    /** Starts a service and creates an agent with a default model and a fallback model. */
     async startAgent(policy: object = {}, env = {}, clock = createFakeClock(), yaml?: string) {
       const app = await stand.start(env, { clock })
       const { agent_id: id, agent_key: key } = await app.createAgent(yaml)
@@ -21,14 +21,14 @@ export function createFallbackStand(stand: ChatStand) {
         app.call('POST', '/v1/chat/completions', { key, body: say(text, { model: undefined, ...more }) })
       return { app, id, key, ask }
     },
-    /** Lists the models that the upstream was asked for, in order. */
+    /** Lists the requested models in the order of the provider's requests. */
     async askedModels(): Promise<unknown[]> {
       return (await stand.listChats()).map(({ body }) => (body as { model: unknown }).model)
     },
   }
 }
 
-/** Returns the answering provider, the number of attempts, and whether a fallback answered. */
+/** Returns the headers with the provider, the number of attempts, and whether a fallback was used. */
 export function told({ headers }: Answer): (string | null)[] {
   return [
     headers.get('x-parley-provider'),
@@ -37,7 +37,7 @@ export function told({ headers }: Answer): (string | null)[] {
   ]
 }
 
-/** Limits an upstream script to one model. */
+/** Returns a script for the model provider that applies to only one model. */
 export function only(script: string, model = 'up-chat'): string {
   return `{{up:only ${model}}}${script}`
 }

@@ -1,4 +1,4 @@
-/** Creates gateway providers that use a scripted upstream, and the requests that tests send to them. */
+/** Creates gateway providers that send requests to a scripted model provider. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { beforeEach, onTestFinished } from 'vitest'
 import { createGatewayBackend, type GatewayOptions } from '../../src/providers/gateway.ts'
@@ -6,29 +6,27 @@ import type { ChatBackend } from '../../src/providers/provider.ts'
 import { never } from './backend.ts'
 import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream.ts'
 
-/** The provider key of test gateways. */
+/** The key that test gateways send. */
 export const apiKey = 'provider-key-0123456789'
 
-/** Timeouts that no test reaches. */
+/** Timeouts that are too long to expire during a test. */
 export const patient = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000 }
 
-/** Changes to the default options of a test gateway. */
 export interface GatewayChanges extends Partial<Omit<GatewayOptions, 'timings'>> {
   readonly timings?: Partial<GatewayOptions['timings']>
 }
 
-/** An upstream with the gateways that use it. */
 export interface GatewayStand {
   readonly upstream: Upstream
-  /** Creates a gateway that closes with the test. */
+  /** Creates a gateway and closes it when the test ends. */
   gateway(changes?: GatewayChanges): ChatBackend
-  /** Reads the bytes that the upstream sends for a body, without a gateway. */
+  /** Sends a request directly to the scripted provider; returns the response body. */
   readDirectly(body: unknown): Promise<Buffer>
-  /** Waits until the request that contains `text` has ended; returns which side ended it. */
+  /** Waits until the request that contains `text` has ended; returns why it ended. */
   findWhoEnded(text: string): Promise<SeenRequest['endedBy']>
 }
 
-/** Uses the upstream of this worker; each test starts with an empty request log. */
+/** Uses the worker's scripted provider, and clears its request log before each test. */
 export async function startGatewayStand(): Promise<GatewayStand> {
   const upstream = await shareUpstream()
   beforeEach(() => upstream.clear())
@@ -59,14 +57,14 @@ export async function startGatewayStand(): Promise<GatewayStand> {
   }
 }
 
-/** Starts a TCP server with this connection handler on a free port; it stops with the test. */
+/** Starts a TCP server on a free port and stops it when the test ends. */
 export async function listen(
   onConnection: (socket: Socket) => void = () => {},
 ): Promise<{ port: number; server: Server }> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
-    // The other side may reset a connection that the test leaves open.
+    // The client may reset the connection when the test ends.
     socket.on('error', () => {})
     onConnection(socket)
   })
@@ -78,19 +76,19 @@ export async function listen(
   return { port: (server.address() as AddressInfo).port, server }
 }
 
-/** Returns a request for a non-streaming answer to `text`. */
+/** Returns a non-streaming request with `text` as the user message. */
 export function ask(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
   return { body: { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }, signal }
 }
 
-/** Returns a request for a streamed response to `text`. */
+/** Returns a streaming request with `text` as the user message. */
 export function askForStream(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
   return ask(text, signal, { stream: true, ...more })
 }
 
 type Call = (backend: ChatBackend, text: string, signal?: AbortSignal) => Promise<unknown>
 
-/** Both kinds of request, for tests that apply to both. */
+/** Sends a request without and with streaming, for `test.each`. */
 export const ways: readonly (readonly [string, Call])[] = [
   ['complete', (backend, text, signal) => backend.complete(ask(text, signal))],
   ['stream', (backend, text, signal) => backend.stream(askForStream(text, signal))],

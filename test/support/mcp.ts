@@ -12,36 +12,36 @@ import { eventually } from './process.ts'
 
 const program = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
-/** The path of the MCP program that communicates over pipes. */
+/** The path of the stdio MCP server. */
 export const stdioProgram = program('./mcp-stdio-server.ts')
 
-/** The requests that an MCP server over HTTP has received. */
+/** The requests that the HTTP MCP server has received. */
 export interface Seen {
   readonly calls: string[]
   readonly cancelled: string[]
   readonly authorizations: string[]
   readonly begun: number
   readonly ended: number
-  /** The number of redirected requests. */
+  /** The number of requests that were redirected. */
   readonly moved: number
 }
 
-/** An MCP server over HTTP; see the top of `mcp-http-server.ts`. */
+/** An HTTP MCP server in a separate process; see mcp-http-server.ts. */
 export interface McpHttpServer {
   readonly origin: string
   readonly url: string
   readonly process: ChildProcess
   seen(): Promise<Seen>
-  /** Adds a tool that answers with its name. */
+  /** Adds a tool that returns its own name. */
   add(name: string): Promise<void>
-  /** Drops all sessions, as a restart would. */
+  /** Discards all sessions, like a restart. */
   forget(): Promise<void>
   kill(): Promise<void>
   /** Starts a new process on the same port. */
   restart(more?: readonly string[]): Promise<McpHttpServer>
 }
 
-/** Starts a server that ends with the test. */
+/** Starts a server and stops it when the test ends. */
 export async function startMcpHttpServer(words: readonly string[] = []): Promise<McpHttpServer> {
   const child = fork(program('./mcp-http-server.ts'), words, {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -72,12 +72,12 @@ export async function startMcpHttpServer(words: readonly string[] = []): Promise
   }
 }
 
-/** Returns the environment of a service with these servers in the `mcp` section of its configuration file. */
+/** Writes a configuration file with these MCP servers; returns the environment that selects it. */
 export async function withMcp(servers: object): Promise<Record<string, string>> {
   return { PARLEY_CONFIG: await writeConfigFile(JSON.stringify({ mcp: servers })) }
 }
 
-/** Starts a service on the system clock with these MCP servers, and waits until it has listed the tools. */
+/** Starts a service with these MCP servers, and waits until it has listed the tools. */
 export async function startWithMcp(
   stand: ChatStand,
   servers: object,
@@ -89,7 +89,6 @@ export async function startWithMcp(
   return app
 }
 
-/** Waits until the service has listed these tools. */
 export async function hasTools(app: TestApp, names: readonly string[]): Promise<void> {
   const { tools } = app.service.deps
   const listed = async () => names.every((name) => tools.list().some((tool) => tool.name === name))

@@ -1,4 +1,4 @@
-/** Starts replicas of one installation, with the same database and secret. */
+/** Starts replicas that share a database, a secret and a key. */
 import { randomBytes } from 'node:crypto'
 import type { ServiceOptions } from '../../src/server/build.ts'
 import { startApp, type TestApp } from './app.ts'
@@ -8,11 +8,11 @@ import { RawConnection, toRequest } from './raw-connection.ts'
 import { startRedis } from './redis.ts'
 import { type Begun, BODY_TYPE } from './uploads.ts'
 
-/** The stores through which replicas coordinate. */
+/** The stores that replicas can use for coordination. */
 export const sharedStores = ['Redis', 'PostgreSQL'] as const
 export type SharedStore = (typeof sharedStores)[number]
 
-/** Returns the settings that all replicas of a new installation share. */
+/** Creates a database; returns the settings that all replicas share. */
 export async function makeInstallation(store: SharedStore): Promise<Record<string, string>> {
   return {
     DATABASE_URL: await createTestDatabase(),
@@ -22,7 +22,6 @@ export async function makeInstallation(store: SharedStore): Promise<Record<strin
   }
 }
 
-/** Starts two replicas. */
 export async function startReplicas(
   env: Readonly<Record<string, string>>,
   options: Omit<ServiceOptions, 'config'> = {},
@@ -31,7 +30,7 @@ export async function startReplicas(
   return [first, await startApp(env, options)]
 }
 
-/** Sends concurrent calls to the replicas in turn; returns how often each status occurred. */
+/** Sends concurrent requests to the replicas in turn; returns the number of responses by status. */
 export async function callInTurn(
   apps: readonly TestApp[],
   calls: number,
@@ -49,7 +48,7 @@ export function countStatuses(answers: readonly { readonly status: number }[]): 
   return counts
 }
 
-/** Starts a PATCH that sends some bytes and never completes. */
+/** Sends a PATCH request with only part of its body. */
 export async function stallPatch(
   { url, key }: Pick<TestApp, 'url' | 'key'>,
   { location }: Begun,

@@ -1,11 +1,11 @@
-/** Runs streamed responses on bytes that a test provides, and cuts bytes at random positions. */
+/** Runs the chat stream code on a scripted provider stream, and splits bytes at random positions. */
 import fc from 'fast-check'
 import { askForStream } from '../../src/chat/answer-stream.ts'
 import type { AnswerOptions } from '../../src/chat/model-answer.ts'
 import { dataOf, splitRun } from '../../src/chat/sse-reader.ts'
 import type { ChatBackend } from '../../src/providers/provider.ts'
 
-/** Returns the options of an answer, with the call ids `call_1`, `call_2` and so on. */
+/** Returns options for reading a response, with the call ids `call_1`, `call_2` and so on. */
 export function answerOptions(options: Partial<AnswerOptions> = {}): AnswerOptions {
   let calls = 0
   return {
@@ -18,7 +18,7 @@ export function answerOptions(options: Partial<AnswerOptions> = {}): AnswerOptio
   }
 }
 
-/** Reads what a client receives of a stream that arrives in these reads, and its failure. */
+/** Returns the bytes that a client receives for these provider chunks, and the error, if any. */
 export async function readAnswer(
   reads: readonly Uint8Array[],
   options: AnswerOptions = answerOptions(),
@@ -32,7 +32,7 @@ export async function readAnswer(
   }
 }
 
-/** Yields what a client receives, run by run. */
+/** Yields the chunks that a client receives for these provider chunks. */
 export async function* runsOf(
   reads: readonly Uint8Array[],
   options: AnswerOptions = answerOptions(),
@@ -42,7 +42,7 @@ export async function* runsOf(
   for (let run = answer.first; run !== undefined; run = await answer.next()) yield run
 }
 
-/** Parses the chunks in bytes that consist of whole events. */
+/** Parses the JSON data of all events in the bytes. */
 export function chunksIn(bytes: Buffer): unknown[] {
   return [...splitRun(bytes)].map((event) => JSON.parse(dataOf(event) as string))
 }
@@ -62,7 +62,7 @@ async function* hand(reads: readonly Uint8Array[]): AsyncGenerator<Uint8Array, v
   yield* reads
 }
 
-/** Generates positions to cut at, as fractions of the length. */
+/** Generates positions at which to split, as fractions of the length. */
 export const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 })
 
 export function cutAt(bytes: Buffer, shares: readonly number[]): Buffer[] {

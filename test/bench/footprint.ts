@@ -4,40 +4,40 @@ import { runRequests, runStreams } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { chatRequest, isCompletion } from './requests.ts'
-import { limitMs, model, type Stand } from './stand.ts'
+import { type BenchSetup, limitMs, model } from './setup.ts'
 
 /** Compares the memory per stream with 2,000 streams of one chunk per second. */
-export async function measureSlowStreams(stand: Stand): Promise<Row[]> {
+export async function measureSlowStreams(setup: BenchSetup): Promise<Row[]> {
   const chunks = 4
-  const request = chatRequest(stand.parentKey, { model, stream: true })
+  const request = chatRequest(setup.parentKey, { model, stream: true })
   const measure = async (server: Server) => {
     try {
-      return await measureKbPerStream(stand, server, request, chunks)
+      return await measureKbPerStream(setup, server, request, chunks)
     } finally {
       await server.stop()
     }
   }
   const bare: number[] = []
   const ours: number[] = []
-  for (let round = 0; round < stand.slowRounds; round++) {
-    bare.push(await measure(await stand.startBare()))
-    ours.push(await measure(await stand.startOurs()))
+  for (let round = 0; round < setup.slowRounds; round++) {
+    bare.push(await measure(await setup.startBare()))
+    ours.push(await measure(await setup.startOurs()))
   }
   return [toRow('2,000 slow streams, all complete: KB each', bare, ours, { value: 80 })]
 }
 
 /** Returns how much a new server's memory grows with 2,000 slow streams, in KB per stream. */
 async function measureKbPerStream(
-  stand: Stand,
+  setup: BenchSetup,
   server: Server,
   request: Buffer,
   chunks: number,
 ): Promise<number> {
   const connections = 2_000
   const run = { port: server.port, request, streamsEach: 1, limitMs }
-  await stand.plan({ chunks: 4, chunksPerWrite: 1, intervalMs: 0 })
+  await setup.plan({ chunks: 4, chunksPerWrite: 1, intervalMs: 0 })
   await runStreams({ ...run, connections: 20, chunks: 4 })
-  await stand.plan({ chunks, chunksPerWrite: 1, intervalMs: 1_000 })
+  await setup.plan({ chunks, chunksPerWrite: 1, intervalMs: 1_000 })
   await sleep(300)
   const idleKb = server.residentKb()
   let highestKb = idleKb
@@ -53,12 +53,12 @@ async function measureKbPerStream(
 }
 
 /** Measures the start time and the idle memory. */
-export async function measureStart(stand: Stand): Promise<Row[]> {
+export async function measureStart(setup: BenchSetup): Promise<Row[]> {
   const measured = { bare: newStarts(), ours: newStarts(), oursEmpty: newStarts() }
-  for (let round = 0; round < stand.starts; round++) {
-    await measureOneStart(measured.bare, await stand.startBare(), stand.parentKey)
-    await measureOneStart(measured.ours, await stand.startOurs(), stand.parentKey)
-    await measureOneStart(measured.oursEmpty, await stand.startOursEmpty())
+  for (let round = 0; round < setup.starts; round++) {
+    await measureOneStart(measured.bare, await setup.startBare(), setup.parentKey)
+    await measureOneStart(measured.ours, await setup.startOurs(), setup.parentKey)
+    await measureOneStart(measured.oursEmpty, await setup.startOursEmpty())
   }
   const { bare, ours, oursEmpty } = measured
   return [

@@ -8,7 +8,7 @@ import { killAll, startBare, startService, startUpstream, takeCores, watchOthers
 import { type FailedRow, type Row, renderTable } from './report.ts'
 import { agentYaml } from './requests.ts'
 import { groups, measureGroup } from './rows.ts'
-import type { Stand } from './stand.ts'
+import type { BenchSetup } from './setup.ts'
 import type { StreamPlan } from './upstream.ts'
 
 const usage = `npm run bench -- [options]
@@ -63,7 +63,7 @@ async function createStand(
   options: Options,
   isPinned: boolean,
   folder: string,
-): Promise<Stand> {
+): Promise<BenchSetup> {
   const isSelfCheck = options['self-check']
   const startBarePassThrough = () => startBare(upstreamPort, isPinned, folder)
   const startBareWithKey = async () => ({
@@ -96,11 +96,11 @@ async function createStand(
   }
 }
 
-async function measureAll(stand: Stand, options: Options): Promise<(Row | FailedRow)[]> {
+async function measureAll(setup: BenchSetup, options: Options): Promise<(Row | FailedRow)[]> {
   const rows: (Row | FailedRow)[] = []
   for (const name of options.chosen) {
     const startedMs = performance.now()
-    const measured = await measureGroup(name, stand)
+    const measured = await measureGroup(name, setup)
     rows.push(...(typeof measured === 'string' ? [{ name, failure: measured }] : measured))
     process.stderr.write(`${name}: ${((performance.now() - startedMs) / 1e3).toFixed(1)} s\n`)
   }

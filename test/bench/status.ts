@@ -6,7 +6,7 @@ import { JsonSink, runLoops, runRequests } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { compare, type Outcome } from './rounds.ts'
-import { limitMs, type Stand, withBoth } from './stand.ts'
+import { type BenchSetup, limitMs, withBoth } from './setup.ts'
 import { block, toHead } from './transfers.ts'
 import { type Begun, beginUpload, removeUpload, toPatchHead } from './uploads.ts'
 
@@ -24,19 +24,22 @@ interface Turn {
 }
 
 /** Measures status requests to an idle server and during uploads. */
-export async function measureStatus(stand: Stand): Promise<Row[]> {
-  const effort = { ...stand.effort, warmUps: 1, rounds: 7 }
-  return withBoth(stand, async (bare, ours) => {
-    const alone = await measureAlone(stand, [bare, ours])
+export async function measureStatus(setup: BenchSetup): Promise<Row[]> {
+  const effort = { ...setup.effort, warmUps: 1, rounds: 7 }
+  return withBoth(setup, async (bare, ours) => {
+    const alone = await measureAlone(setup, [bare, ours])
     const outcomes = await compare([{ server: bare }, { server: ours }], effort, ({ server }) =>
-      askWhileUploading(stand, server),
+      askWhileUploading(setup, server),
     )
     return [alone, ...toRows(outcomes as [Outcome<Turn>, Outcome<Turn>])]
   })
 }
 
 /** Measures the CPU time of status requests on an idle server. */
-async function measureAlone({ parentKey: key, effort }: Stand, servers: readonly Server[]): Promise<Row> {
+async function measureAlone(
+  { parentKey: key, effort }: BenchSetup,
+  servers: readonly Server[],
+): Promise<Row> {
   const count = 2_000
   const contestants = await Promise.all(
     servers.map(async (server) => {
@@ -66,7 +69,7 @@ function toRows([bare, ours]: readonly [Outcome<Turn>, Outcome<Turn>]): Row[] {
   ]
 }
 
-async function askWhileUploading({ parentKey: key }: Stand, server: Server): Promise<Turn> {
+async function askWhileUploading({ parentKey: key }: BenchSetup, server: Server): Promise<Turn> {
   const sizeBytes = bytesPerSecond * seconds
   const begun = await Promise.all(Array.from({ length: uploads }, () => beginUpload(server, key, sizeBytes)))
   let isOver = false

@@ -4,7 +4,7 @@ import { runLoops } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { compare, type Outcome } from './rounds.ts'
-import { type Stand, withBoth } from './stand.ts'
+import { type BenchSetup, withBoth } from './setup.ts'
 
 export const MIB = 1024 ** 2
 /** The maximum duration of one transfer, in milliseconds. */
@@ -91,17 +91,17 @@ interface StoredFile {
 }
 
 /** Compares uploads and downloads of the baseline and of Parley. */
-export function measureFiles(stand: Stand): Promise<Row[]> {
-  const { fileBytes, parentKey: key } = stand
-  return withBoth(stand, async (bare, ours) => {
+export function measureFiles(setup: BenchSetup): Promise<Row[]> {
+  const { fileBytes, parentKey: key } = setup
+  return withBoth(setup, async (bare, ours) => {
     const sides = [await prepare(bare, key), await prepare(ours, key)]
-    const into = await measureWay(stand, sides, 'into', async ({ server }) =>
+    const into = await measureWay(setup, sides, 'into', async ({ server }) =>
       removeFile(server, key, await putFile(server, key, fileBytes)),
     )
     const filled = await Promise.all(
       sides.map(async (side) => ({ ...side, fileId: await putFile(side.server, key, fileBytes) })),
     )
-    const outOf = await measureWay(stand, filled, 'out of', ({ server, fileId }) =>
+    const outOf = await measureWay(setup, filled, 'out of', ({ server, fileId }) =>
       readFile(server, key, fileId, fileBytes),
     )
     return [...into, ...outOf]
@@ -117,7 +117,7 @@ async function prepare(server: Server, key: string): Promise<StoredFile> {
 }
 
 async function measureWay(
-  { fileBytes, effort }: Stand,
+  { fileBytes, effort }: BenchSetup,
   sides: readonly StoredFile[],
   way: string,
   move: (side: StoredFile) => Promise<void>,

@@ -5,14 +5,14 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cut, CuttingProxy } from '../support/cutting-proxy.ts'
+import { createRandom } from '../support/random.ts'
 import { createClientUpload } from '../support/tus-client.ts'
-import { createRandom } from '../support/upstream-sending.ts'
 import { BenchFailure, type Sink } from './connection.ts'
 import { runLoops } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { compare, type Outcome } from './rounds.ts'
-import { type Stand, withBoth } from './stand.ts'
+import { type BenchSetup, withBoth } from './setup.ts'
 import { block, ContentSink, MIB, toHead } from './transfers.ts'
 
 /** The maximum duration of one upload, in milliseconds. */
@@ -78,13 +78,13 @@ interface Turn {
 }
 
 /** Compares an upload in one request, and measures an interrupted upload to Parley. */
-export async function measureUploads(stand: Stand): Promise<Row[]> {
-  const { fileBytes, effort } = stand
+export async function measureUploads(setup: BenchSetup): Promise<Row[]> {
+  const { fileBytes, effort } = setup
   const rounds = { ...effort, warmUps: 1, rounds: 5, limitMs: 2 * effort.limitMs }
-  return withBoth(stand, async (bare, ours) => {
+  return withBoth(setup, async (bare, ours) => {
     const contestants = [{ server: bare }, { server: ours }]
-    const outcomes = await compare(contestants, rounds, ({ server }) => sendWhole(stand, server))
-    const interrupted = stand.interruptions === 0 ? [] : [await measureInterrupted(stand, ours)]
+    const outcomes = await compare(contestants, rounds, ({ server }) => sendWhole(setup, server))
+    const interrupted = setup.interruptions === 0 ? [] : [await measureInterrupted(setup, ours)]
     const [bareOnes, oursOnes] = outcomes as [Outcome<Turn>, Outcome<Turn>]
     const rates = ({ results }: Outcome<Turn>) =>
       results.map(({ elapsedMs }) => fileBytes / MIB / (elapsedMs / 1e3))
@@ -100,7 +100,7 @@ export async function measureUploads(stand: Stand): Promise<Row[]> {
   })
 }
 
-async function sendWhole({ fileBytes, parentKey: key }: Stand, server: Server): Promise<Turn> {
+async function sendWhole({ fileBytes, parentKey: key }: BenchSetup, server: Server): Promise<Turn> {
   const begun = await beginUpload(server, key, fileBytes)
   server.highestKb()
   const elapsedMs = await runLoops({ port: server.port, connections: 1, limitMs }, (connection) =>
@@ -112,12 +112,15 @@ async function sendWhole({ fileBytes, parentKey: key }: Stand, server: Server): 
 }
 
 /** Uploads with tus-js-client through a proxy that breaks connections, with a checksum of the content. */
-async function measureInterrupted({ fileBytes, parentKey, ...stand }: Stand, server: Server): Promise<Row> {
-  const path = join(stand.folder, 'interrupted.bin')
+async function measureInterrupted(
+  { fileBytes, parentKey, ...setup }: BenchSetup,
+  server: Server,
+): Promise<Row> {
+  const path = join(setup.folder, 'interrupted.bin')
   const checksum = await writeBlocks(path, fileBytes)
   const random = createRandom(20)
-  const stretch = fileBytes / (stand.interruptions + 1)
-  const points = Array.from({ length: stand.interruptions }, (_, index) => (index + random()) * stretch + 1)
+  const stretch = fileBytes / (setup.interruptions + 1)
+  const points = Array.from({ length: setup.interruptions }, (_, index) => (index + random()) * stretch + 1)
   const ways: readonly Cut[] = ['reset', 'end']
   const proxy = await CuttingProxy.open(`http://127.0.0.1:${server.port}`, {
     points,
@@ -138,10 +141,10 @@ async function measureInterrupted({ fileBytes, parentKey, ...stand }: Stand, ser
   upload.start()
   await done.finally(() => proxy.close())
   const seconds = (performance.now() - startedMs) / 1e3
-  if (proxy.passedPoints !== stand.interruptions)
+  if (proxy.passedPoints !== setup.interruptions)
     throw new BenchFailure(`Only ${proxy.passedPoints} interruptions took place.`)
   await assertArrived(server, parentKey, id, fileBytes)
-  const name = `${fileBytes / MIB} MiB by tus-js-client, ${stand.interruptions} interruptions: s`
+  const name = `${fileBytes / MIB} MiB by tus-js-client, ${setup.interruptions} interruptions: s`
   return toRow(name, [Number.NaN], [seconds], undefined)
 }
 

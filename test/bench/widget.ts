@@ -5,8 +5,8 @@ import type { Browser, Frame, Page } from 'playwright-core'
 import { parseConfig } from '../../src/config/parse.ts'
 import { createService, type Service } from '../../src/server/service.ts'
 import { launchBrowser } from '../support/browser.ts'
+import { openWidgetHarness } from '../support/widget-harness.ts'
 import { hostPage } from '../support/widget-host-page.ts'
-import { openWidgetStand } from '../support/widget-stand.ts'
 import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
 
@@ -23,12 +23,12 @@ export async function measureWidget(): Promise<Row[]> {
 
 /** Measures the time from a click on the launcher to the visible greeting. */
 async function measureOpening(): Promise<Row> {
-  const stand = await openWidgetStand()
+  const setup = await openWidgetHarness()
   try {
     const openingMs: number[] = []
     for (let round = 0; round < rounds; round++) {
-      const { page, launcher, frame } = await stand.open({
-        body: stand.script(`data-api-key="${stand.agent.agent_key}"`),
+      const { page, launcher, frame } = await setup.open({
+        body: setup.script(`data-api-key="${setup.agent.agent_key}"`),
       })
       await launcher.waitFor()
       const clickedAt = performance.now()
@@ -40,7 +40,7 @@ async function measureOpening(): Promise<Row> {
     const nothing = openingMs.map(() => Number.NaN)
     return toRow('widget: click to first message, ms', nothing, openingMs, { value: openingGoalMs })
   } finally {
-    await stand.close()
+    await setup.close()
   }
 }
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { CuttingProxy } from '../support/cutting-proxy.ts'
-import { readArtifact, readStatus, untilState } from '../support/uploads.ts'
+import { readArtifact, readStatus, waitForState } from '../support/uploads.ts'
 import { serveUppyPage, toPattern, type UppyWindow } from '../support/uppy-page.ts'
 
 // Browsers are slow on a busy machine.
@@ -88,7 +88,7 @@ async function untilDone(page: Page): Promise<void> {
 }
 
 async function expectArrived(app: TestApp, { artifactId }: Plan): Promise<void> {
-  await untilState(app, artifactId, 'ready')
+  await waitForState(app, artifactId, 'ready')
   expect((await readArtifact(app, artifactId)).equals(toPattern(SIZE))).toBe(true)
 }
 

@@ -3,10 +3,10 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { proxied, readMe, revealKey } from '../support/console.ts'
+import { behindProxy, readMe, revealKey } from '../support/console.ts'
 import { openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
-import { ask } from '../support/usage.ts'
+import { sendChat } from '../support/usage.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
@@ -18,15 +18,15 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 const [root, ada] = ['root@example.org', 'ada@example.org']
-const environment = { ...proxied, PARLEY_ADMIN_EMAILS: root }
+const environment = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
 
 /** Starts a service where Ada has made two calls, and opens the console as the administrator. */
 async function openAdmin(path: string) {
   const app = await startApp(environment)
   await readMe(app, ada)
   const key = await revealKey(app, ada)
-  await ask(app, 'one two three', {}, key)
-  await ask(app, 'four', {}, key)
+  await sendChat(app, 'one two three', {}, key)
+  await sendChat(app, 'four', {}, key)
   const opened = await openWindow(app, browser, { headers: { 'X-Email': root } })
   await opened.page.goto(`${app.url}/console/admin${path}`)
   return { app, key, id: key.slice(4, 16), ...opened }
@@ -41,7 +41,7 @@ test('an administrator sets a budget, views usage, revokes a key, and finds the 
   await expectView(page, 'admin-budget')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText(/of 50,000 this month/).waitFor()
-  expect((await ask(app, 'five', {}, key)).status).toBe(429)
+  expect((await sendChat(app, 'five', {}, key)).status).toBe(429)
   await expectView(page, 'admin-keys')
 
   await page.getByRole('button', { name: `Actions for ${ada}` }).click()

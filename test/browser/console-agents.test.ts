@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { keepPicture, openConsole } from '../support/console-ui.ts'
+import { openConsole, saveScreenshot } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -39,7 +39,7 @@ describe('the agent list', () => {
     const row = page.getByRole('row', { name: /Greeter/ })
     await row.getByText('1 tool').waitFor()
     await row.getByText('today').waitFor()
-    await keepPicture(page, 'agents-light')
+    await saveScreenshot(page, 'agents-light')
     await page.getByRole('textbox', { name: 'Search agents' }).fill('anal')
     await row.waitFor({ state: 'hidden' })
     expect(page.url()).toContain('q=anal')
@@ -57,7 +57,7 @@ describe('the agent editor', () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents/new')
     await page.getByRole('heading', { name: 'New agent' }).waitFor()
-    await keepPicture(page, 'templates-light')
+    await saveScreenshot(page, 'templates-light')
     await page.getByRole('link', { name: /Customer support/ }).click()
     await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Helpdesk')
     await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Keys' }).click()
@@ -90,7 +90,7 @@ describe('the agent editor', () => {
     await page.getByRole('button', { name: 'weather Reports the weather' }).click()
     await page.getByRole('textbox', { name: 'Description' }).fill('Reports the weather of a city')
     await text.getByText('description: Reports the weather of a city').waitFor()
-    await keepPicture(page, 'editor-light')
+    await saveScreenshot(page, 'editor-light')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Saved as version 2').waitFor()
     const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
@@ -113,7 +113,7 @@ describe('the agent editor', () => {
     await page.locator('.mantine-InputWrapper-error', { hasText: 'must be between 0 and 2' }).waitFor()
     expect(await page.locator('.cm-lint-marker-error').count()).toBe(1)
     expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true)
-    await keepPicture(page, 'editor-fault-dark')
+    await saveScreenshot(page, 'editor-fault-dark')
     expect(await listAxeFaults(page)).toEqual([])
   })
 
@@ -143,7 +143,7 @@ describe('the agent editor', () => {
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('dialog', { name: 'This agent has a newer version' }).waitFor()
     expect(await listAxeFaults(page)).toEqual([])
-    await keepPicture(page, 'conflict-light')
+    await saveScreenshot(page, 'conflict-light')
     await page.getByRole('button', { name: 'Save my version' }).click()
     await page.getByText('Saved as version 3').waitFor()
     expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.definition.name).toBe('Mine')
@@ -169,7 +169,7 @@ describe('the version history', () => {
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/history`)
     await page.getByRole('heading', { name: 'Changes from version 1 to 2' }).waitFor()
     await page.locator('.cm-deletedChunk', { hasText: 'Greet people' }).waitFor()
-    await keepPicture(page, 'history-light')
+    await saveScreenshot(page, 'history-light')
     expect(await listAxeFaults(page)).toEqual([])
     await page.getByRole('button', { name: /Version 1/ }).click()
     await page.getByRole('button', { name: 'Restore' }).click()

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { keepPicture, openConsole } from '../support/console-ui.ts'
+import { openConsole, saveScreenshot } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -41,7 +41,7 @@ describe('the embed page', () => {
       await frame.getByRole('textbox').fill('Hi')
       await page.keyboard.press('Enter')
       await frame.getByText('You said: Hi').waitFor()
-      await keepPicture(page, `embed-${colorScheme}`)
+      await saveScreenshot(page, `embed-${colorScheme}`)
       expect(await listAxeFaults(page)).toEqual([])
       await page.getByRole('tab', { name: 'API' }).click()
       await code.getByText(`Bearer ${agent_key}`).waitFor()
@@ -108,7 +108,7 @@ describe('the model policy', () => {
     await page.getByText('the policy sets it as the default').waitFor()
     const { body } = await app.call('GET', `/v1/agents/${agent_id}/model-policy`)
     expect([body.default_model, body.budget.day]).toEqual([{ provider: 'mock', model: 'mock' }, 5000])
-    await keepPicture(page, 'policy-light')
+    await saveScreenshot(page, 'policy-light')
     expect(await listAxeFaults(page)).toEqual([])
     expect(complaints).toEqual([])
   })

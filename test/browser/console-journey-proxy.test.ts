@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.ts'
-import { createOfTemplate, goTo, readTable, tryOut } from '../support/console-parts.ts'
+import { chatInPlayground, createFromTemplate, openMenuPage, readTable } from '../support/console-parts.ts'
 import { type ConsoleOptions, openWindow } from '../support/console-ui.ts'
 import { type IdentityProxy, startIdentityProxy } from '../support/identity-proxy.ts'
 import { makeFolder, startServer } from '../support/process.ts'
@@ -35,7 +35,7 @@ async function startBehindProxy() {
     PARLEY_ADMIN_EMAILS: 'ada@example.org',
   }
   const server = await startServer({ folder: await makeFolder(), env })
-  proxy.leadTo(server.url)
+  proxy.forwardTo(server.url)
   return { proxy, server }
 }
 
@@ -57,13 +57,13 @@ describe('a user behind a trusted proxy', () => {
     await page.getByText('Active key of Ada').waitFor()
     expect(await page.getByRole('menuitem', { name: 'Sign out' }).count()).toBe(0)
     await page.keyboard.press('Escape')
-    await createOfTemplate(page, 'Helpdesk')
-    await tryOut(page, 'Hello through the proxy')
+    await createFromTemplate(page, 'Helpdesk')
+    await chatInPlayground(page, 'Hello through the proxy')
     await page.getByRole('link', { name: 'Embed' }).click()
     await page.getByText(`src="${proxy.url}/embed/parley.js"`).waitFor()
-    await goTo(page, 'Usage')
+    await openMenuPage(page, 'Usage')
     expect((await readTable(page, 'Usage by day'))[0]?.slice(1, 3)).toEqual(['1', '0'])
-    await goTo(page, 'Administration')
+    await openMenuPage(page, 'Administration')
     await page.getByRole('cell', { name: 'ada@example.org' }).first().waitFor()
     expect(await listUsers(proxy)).toEqual(['ada@example.org'])
     expect(complaints).toEqual([])
@@ -97,13 +97,13 @@ describe('forged identity headers are ignored', () => {
   test('when a client at the proxy’s address sends them without the proxy’s secret', async () => {
     const { proxy, server } = await startBehindProxy()
     const neighbour = await startIdentityProxy({ headers: eve, from: PROXY })
-    neighbour.leadTo(server.url)
+    neighbour.forwardTo(server.url)
     await expectSignedOut(neighbour.url, {})
     const stranger = await startIdentityProxy({
       headers: { ...eve, 'X-Proxy-Secret': 'guessed' },
       from: PROXY,
     })
-    stranger.leadTo(server.url)
+    stranger.forwardTo(server.url)
     await expectSignedOut(stranger.url, {})
     expect(await listUsers(proxy)).toEqual(['ada@example.org'])
   })
@@ -111,7 +111,7 @@ describe('forged identity headers are ignored', () => {
   test('when a proxy at another address sends them with the secret', async () => {
     const { proxy, server } = await startBehindProxy()
     const elsewhere = await startIdentityProxy({ headers: eveWithSecret, from: '127.0.0.3' })
-    elsewhere.leadTo(server.url)
+    elsewhere.forwardTo(server.url)
     await expectSignedOut(elsewhere.url, {})
     expect(await listUsers(proxy)).toEqual(['ada@example.org'])
   })

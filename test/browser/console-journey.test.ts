@@ -4,17 +4,17 @@ import type { Browser, BrowserContext, FrameLocator, Page } from 'playwright-cor
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.ts'
 import {
-  createOfTemplate,
-  expectToPlay,
-  goTo,
+  chatInPlayground,
+  createFromTemplate,
+  expectPlayback,
+  openMenuPage,
   readKey,
   readTable,
   rowOf,
-  tryOut,
 } from '../support/console-parts.ts'
 import { openWindow } from '../support/console-ui.ts'
 import { makeVideo } from '../support/conversion.ts'
-import { listenElsewhere } from '../support/elsewhere.ts'
+import { listenOnOtherOrigin } from '../support/other-origin.ts'
 import { callServer, makeFolder, printedLink, type RunningServer, startServer } from '../support/process.ts'
 
 // Browsers and conversions are slow on a busy machine.
@@ -31,9 +31,9 @@ test('a new operator can sign in, create, change and embed an agent, rotate its 
   const [server, clip] = await Promise.all([startServer({ folder }), makeClip(`${folder}/launch.mov`)])
   const { page, context, complaints } = await openWindow(server, browser)
   await signInByPrintedLink(page, server)
-  await createOfTemplate(page, 'Helpdesk')
+  await createFromTemplate(page, 'Helpdesk')
 
-  const facts = await tryOut(page, 'Where is my order?')
+  const facts = await chatInPlayground(page, 'Where is my order?')
   const [, asked = '', answered = ''] = /mock\/mock · (\d+) \+ (\d+) tokens · .* total/.exec(facts) ?? []
   const tried = { requests: 1, prompt_tokens: Number(asked), completion_tokens: Number(answered) }
   expect(await readUsage(server)).toEqual(tried)
@@ -55,7 +55,7 @@ test('a new operator can sign in, create, change and embed an agent, rotate its 
   await widget.locator('article.reply').getByText('its key is invalid').waitFor()
   expect([await validate(server, before), await validate(server, after)]).toEqual([401, 200])
   expect(await readUsage(server)).toEqual(talked)
-  await goTo(page, 'Agents')
+  await openMenuPage(page, 'Agents')
   await page.getByRole('link', { name: 'Helpdesk' }).click()
   const second = await readSnippet(page)
   expect(second).toBe(first.replace(before, after))
@@ -125,7 +125,7 @@ async function openSite(context: BrowserContext) {
     )
   })
   onTestFinished(() => void server.close())
-  const origin = await listenElsewhere(server)
+  const origin = await listenOnOtherOrigin(server)
   const tab = await context.newPage()
   return {
     /** Loads a page that contains the snippet, and opens the chat. */
@@ -146,7 +146,7 @@ async function say(widget: FrameLocator, text: string): Promise<void> {
 /** Rotates the agent's key; returns the key in the snippet and the new key. */
 async function rotateKey(page: Page, snippet: string): Promise<[before: string, after: string]> {
   const before = /data-api-key="([^"]+)"/.exec(snippet)?.[1] ?? ''
-  await goTo(page, 'Keys')
+  await openMenuPage(page, 'Keys')
   await page.getByRole('tab', { name: 'Agent keys' }).click()
   await page.getByRole('button', { name: 'Rotate the key of Helpdesk' }).click()
   await page.getByLabel('Current key').selectOption('Stops working immediately')
@@ -167,7 +167,7 @@ interface Noting {
 
 /** Uploads a video, and checks that the page shows the upload's states without a reload. */
 async function uploadAndWatch(page: Page, clip: string): Promise<void> {
-  await goTo(page, 'Uploads')
+  await openMenuPage(page, 'Uploads')
   await page.evaluate(() => {
     const states: string[] = []
     Object.assign(globalThis, { states })
@@ -184,7 +184,7 @@ async function uploadAndWatch(page: Page, clip: string): Promise<void> {
   expect(states.at(-1)).toBe('Ready')
   const poster = page.waitForResponse(/\/poster$/)
   await page.getByRole('button', { name: 'Open launch.mov' }).click()
-  await expectToPlay(page)
+  await expectPlayback(page)
   expect((await poster).status()).toBe(200)
   await page.keyboard.press('Escape')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
@@ -204,7 +204,7 @@ async function expectUsage(page: Page, server: RunningServer, tried: Sums): Prom
   expect(reported.requests).toBe(3)
   expect(reported.prompt_tokens).toBeGreaterThan(tried.prompt_tokens)
   expect(reported.completion_tokens).toBeGreaterThan(tried.completion_tokens)
-  await goTo(page, 'Usage')
+  await openMenuPage(page, 'Usage')
   const figures = ['3', '0', String(reported.prompt_tokens), String(reported.completion_tokens)]
   expect((await readTable(page, 'Usage by day'))[0]?.slice(1, 5)).toEqual(figures)
   await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Agent').click()

@@ -3,7 +3,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { ownPage, proxied } from '../support/console.ts'
+import { behindProxy, consoleHeaders } from '../support/console.ts'
 import { makeSignInUrl, openConsole, openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 
@@ -21,7 +21,10 @@ const gone = { state: 'detached' } as const
 
 /** Ends the browser's session without a sign-out in the page. */
 async function endSession(app: TestApp, context: BrowserContext): Promise<void> {
-  const answer = await context.request.post(`${app.url}/v1/manager/sign-out`, { headers: ownPage, data: {} })
+  const answer = await context.request.post(`${app.url}/v1/manager/sign-out`, {
+    headers: consoleHeaders,
+    data: {},
+  })
   expect(answer.status()).toBe(200)
 }
 
@@ -125,7 +128,7 @@ describe('the console, after the session has ended,', () => {
   })
 
   test('asks the user to sign in through the authenticating proxy, if there is one', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     const { page, context } = await openWindow(app, browser, { headers: { 'X-Email': 'ada@example.org' } })
     await page.goto(`${app.url}/console/keys`)
     await page.getByRole('button', { name: 'Create key' }).click()

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { proxied } from '../support/console.ts'
-import { keepPicture, makeSignInUrl, openConsole, openWindow } from '../support/console-ui.ts'
+import { behindProxy } from '../support/console.ts'
+import { makeSignInUrl, openConsole, openWindow, saveScreenshot } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -44,7 +44,7 @@ describe('sign-in', () => {
     await second.page.goto(url)
     await second.page.getByText('Sign-in failed').waitFor()
     expect(await second.page.getByText('was already used').isVisible()).toBe(true)
-    await keepPicture(second.page, 'sign-in-refused-light')
+    await saveScreenshot(second.page, 'sign-in-refused-light')
   })
 
   test.each(['light', 'dark'] as const)(
@@ -55,21 +55,21 @@ describe('sign-in', () => {
       await page.goto(`${app.url}/console/keys`)
       await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
       expect(await page.title()).toBe('Sign in · Parley')
-      await keepPicture(page, `sign-in-${colorScheme}`)
+      await saveScreenshot(page, `sign-in-${colorScheme}`)
       expect(await listAxeFaults(page)).toEqual([])
     },
   )
 
   test('is automatic behind a trusted proxy, and ignores its headers if they come from another address', async () => {
     const headers = { 'X-Email': 'ada@example.org', 'X-User-First-Name': 'Ada' }
-    const trusted = await startApp(proxied)
+    const trusted = await startApp(behindProxy)
     const inside = await openWindow(trusted, browser, { headers })
     await inside.page.goto(`${trusted.url}/console`)
     await inside.page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
     expect(await inside.page.getByRole('link', { name: 'Administration' }).count()).toBe(0)
     expect(inside.complaints).toEqual([])
 
-    const strict = await startApp({ ...proxied, PARLEY_TRUSTED_PROXIES: '10.9.8.7' })
+    const strict = await startApp({ ...behindProxy, PARLEY_TRUSTED_PROXIES: '10.9.8.7' })
     const outside = await openWindow(strict, browser, { headers })
     await outside.page.goto(`${strict.url}/console`)
     await outside.page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
@@ -110,7 +110,7 @@ describe('the console pages', () => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
     await page.getByRole('button', { name: 'Open menu' }).click()
     await page.getByRole('dialog').getByRole('link', { name: 'Usage' }).waitFor()
-    await keepPicture(page, 'menu-phone')
+    await saveScreenshot(page, 'menu-phone')
     expect(await listAxeFaults(page)).toEqual([])
     await page.getByRole('dialog').getByRole('link', { name: 'Usage' }).click()
     await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { keepPicture, openConsole } from '../support/console-ui.ts'
+import { openConsole, saveScreenshot } from '../support/console-ui.ts'
 import { tool } from '../support/tools.ts'
 
 // Browsers are slow on a busy machine.
@@ -33,7 +33,7 @@ describe('the playground', () => {
     await page.getByLabel('Result of weather').getByText('21').waitFor()
     const facts = page.getByRole('group', { name: 'Answer details' })
     await facts.getByText(/mock\/mock · \d+ \+ \d+ tokens · first token .* · .* total/).waitFor()
-    await keepPicture(page, 'try-light')
+    await saveScreenshot(page, 'try-light')
     expect(await listAxeFaults(page)).toEqual([])
     expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.version).toBe(1)
     expect(complaints).toEqual([])
@@ -64,7 +64,7 @@ describe('the playground', () => {
     await page.getByText('Saved version', { exact: true }).waitFor()
     await page.getByRole('textbox', { name: 'Result of tool_1' }).waitFor()
     await page.locator('.playground-text').waitFor()
-    await keepPicture(page, 'compare-dark')
+    await saveScreenshot(page, 'compare-dark')
     expect(await listAxeFaults(page)).toEqual([])
     expect(complaints).toEqual([])
   })
@@ -91,13 +91,13 @@ describe('the playground', () => {
       height: 844,
     })
     await page.getByRole('textbox', { name: 'Name', exact: true }).waitFor()
-    await keepPicture(page, 'editor-phone')
+    await saveScreenshot(page, 'editor-phone')
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
     await page.getByText('Try it', { exact: true }).click()
     await page.getByRole('textbox', { name: 'Message' }).fill('Hello')
     await page.keyboard.press('Enter')
     await page.getByText('You said: Hello').waitFor()
-    await keepPicture(page, 'try-phone')
+    await saveScreenshot(page, 'try-phone')
     expect(page.url()).toContain('view=try')
     expect(await listAxeFaults(page)).toEqual([])
     expect(complaints).toEqual([])

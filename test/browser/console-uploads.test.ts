@@ -6,11 +6,11 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { expectToPlay, rowOf } from '../support/console-parts.ts'
+import { expectPlayback, rowOf } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { ffmpeg, h264, makeVideo } from '../support/conversion.ts'
-import { createMovedClock } from '../support/jobs.ts'
+import { createManualClock } from '../support/jobs.ts'
 import { uploadWhole } from '../support/uploads.ts'
 
 // Browsers are slow on a busy machine.
@@ -85,7 +85,7 @@ describe('an upload in the console', () => {
     expect(offsets[0]).toBe(String(PART_BYTES))
     await rowOf(page, 'The launch').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
     await page.getByRole('button', { name: 'Open The launch' }).click()
-    await expectToPlay(page)
+    await expectPlayback(page)
     await expectView(page, 'upload-video')
     expect(page.url()).toMatch(/artifact=[0-9a-f-]{36}/)
     expect(complaints).toEqual([])
@@ -122,7 +122,7 @@ describe('an upload in the console', () => {
   })
 
   test('from another client appears without a reload, and the list has several pages', async () => {
-    const clock = createMovedClock()
+    const clock = createManualClock()
     const app = await startApp({}, { clock })
     const ids: string[] = []
     for (let count = 1; count <= 27; count++) {

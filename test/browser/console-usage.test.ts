@@ -9,7 +9,7 @@ import { launchBrowser } from '../support/browser.ts'
 import { readTable } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
-import { ask } from '../support/usage.ts'
+import { sendChat } from '../support/usage.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
@@ -63,10 +63,10 @@ async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void
 test('the usage page shows calls in its totals, its tables and the CSV export', async () => {
   const app = await startApp()
   const { agent_id: id, agent_key: key } = await app.createAgent()
-  await ask(app, 'one two three')
-  await ask(app, 'hi', {}, key)
+  await sendChat(app, 'one two three')
+  await sendChat(app, 'hi', {}, key)
   await app.stream({ messages: [{ role: 'user', content: 'hi' }] }, key)
-  await ask(app, 'hi', { model: 'nobody' })
+  await sendChat(app, 'hi', { model: 'nobody' })
   const { body: reported } = await app.call('GET', '/v1/usage')
   const { page, complaints } = await openConsole(app, browser, '/usage?range=7')
   const [newest, ...rest] = await readTable(page, 'Usage by day')

@@ -6,7 +6,7 @@ import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { type Installation, openInstallation } from '../support/console-installation.ts'
 import { listViews, openView } from '../support/console-tour.ts'
-import { keepPicture, openConsole, setTheme } from '../support/console-ui.ts'
+import { openConsole, saveScreenshot, setTheme } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 })
@@ -82,7 +82,7 @@ test.each([
       faults.push(...(await listMoves(page)).map((move) => `${view.name}: ${move}`))
       for (const look of looks) {
         await setTheme(page, look === 'dark' ? 'dark' : 'light')
-        await keepPicture(page, `view-${view.name}-${look}`)
+        await saveScreenshot(page, `view-${view.name}-${look}`)
         faults.push(...(await listFaults(page)).map((fault) => `${view.name}, ${look}: ${fault}`))
       }
       await setTheme(page, 'light')

@@ -1,17 +1,22 @@
 /** Tests that the widget frame has no accessibility violations and supports right-to-left languages. */
 import { createRequire } from 'node:module'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, type OpenFrame, type OpenOptions, openFrameStand } from '../support/widget-frame.ts'
+import {
+  type FrameHarness,
+  type OpenFrame,
+  type OpenOptions,
+  openFrameHarness,
+} from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
 const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
-let stand: FrameStand
+let harness: FrameHarness
 beforeAll(async () => {
-  stand = await openFrameStand()
+  harness = await openFrameHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 const markdown = `# One\n\n## Two\n\nText with \`code\`, **bold**, [a link](https://example.com).\n\n> quote\n\n- a\n- b\n  1. c\n\n- [x] done\n\n|a|b|\n|-|-|\n|1|2|\n\n\`\`\`js\nconst a = 1\n\`\`\`\n\n---`
 const tools = [
@@ -109,7 +114,7 @@ async function violations(opened: OpenFrame): Promise<string[]> {
 
 describe.each(['light', 'dark'] as const)('the widget frame in the %s theme', (theme) => {
   test.each(states)('has no accessibility violations (state: %s)', async (name, options, act) => {
-    const opened = await stand.open({
+    const opened = await harness.open({
       ...options,
       options: { primaryColor: '#ffe600', ...options.options, theme },
     })
@@ -128,7 +133,7 @@ describe('the widget in a right-to-left language', () => {
     ['ar', 'إرسال', 'اكتب رسالة…'],
     ['he', 'שליחה', 'כתיבת הודעה…'],
   ])('is translated and mirrored (%s)', async (language, send, placeholder) => {
-    const opened = await stand.open({ options: { language } })
+    const opened = await harness.open({ options: { language } })
     await opened.frame.getByRole('button', { name: send }).waitFor()
     const { lang, dir } = await opened.frame.evaluate(() => {
       const { lang, dir } = document.documentElement
@@ -150,7 +155,7 @@ describe('the widget in a right-to-left language', () => {
 })
 
 test('the widget announces each sentence and the end of a reply to screen readers', async () => {
-  const opened = await stand.open()
+  const opened = await harness.open()
   await opened.frame.evaluate(() => {
     const said: string[] = []
     Object.assign(globalThis, { announced: said })
@@ -180,7 +185,7 @@ test('the widget announces each sentence and the end of a reply to screen reader
 })
 
 test('the widget does not cut off text on a narrow screen with 200 % text size', async () => {
-  const opened = await stand.open({ browser: { viewport: { width: 320, height: 360 } } })
+  const opened = await harness.open({ browser: { viewport: { width: 320, height: 360 } } })
   await opened.say(markdown)
   await opened.settle()
   await opened.frame.evaluate(() => {

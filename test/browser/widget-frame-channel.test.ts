@@ -2,19 +2,24 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, type HostPage, type OpenFrame, openFrameStand } from '../support/widget-frame.ts'
+import {
+  type FrameHarness,
+  type HostPage,
+  type OpenFrame,
+  openFrameHarness,
+} from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: FrameStand
+let harness: FrameHarness
 beforeAll(async () => {
-  stand = await openFrameStand()
+  harness = await openFrameHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 /** Posts a title change and waits for it, so that all earlier messages have been handled. */
 async function passMarker(opened: OpenFrame): Promise<void> {
-  const apiKey = stand.agent.agent_key
+  const apiKey = harness.agent.agent_key
   await opened.post({
     type: 'configure',
     options: {
@@ -32,7 +37,7 @@ async function passMarker(opened: OpenFrame): Promise<void> {
 
 describe('a window message', () => {
   test('from the host page does not open a second channel', async () => {
-    const opened = await stand.open()
+    const opened = await harness.open()
     const answers = await opened.page.evaluate((origin) => {
       const here = globalThis as unknown as HostPage
       const target = (document.querySelector('iframe') as HTMLIFrameElement).contentWindow as Window
@@ -49,15 +54,15 @@ describe('a window message', () => {
       }
       target.postMessage({ type: 'configure', options: { title: 'Forged' } }, origin)
       return new Promise<unknown[]>((resolve) => setTimeout(() => resolve(heard)))
-    }, stand.app.url)
+    }, harness.app.url)
     await passMarker(opened)
     expect(answers).toEqual([])
     expect(opened.complaints).toEqual([])
   })
 
   test('from another origin has no effect', async () => {
-    const opened = await stand.open()
-    const attackers = await Promise.all([1, 2, 3].map(() => startAttacker(stand.app.url)))
+    const opened = await harness.open()
+    const attackers = await Promise.all([1, 2, 3].map(() => startAttacker(harness.app.url)))
     await opened.page.evaluate(
       async (urls) => {
         for (const url of urls) {
@@ -80,8 +85,8 @@ describe('a window message', () => {
   })
 
   test('from a page with an opaque origin is not answered', async () => {
-    const page = await (await stand.browser.newContext()).newPage()
-    await page.goto(stand.hostUrl)
+    const page = await (await harness.browser.newContext()).newPage()
+    await page.goto(harness.hostUrl)
     const heard = await page.evaluate(
       (origin) =>
         new Promise<unknown[]>((resolve) => {
@@ -102,7 +107,7 @@ describe('a window message', () => {
             document.documentElement.append(inner)</script>`
           document.body.append(frame)
         }),
-      stand.app.url,
+      harness.app.url,
     )
     expect(heard).toEqual([])
   })
@@ -110,7 +115,7 @@ describe('a window message', () => {
 
 describe('a port message', () => {
   test('that is malformed has no effect', async () => {
-    const opened = await stand.open()
+    const opened = await harness.open()
     await opened.say('before')
     await opened.settle()
     const html = () => opened.frame.locator('.window').innerHTML()

@@ -1,14 +1,14 @@
 /** Tests the errors that the widget frame reports to the user and to the page. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
+import { type FrameHarness, openFrameHarness, visibleText } from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: FrameStand
+let harness: FrameHarness
 beforeAll(async () => {
-  stand = await openFrameStand()
+  harness = await openFrameHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 describe('a chat that cannot be used', () => {
   test.each([
@@ -33,8 +33,8 @@ describe('a chat that cannot be used', () => {
       'provider_key_not_allowed',
     ],
   ] as const)('shows the reason to the user and the page (%s)', async (_how, options, words, code) => {
-    const opened = await stand.open(options)
-    await shown(opened.frame, words).waitFor()
+    const opened = await harness.open(options)
+    await visibleText(opened.frame, words).waitFor()
     expect(await opened.frame.locator('textarea').isDisabled()).toBe(true)
     await expect
       .poll(opened.said)
@@ -44,11 +44,11 @@ describe('a chat that cannot be used', () => {
   })
 
   test('reloads when the page sets another key', async () => {
-    const opened = await stand.open({ key: null })
-    await shown(opened.frame, 'does not provide an agent key').waitFor()
+    const opened = await harness.open({ key: null })
+    await visibleText(opened.frame, 'does not provide an agent key').waitFor()
     const options = { theme: 'light', primaryColor: '#000', debug: false, history: true, isInline: false }
     const reloaded = opened.page.waitForRequest((one) => one.url().includes('/embed/frame?key=agnt_key-'))
-    await opened.post({ type: 'configure', options: { ...options, apiKey: stand.agent.agent_key } })
+    await opened.post({ type: 'configure', options: { ...options, apiKey: harness.agent.agent_key } })
     await reloaded
   })
 })
@@ -60,7 +60,7 @@ describe('a chat message', () => {
     ['[[error:429]]', 'too many messages', 'rate_limited'],
     ['[[break:4]] one two three four five six', 'was lost before', 'chat_failed'],
   ])('that fails is reported to the user and the page (%s)', async (text, words, code) => {
-    const opened = await stand.open()
+    const opened = await harness.open()
     await opened.say(text)
     await opened.frame.getByText(words).first().waitFor()
     await opened.frame.getByRole('button', { name: 'Try again' }).waitFor()
@@ -69,25 +69,25 @@ describe('a chat message', () => {
   })
 
   test('that was sent offline is sent again when the browser is online', async () => {
-    const opened = await stand.open()
-    await shown(opened.frame, 'Hello! I am').waitFor()
+    const opened = await harness.open()
+    await visibleText(opened.frame, 'Hello! I am').waitFor()
     await opened.page.context().setOffline(true)
     await opened.frame.locator('.offline').waitFor()
     await opened.say('are you there')
-    await shown(opened.frame, 'As soon as the connection is back').waitFor()
+    await visibleText(opened.frame, 'As soon as the connection is back').waitFor()
     await opened.page.context().setOffline(false)
-    await shown(opened.frame, 'You said: are you there').waitFor()
+    await visibleText(opened.frame, 'You said: are you there').waitFor()
     expect(await opened.frame.locator('.offline').count()).toBe(0)
     expect(await opened.frame.locator('.failure').count()).toBe(0)
   })
 
   test('is not sent if the page context is too large', async () => {
-    const opened = await stand.open({
+    const opened = await harness.open({
       context: { page: 'x'.repeat(65_000) },
       options: { system: 'y'.repeat(1000) },
     })
     await opened.say('hello')
-    await shown(opened.frame, 'too much information').waitFor()
+    await visibleText(opened.frame, 'too much information').waitFor()
     expect(await opened.frame.locator('textarea').inputValue()).toBe('hello')
     expect(opened.requests.filter((url) => url.includes('chat.stream'))).toEqual([])
     await opened.post({ type: 'context', context: { page: 'short' } })
@@ -105,12 +105,12 @@ describe('a chat message', () => {
 })
 
 test('a rate-limited chat shows a countdown until the message can be sent again', async () => {
-  const limited = await openFrameStand({ PARLEY_RATE_LIMIT_AGENT: '2' })
+  const limited = await openFrameHarness({ PARLEY_RATE_LIMIT_AGENT: '2' })
   try {
     const opened = await limited.open()
-    await shown(opened.frame, 'Hello! I am').waitFor()
+    await visibleText(opened.frame, 'Hello! I am').waitFor()
     await opened.say('one')
-    await shown(opened.frame, 'You said: one').waitFor()
+    await visibleText(opened.frame, 'You said: one').waitFor()
     await opened.settle()
     await opened.say('two')
     const note = opened.frame.locator('.failure')

@@ -1,16 +1,16 @@
 /** Tests that malicious model output cannot load resources, freeze the frame or mislead the user. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, type OpenFrame, openFrameStand } from '../support/widget-frame.ts'
+import { type FrameHarness, type OpenFrame, openFrameHarness } from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
-let stand: FrameStand
+let harness: FrameHarness
 let opened: OpenFrame
 beforeAll(async () => {
-  stand = await openFrameStand()
-  opened = await stand.open({ options: { history: false } })
+  harness = await openFrameHarness()
+  opened = await harness.open({ options: { history: false } })
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 /** Sends a message that the mock model repeats; returns the reply when it is shown. */
 async function write(text: string) {
@@ -24,7 +24,7 @@ async function write(text: string) {
 
 /** Lists the requests that were not sent to the page's server or to Parley. */
 function requestsElsewhere(): readonly string[] {
-  const own = [new URL(stand.hostUrl).origin, stand.app.url]
+  const own = [new URL(harness.hostUrl).origin, harness.app.url]
   return opened.requests.filter((url) => !own.includes(new URL(url).origin))
 }
 

@@ -1,24 +1,27 @@
 /** Tests the loader script's script tags, options, methods and events. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: WidgetStand
+let harness: WidgetHarness
 beforeAll(async () => {
-  stand = await openWidgetStand()
+  harness = await openWidgetHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 const config = (options: object = {}) =>
-  `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: stand.agent.agent_key, ...options })}</script>`
+  `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: harness.agent.agent_key, ...options })}</script>`
 
 /** Evaluates code in the page. */
 const run = (opened: WidgetPage, code: string): Promise<unknown> => opened.page.evaluate(code)
 
 const open = (options: object = {}, document: { head?: string; body?: string } = {}) =>
-  stand.open({ head: config(options) + (document.head ?? ''), body: (document.body ?? '') + stand.script() })
+  harness.open({
+    head: config(options) + (document.head ?? ''),
+    body: (document.body ?? '') + harness.script(),
+  })
 
 describe('the loader script', () => {
   test.each([
@@ -31,15 +34,15 @@ describe('the loader script', () => {
       (script: string) => ({ head: script.replace('<script', '<script type="module" crossorigin') }),
     ],
   ])('works when it is included %s', async (_where, place) => {
-    const { head = '', body = '' } = place(stand.script()) as { head?: string; body?: string }
-    const opened = await stand.open({ head: config() + head, body })
+    const { head = '', body = '' } = place(harness.script()) as { head?: string; body?: string }
+    const opened = await harness.open({ head: config() + head, body })
     await opened.launcher.waitFor()
     expect(opened.complaints).toEqual([])
     await opened.page.close()
   })
 
   test('works when it is inserted after the page has loaded, with an integrity attribute', async () => {
-    const opened = await stand.open({ head: config() })
+    const opened = await harness.open({ head: config() })
     const { loader } = JSON.parse(
       await (await import('node:fs/promises')).readFile('dist/widget/manifest.json', 'utf8'),
     )
@@ -49,14 +52,14 @@ describe('the loader script', () => {
         Object.assign(script, { src, integrity, crossOrigin: 'anonymous' })
         document.body.append(script)
       },
-      [`${stand.app.url}/embed/${loader.file}`, loader.integrity],
+      [`${harness.app.url}/embed/${loader.file}`, loader.integrity],
     )
     await opened.launcher.waitFor()
     await opened.page.close()
   })
 
   test('creates only one widget when it is included twice', async () => {
-    const opened = await stand.open({ head: config() + stand.script(), body: stand.script('async') })
+    const opened = await harness.open({ head: config() + harness.script(), body: harness.script('async') })
     await opened.event('ready')
     expect(await opened.page.locator('parley-chat').count()).toBe(1)
     expect(opened.complaints).toEqual([])
@@ -64,10 +67,10 @@ describe('the loader script', () => {
   })
 
   test('reads options from its attributes, which ParleyChatConfig overrides', async () => {
-    const attributes = `data-api-key="${stand.agent.agent_key}" data-title="By attribute" data-position="bottom-left" data-auto-open data-width="300"`
-    const opened = await stand.open({
+    const attributes = `data-api-key="${harness.agent.agent_key}" data-title="By attribute" data-position="bottom-left" data-auto-open data-width="300"`
+    const opened = await harness.open({
       head: '<script>ParleyChatConfig = { width: 320 }</script>',
-      body: stand.script(attributes),
+      body: harness.script(attributes),
     })
     await opened.event('opened')
     await opened.frame.getByRole('heading', { name: 'By attribute' }).waitFor()
@@ -201,7 +204,7 @@ test('debug mode logs event names but not keys, context or messages', async () =
   await opened.frame.getByText('You said: textual').waitFor()
   await run(opened, 'ParleyChat.close()')
   await expect.poll(() => lines.join()).toContain('Parley: closed')
-  for (const secret of [stand.agent.agent_key, 'contextual', 'textual', 'Titular']) {
+  for (const secret of [harness.agent.agent_key, 'contextual', 'textual', 'Titular']) {
     expect(lines.join()).not.toContain(secret)
   }
   await opened.page.close()

@@ -1,16 +1,16 @@
 /** Tests tools that a host page provides to the model through the widget. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: WidgetStand
+let harness: WidgetHarness
 beforeAll(async () => {
   const yaml = 'name: Helper\ninstructions: Help people.\npageTools: { blocked: [forbidden] }\n'
-  stand = await openWidgetStand({}, yaml)
+  harness = await openWidgetHarness({}, yaml)
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 const tool = (name: string, annotations: object = {}) => ({
   type: 'function',
@@ -24,9 +24,9 @@ const tool = (name: string, annotations: object = {}) => ({
 
 /** Opens a page that runs `code` before the loader script and `after` after it; `c` is the configuration. */
 async function open(tools: readonly object[], code = '', after = ''): Promise<WidgetPage> {
-  const config = { apiKey: stand.agent.agent_key, autoOpen: true, tools }
+  const config = { apiKey: harness.agent.agent_key, autoOpen: true, tools }
   const head = `<script>called = []; const c = ParleyChatConfig = ${JSON.stringify(config)}; ${code}</script>`
-  const opened = await stand.open({ head, body: `${stand.script()}<script>${after}</script>` })
+  const opened = await harness.open({ head, body: `${harness.script()}<script>${after}</script>` })
   onTestFinished(() => opened.page.close())
   await opened.event('opened')
   return opened

@@ -2,22 +2,22 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: WidgetStand
+let harness: WidgetHarness
 beforeAll(async () => {
-  stand = await openWidgetStand()
+  harness = await openWidgetHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
-const config = (options: object = {}, key = stand.agent.agent_key) =>
+const config = (options: object = {}, key = harness.agent.agent_key) =>
   `<script nonce="n">ParleyChatConfig = ${JSON.stringify({ apiKey: key, ...options })}</script>`
 
 async function open(options: object = {}, body = '', browser = {}): Promise<WidgetPage> {
-  const opened = await stand.open({ head: config(options), body: body + stand.script() }, browser)
+  const opened = await harness.open({ head: config(options), body: body + harness.script() }, browser)
   onTestFinished(() => opened.page.close())
   return opened
 }
@@ -177,9 +177,9 @@ describe('the chat window', () => {
 })
 
 test('the widget works on a page whose CSP allows only the loader script and the frame', async () => {
-  const policy = `default-src 'none'; script-src ${stand.app.url} 'nonce-n'; frame-src ${stand.app.url}; require-trusted-types-for 'script'; trusted-types 'none'`
+  const policy = `default-src 'none'; script-src ${harness.app.url} 'nonce-n'; frame-src ${harness.app.url}; require-trusted-types-for 'script'; trusted-types 'none'`
   const headers = { 'Content-Security-Policy': policy }
-  const opened = await stand.open({ head: config({ autoOpen: true }), body: stand.script(), headers })
+  const opened = await harness.open({ head: config({ autoOpen: true }), body: harness.script(), headers })
   const requests: string[] = []
   opened.page.on('request', (request) => requests.push(new URL(request.url()).origin))
   await opened.event('opened')
@@ -188,21 +188,21 @@ test('the widget works on a page whose CSP allows only the loader script and the
   await opened.frame.getByText('You said: Good evening').waitFor()
   const { width } = (await opened.page.locator('parley-chat .window').boundingBox()) ?? {}
   expect([width, opened.complaints]).toEqual([360, []])
-  expect(new Set(requests)).toEqual(new Set([stand.app.url]))
+  expect(new Set(requests)).toEqual(new Set([harness.app.url]))
   await opened.page.close()
 })
 
 describe('an agent restricted to certain origins', () => {
   const openLocked = async (origin: string) => {
     const yaml = `name: Locked\ninstructions: x\nembed: { origins: ["${origin}"] }\n`
-    const { agent_key } = await stand.app.createAgent(yaml)
-    const opened = await stand.open({ head: config({}, agent_key), body: stand.script() })
+    const { agent_key } = await harness.app.createAgent(yaml)
+    const opened = await harness.open({ head: config({}, agent_key), body: harness.script() })
     onTestFinished(() => opened.page.close())
     return opened
   }
 
   test('is shown on an allowed origin', async () => {
-    await (await openLocked(stand.origin)).launcher.waitFor()
+    await (await openLocked(harness.origin)).launcher.waitFor()
   })
 
   test('shows only a hint for developers on other origins', async () => {
@@ -211,7 +211,7 @@ describe('an agent restricted to certain origins', () => {
     const hint = opened.page.getByRole('alert')
     await hint.waitFor()
     expect(await hint.textContent()).toContain('embed.origins')
-    expect(await hint.textContent()).toContain(stand.origin)
+    expect(await hint.textContent()).toContain(harness.origin)
     expect(await opened.launcher.isVisible()).toBe(false)
     expect(opened.complaints.join()).toContain('frame_unreachable')
   })

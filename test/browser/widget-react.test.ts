@@ -4,21 +4,21 @@ import { createElement } from 'react'
 import { renderToString } from 'react-dom/server'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const repository = join(import.meta.dirname, '../..')
 const component = join(repository, 'dist/widget/react.js')
-let stand: WidgetStand
+let harness: WidgetHarness
 let script: string
 
 beforeAll(async () => {
   script = await bundle()
-  stand = await openWidgetStand()
+  harness = await openWidgetHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 async function bundle(): Promise<string> {
   const { output } = (await build({
@@ -42,14 +42,14 @@ async function bundle(): Promise<string> {
 }
 
 async function openPage(): Promise<WidgetPage> {
-  const opened = await stand.open({ body: `<div id="root"></div><script>${script}</script>` })
+  const opened = await harness.open({ body: `<div id="root"></div><script>${script}</script>` })
   onTestFinished(() => opened.page.close())
   return opened
 }
 
 /** Renders a component with the props in `code`, and more components with the props in `more`. */
 const show = ({ page }: WidgetPage, code = '{}', { more = '', isStrict = false } = {}) => {
-  const base = JSON.stringify({ apiKey: stand.agent.agent_key, widgetUrl: stand.app.url })
+  const base = JSON.stringify({ apiKey: harness.agent.agent_key, widgetUrl: harness.app.url })
   return page.evaluate(`show({ all: [{ ...${base}, ...${code} } ${more}], isStrict: ${isStrict} })`)
 }
 

@@ -1,19 +1,19 @@
 /** Tests that the widget survives changes to the host page and does not disturb its focus and history. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: WidgetStand
+let harness: WidgetHarness
 beforeAll(async () => {
-  stand = await openWidgetStand()
+  harness = await openWidgetHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 const open = (options: object = {}, body = '') =>
-  stand.open({
-    head: `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: stand.agent.agent_key, ...options })}</script>`,
-    body: body + stand.script(),
+  harness.open({
+    head: `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: harness.agent.agent_key, ...options })}</script>`,
+    body: body + harness.script(),
   })
 
 const run = (opened: WidgetPage, code: string): Promise<unknown> => opened.page.evaluate(code)
@@ -65,7 +65,7 @@ test('open() does not take the focus from a page field, but a click on the launc
 })
 
 test('changing the key does not add an entry to the browser history', async () => {
-  const other = await stand.app.createAgent()
+  const other = await harness.app.createAgent()
   const opened = await open({ autoOpen: true })
   await opened.event('opened')
   const before = await run(opened, 'history.length')
@@ -89,10 +89,10 @@ test.each(['inherit', 'currentcolor', 'transparent', 'var(--x)', 'env(x)'])(
 )
 
 test('a frame that does not load within 15 seconds is reported as unreachable', async () => {
-  const opened = await stand.open({ body: stand.script('data-auto-mount="false"') })
+  const opened = await harness.open({ body: harness.script('data-auto-mount="false"') })
   await opened.page.clock.install()
   await opened.page.route('**/embed/frame*', () => {})
-  await run(opened, `ParleyChat.mount({ apiKey: '${stand.agent.agent_key}' })`)
+  await run(opened, `ParleyChat.mount({ apiKey: '${harness.agent.agent_key}' })`)
   await opened.page.clock.fastForward(15_000)
   expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
   await opened.page.close()

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { createTestDatabase } from '../support/postgres.ts'
 import { callProcedure } from '../support/rpc.ts'
-import { beginUpload, headUpload } from '../support/uploads.ts'
+import { createUpload, headUpload } from '../support/uploads.ts'
 
 const chat = { model: 'mock', messages: [{ role: 'user', content: 'Hello.' }] }
 const REQUESTS = 60
@@ -37,7 +37,7 @@ test.each([
   ['files', '/v1/files'],
 ])('a lock on %s delays only the requests that need it', async (table, path) => {
   const app = await startAlone()
-  const upload = await beginUpload(app)
+  const upload = await createUpload(app)
   const unlock = await lockTable(app, table)
   const answers: number[] = []
   const asking = Array.from({ length: REQUESTS }, async () =>

@@ -7,12 +7,12 @@ import { readEvents, startApp, type TestApp } from '../support/app.ts'
 import { createTestDatabase, type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { callProcedure } from '../support/rpc.ts'
 import {
-  beginUpload,
+  createUpload,
   headUpload,
   patchUpload,
   readArtifact,
   readOffset,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -53,7 +53,7 @@ describe('during a database outage', () => {
   test('every API returns 503 in its own error format, and routes that need no database still work', async () => {
     const app = await startOnServer()
     const { agent_key: key } = await app.createAgent()
-    const upload = await beginUpload(app)
+    const upload = await createUpload(app)
     await server.stop()
 
     const inOneShape = [
@@ -116,7 +116,7 @@ describe('during a database outage', () => {
   test('an upload fails with 503 and later resumes from the recorded offset', async () => {
     const app = await startOnServer()
     const bytes = randomBytes(300_000)
-    const upload = await beginUpload(app, { size: bytes.length })
+    const upload = await createUpload(app, { size: bytes.length })
     expect((await patchUpload(app, upload, 0, bytes.subarray(0, 100_000))).status).toBe(204)
 
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
@@ -138,7 +138,7 @@ describe('during a database outage', () => {
     // The interrupted request holds its lease until the server can write to the database again.
     const rest = () => patchUpload(app, upload, offset, bytes.subarray(offset))
     await expect.poll(async () => (await rest()).status).toBe(204)
-    await untilState(app, upload.id, 'ready')
+    await waitForState(app, upload.id, 'ready')
     expect((await readArtifact(app, upload.id)).equals(bytes)).toBe(true)
   })
 })

@@ -4,8 +4,8 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { openApp, startApp } from '../support/app.ts'
-import { runCommandHere } from '../support/command.ts'
-import { refusal } from '../support/database.ts'
+import { runCommandInProcess } from '../support/command.ts'
+import { startupErrorOf } from '../support/database.ts'
 import { upload } from '../support/files.ts'
 import { createTestDatabase, query } from '../support/postgres.ts'
 import { makeFolder, runParley, startServer } from '../support/process.ts'
@@ -35,12 +35,12 @@ test("another installation's database is rejected, and no file changes", async (
   const env = { ...one.env, DATABASE_URL: other.env.DATABASE_URL }
   const before = await listAll(one.dataDir)
   const words = /files belongs to another installation: .* the database in DATABASE_URL has the id/
-  expect(await refusal(startApp(env))).toMatch(words)
+  expect(await startupErrorOf(startApp(env))).toMatch(words)
   for (const more of [[], ['--workers', '2']]) {
     const served = await runParley(['serve', ...more], { folder: one.folder, env: { ...env, PORT: '0' } })
     expect([served.code, served.stderr]).toEqual([1, expect.stringMatching(words)])
   }
-  const doctor = await runCommandHere(['doctor'], { folder: one.folder, env })
+  const doctor = await runCommandInProcess(['doctor'], { folder: one.folder, env })
   expect([doctor.code, doctor.stdout]).toEqual([1, expect.stringMatching(words)])
   expect(await listAll(one.dataDir)).toEqual(before)
   await startApp(one.env)
@@ -50,7 +50,7 @@ test('a new database is rejected with a used data directory and is not given an 
   const { dataDir, env } = await makeInstallation()
   const before = await listAll(dataDir)
   const DATABASE_URL = await createTestDatabase()
-  expect(await refusal(startApp({ ...env, DATABASE_URL }))).toContain('is new and has no id yet')
+  expect(await startupErrorOf(startApp({ ...env, DATABASE_URL }))).toContain('is new and has no id yet')
   expect(await idIn(DATABASE_URL)).toBeUndefined()
   expect(await listAll(dataDir)).toEqual(before)
 })
@@ -59,7 +59,7 @@ test('a used database is rejected when the files have no marker and none of its 
   const { dataDir, env } = await makeInstallation()
   for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
   const other = await makeInstallation()
-  expect(await refusal(startApp({ ...env, DATABASE_URL: other.env.DATABASE_URL }))).toContain(
+  expect(await startupErrorOf(startApp({ ...env, DATABASE_URL: other.env.DATABASE_URL }))).toContain(
     'refers to none of them',
   )
   await startApp(env)
@@ -76,14 +76,14 @@ test('a used database is accepted with an empty data directory', async () => {
 test('`parley store adopt` assigns the files to the database', async () => {
   const [one, other] = [await makeInstallation(), await makeInstallation()]
   const env = { ...one.env, DATABASE_URL: other.env.DATABASE_URL }
-  const adopted = await runCommandHere(['store', 'adopt', '--json'], { folder: one.folder, env })
+  const adopted = await runCommandInProcess(['store', 'adopt', '--json'], { folder: one.folder, env })
   const [former, installation] = [await idIn(one.env.DATABASE_URL), await idIn(env.DATABASE_URL)]
   expect(JSON.parse(adopted.stdout)).toEqual({
     installation,
     former: { files: former, artifacts: former },
   })
   await startApp(env)
-  expect(await refusal(startApp(one.env))).toContain('belongs to another installation')
+  expect(await startupErrorOf(startApp(one.env))).toContain('belongs to another installation')
 })
 
 test('servers that start concurrently with a new database and directory agree on the id', async () => {
@@ -112,6 +112,6 @@ test('a new database is rejected with a directory that contains unknown files', 
   await mkdir(join(dataDir, 'files'), { recursive: true })
   await writeFile(join(dataDir, 'files', blob), 'whose?')
   const env = { DATABASE_URL: await createTestDatabase(), PARLEY_DATA_DIR: dataDir, PARLEY_SECRET }
-  expect(await refusal(startApp(env))).toContain('refers to none of them')
+  expect(await startupErrorOf(startApp(env))).toContain('refers to none of them')
   expect(await listAll(dataDir)).toEqual(['files', `files/${blob}`])
 })

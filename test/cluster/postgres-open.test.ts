@@ -9,7 +9,7 @@ import { migrations } from '../../src/db/migrations/index.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { createMigrationPool, toPostgresKysely } from '../../src/db/postgres.ts'
 import { openApp, startApp } from '../support/app.ts'
-import { parentKey, refusal } from '../support/database.ts'
+import { parentKey, startupErrorOf } from '../support/database.ts'
 import { createTestDatabase, query } from '../support/postgres.ts'
 import { makeFolder } from '../support/process.ts'
 
@@ -25,7 +25,7 @@ async function opened(databaseUrl: string, dataDir = ':memory:') {
 }
 
 const refused = (databaseUrl: string, dataDir = ':memory:') =>
-  refusal(openDatabase({ dataDir, databaseUrl, role: 'server' }))
+  startupErrorOf(openDatabase({ dataDir, databaseUrl, role: 'server' }))
 
 /** Returns a copy of the URL with some parts replaced. */
 function changed(
@@ -83,9 +83,9 @@ describe('PostgreSQL migrations', () => {
 
   test('cause an error in commands while they are pending', async () => {
     const databaseUrl = await createTestDatabase('empty')
-    expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' }))).toContain(
-      'missing migrations: 0001_create_keys_and_agents',
-    )
+    expect(
+      await startupErrorOf(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' })),
+    ).toContain('missing migrations: 0001_create_keys_and_agents')
     expect(await query(databaseUrl, `select tablename from pg_tables where schemaname = 'public'`)).toEqual(
       [],
     )
@@ -95,7 +95,7 @@ describe('PostgreSQL migrations', () => {
     const databaseUrl = await createTestDatabase()
     await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
-      expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role }))).toContain(
+      expect(await startupErrorOf(openDatabase({ dataDir: ':memory:', databaseUrl, role }))).toContain(
         'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
@@ -109,7 +109,9 @@ describe('PostgreSQL migrations', () => {
       '0001_create_a': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
       '0002_fail': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
     }
-    expect(await refusal(applyPostgresMigrations(db, steps))).toContain('The migration 0002_fail failed')
+    expect(await startupErrorOf(applyPostgresMigrations(db, steps))).toContain(
+      'The migration 0002_fail failed',
+    )
     expect(await query(url, `select tablename from pg_tables where schemaname = 'public'`)).toEqual([])
   })
 })
@@ -175,7 +177,7 @@ describe('the server secret', () => {
     const env = { DATABASE_URL: await createTestDatabase(), PARLEY_SECRET: SECRET }
     const { key } = await startApp(env)
     await startApp({ ...env, PARLEY_PARENT_KEY: key })
-    expect(await refusal(startApp({ ...env, PARLEY_SECRET: OTHER }))).toContain(
+    expect(await startupErrorOf(startApp({ ...env, PARLEY_SECRET: OTHER }))).toContain(
       'Set PARLEY_SECRET to the same value on all servers',
     )
   })
@@ -185,7 +187,9 @@ describe('the server secret', () => {
     const { key } = await startApp({ ...env, PARLEY_SECRET: SECRET })
     const next = { ...env, PARLEY_SECRET: OTHER, PARLEY_SECRET_PREVIOUS: SECRET, PARLEY_PARENT_KEY: key }
     await startApp(next)
-    expect(await refusal(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain('use a different secret')
+    expect(await startupErrorOf(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain(
+      'use a different secret',
+    )
   })
 })
 

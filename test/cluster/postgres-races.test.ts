@@ -6,9 +6,9 @@ import { createSignInLink, signIn } from '../../src/identity/sessions.ts'
 import { setBudget } from '../../src/usage/budgets.ts'
 import { GREETER, startApp, type TestApp } from '../support/app.ts'
 import { publicIdOf } from '../support/audit.ts'
-import { as, proxied } from '../support/console.ts'
+import { asUser, behindProxy } from '../support/console.ts'
 import { createTestDatabase } from '../support/postgres.ts'
-import { beginUpload, patchUpload, postUpload } from '../support/uploads.ts'
+import { createUpload, patchUpload, postUpload } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -92,8 +92,10 @@ describe('concurrent key and user requests', () => {
   })
 
   test('by a new user create only one user and one key', async () => {
-    const apps = await startTwo(proxied)
-    const answers = await byTurns(apps, 8, (app) => app.call('GET', '/v1/manager/me', as('ada@example.org')))
+    const apps = await startTwo(behindProxy)
+    const answers = await byTurns(apps, 8, (app) =>
+      app.call('GET', '/v1/manager/me', asUser('ada@example.org')),
+    )
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
     const { db } = apps[0].service.deps
     expect(await db.selectFrom('users').select('email').execute()).toEqual([{ email: 'ada@example.org' }])
@@ -102,8 +104,8 @@ describe('concurrent key and user requests', () => {
   })
 
   test('that claim a key also move agents that are being created', async () => {
-    const apps = await startTwo(proxied)
-    const ada = (options = {}) => as('ada@example.org', options)
+    const apps = await startTwo(behindProxy)
+    const ada = (options = {}) => asUser('ada@example.org', options)
     await apps[0].call('GET', '/v1/manager/me', ada())
     const made = byTurns(apps, 10, (app) =>
       app.call('POST', '/v1/manager/agents', ada({ body: { yaml: GREETER } })),
@@ -206,7 +208,7 @@ describe('concurrent uploads', () => {
     const one = await startApp(shared, { onUploadComplete })
     const other = await startApp({ ...shared, PARLEY_PARENT_KEY: one.key }, { onUploadComplete })
     // The data directories differ, so each upload must be written to the server where it began.
-    const begun = await byTurns([one, other], 6, async (app) => ({ app, upload: await beginUpload(app) }))
+    const begun = await byTurns([one, other], 6, async (app) => ({ app, upload: await createUpload(app) }))
     const answers = await Promise.all(
       begun.flatMap(({ app, upload }) =>
         [0, 1, 2].map(() => patchUpload(app, upload, 0, Buffer.from('0123456789'))),

@@ -8,11 +8,11 @@ import type { Database } from '../../src/db/database.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { GREETER } from '../support/app.ts'
 import { insertInstallation } from '../support/copy.ts'
-import { opened, parentKey, refusal } from '../support/database.ts'
+import { openTestDatabase, parentKey, startupErrorOf } from '../support/database.ts'
 import { createTestDatabase, query } from '../support/postgres.ts'
 import { callServer, makeFolder, runParley, startParley, startServer } from '../support/process.ts'
 import { S3Server } from '../support/s3-server.ts'
-import { beginUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../support/uploads.ts'
+import { createUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -32,7 +32,7 @@ describe("an installation's rows", () => {
   let source: Database
 
   beforeEach(async () => {
-    source = (await opened('server', dataDir)).db
+    source = (await openTestDatabase('server', dataDir)).db
     await insertInstallation(source, ROWS)
   })
 
@@ -85,7 +85,7 @@ describe("an installation's rows", () => {
     // Deletes the rows that refer to agents, so that a missing agent does not violate a foreign key.
     await source.deleteFrom('credentials').execute()
     await source.deleteFrom('agent_versions').execute()
-    expect(await refusal(copyToPostgres(source, url))).toMatch(words)
+    expect(await startupErrorOf(copyToPostgres(source, url))).toMatch(words)
     for (const table of ['parent_keys', 'agents', 'artifacts'])
       expect(await query(url, `select 1 from ${table} limit 1`)).toEqual([])
     await query(url, 'drop function meddle() cascade')
@@ -95,7 +95,7 @@ describe("an installation's rows", () => {
   test('are rolled back when a row contains U+0000', async () => {
     const url = await createTestDatabase('empty')
     await source.updateTable('agents').set({ name: 'a\0b' }).where('position', '=', 7).execute()
-    expect(await refusal(copyToPostgres(source, url))).toContain(
+    expect(await startupErrorOf(copyToPostgres(source, url))).toContain(
       'A row of agents contains the character U+0000',
     )
     expect(await listTables(url)).toEqual([])
@@ -104,11 +104,13 @@ describe("an installation's rows", () => {
   test('are copied only to an empty database with a known schema', async () => {
     const url = await createTestDatabase()
     await query(url, `insert into parent_keys values ('mine', '', '', 1)`)
-    expect(await refusal(copyToPostgres(source, url))).toContain('already contains rows (in parent_keys)')
+    expect(await startupErrorOf(copyToPostgres(source, url))).toContain(
+      'already contains rows (in parent_keys)',
+    )
     expect(await query(url, 'select id from parent_keys')).toEqual([{ id: 'mine' }])
     const newer = await createTestDatabase()
     await query(newer, `insert into kysely_migration values ('9999_from_the_future', '')`)
-    expect(await refusal(copyToPostgres(source, newer))).toContain(
+    expect(await startupErrorOf(copyToPostgres(source, newer))).toContain(
       '9999_from_the_future is unknown to this version',
     )
   })
@@ -132,7 +134,7 @@ describe('parley store copy', () => {
     const captions = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n')
     const ready = await uploadWhole(from, captions, { metadata: { kind: 'captions', filename: 'a.vtt' } })
     const half = randomBytes(50_000)
-    const growing = await beginUpload(from, { size: 2 * half.length })
+    const growing = await createUpload(from, { size: 2 * half.length })
     await patchUpload(from, growing, 0, half)
 
     const words = ['store', 'copy', '--json']

@@ -6,15 +6,15 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { startBalancer } from '../support/balancer.ts'
 import { makeVideo } from '../support/conversion.ts'
-import { countTries, makeGate, until } from '../support/jobs.ts'
+import { countConversions, makeGate, waitUntil } from '../support/jobs.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
 import { startLoad } from '../support/replica-load.ts'
-import { makeInstallation, type SharedStore } from '../support/replicas.ts'
+import { createReplicaSettings, type SharedStore } from '../support/replicas.ts'
 import { startS3rver } from '../support/s3rver.ts'
 import {
   BODY_TYPE,
-  beginUpload,
+  createUpload,
   patchUpload,
   readArtifact,
   readStatus,
@@ -31,7 +31,7 @@ const RECOVERY_MS = 2_000
 /** Starts two replicas in separate processes with the same data directory. */
 async function startProcesses(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
   const folder = await makeFolder()
-  const installation = await makeInstallation(store)
+  const installation = await createReplicaSettings(store)
   const env = { ...installation, ...more, PARLEY_DATA_DIR: join(folder, 'data') }
   const off = {
     PARLEY_RATE_LIMIT_PARENT: '0',
@@ -63,7 +63,7 @@ describe('a replica that is killed under load', () => {
     const known = randomBytes(1_000)
     const { id } = await uploadWhole(target, known, { metadata: { filename: 'known.bin' } })
     const load = startLoad(target, { id, bytes: known })
-    await until(async () => load.uploads.length >= 4 && load.agents.length >= 20, 'the load has started')
+    await waitUntil(async () => load.uploads.length >= 4 && load.agents.length >= 20, 'the load has started')
     const killedAtMs = performance.now()
     await servers[0].crash()
     await wait(3 * RECOVERY_MS)
@@ -88,7 +88,7 @@ describe('a replica that is killed under load', () => {
 test('a replica that was paused during an upload does not write to it after another replica took over', async () => {
   const { folder, servers, targets } = await startProcesses('PostgreSQL')
   const bytes = randomBytes(300_000)
-  const begun = await beginUpload(targets[0], { size: bytes.length })
+  const begun = await createUpload(targets[0], { size: bytes.length })
   const connection = await RawConnection.open(targets[0])
   const head = [
     'Host: x',
@@ -135,14 +135,17 @@ test("another replica repeats a killed replica's conversion, and the host receiv
   })
   const bytes = await readFile(await makeVideo(join(folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
   // The replica that receives the upload starts the conversion.
-  const { id } = await beginUpload(targets[0], { size: bytes.length, body: bytes })
-  await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
+  const { id } = await createUpload(targets[0], { size: bytes.length, body: bytes })
+  await waitUntil(async () => (await countConversions(gate)) === 1, 'ffmpeg runs')
   await servers[0].crash()
-  await expect.poll(() => countTries(gate), { timeout: 120_000 }).toBe(2)
+  await expect.poll(() => countConversions(gate), { timeout: 120_000 }).toBe(2)
   await gate.open()
   await expect.poll(async () => (await readStatus(targets[1], id)).state, { timeout: 120_000 }).toBe('ready')
   expect(await readStatus(targets[1], id)).toMatchObject({ conversion: { result: 'converted' } })
-  await until(async () => (await readStatus(targets[1], id)).acknowledged === true, 'the host is notified')
+  await waitUntil(
+    async () => (await readStatus(targets[1], id)).acknowledged === true,
+    'the host is notified',
+  )
   const heard = (await readFile(events, 'utf8')).trim().split('\n')
   expect(heard.length).toBeGreaterThan(0)
   expect(new Set(heard).size).toBe(1)

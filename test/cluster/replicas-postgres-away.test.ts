@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import type { TestApp } from '../support/app.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { type PostgresServer, query, startPostgres } from '../support/postgres.ts'
-import { callInTurn, makeInstallation, startReplicas } from '../support/replicas.ts'
+import { callRoundRobin, createReplicaSettings, startReplicas } from '../support/replicas.ts'
 
 // Databases and servers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -25,12 +25,12 @@ test.each(ways)(
     // With a fixed clock, the key stays cached and the calls do not need the database.
     const clock = createFakeClock()
     const env = {
-      ...(await makeInstallation('PostgreSQL')),
+      ...(await createReplicaSettings('PostgreSQL')),
       DATABASE_URL: url,
       PARLEY_RATE_LIMIT_PARENT: '10',
     }
     const apps = await startReplicas(env, { clock })
-    expect(await callInTurn(apps, 2, list)).toEqual({ 200: 2 })
+    expect(await callRoundRobin(apps, 2, list)).toEqual({ 200: 2 })
     // Waits for each replica's next heartbeat, when it counts the active replicas.
     const before = await query(url, 'select id, seen_at_ms from replicas')
     await expect
@@ -42,7 +42,7 @@ test.each(ways)(
       })
       .toHaveLength(2)
     await takeAway(server)
-    for (const app of apps) expect(await callInTurn([app], 15, list)).toEqual({ 200: 5, 429: 10 })
+    for (const app of apps) expect(await callRoundRobin([app], 15, list)).toEqual({ 200: 5, 429: 10 })
     await bringBack(server)
     const former = before.map(({ id }) => id)
     await expect
@@ -56,6 +56,6 @@ test.each(ways)(
       .toHaveLength(2)
     // Removes the counts of requests that were waiting while the server did not respond.
     await query(url, 'delete from rate_windows')
-    expect(await callInTurn(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
+    expect(await callRoundRobin(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
   },
 )

@@ -10,15 +10,15 @@ import {
   makeBody,
   makeFetch,
   openRequest,
-  type ProxyStand,
+  type ProxyHarness,
   postJson,
-  startFalseReplica,
-  startProxyStand,
+  startFakeReplica,
+  startProxyHarness,
   statusOf,
-} from '../support/proxy-stand.ts'
+} from '../support/proxy-harness.ts'
 import {
   BODY_TYPE,
-  beginUpload,
+  createUpload,
   expectProtocol,
   patchUpload,
   readArtifact,
@@ -26,7 +26,7 @@ import {
   type Target,
   toMetadata,
   tus,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -44,14 +44,14 @@ const retryAtOnce = {
   Caddy: (text: string) => text.replace('fail_duration 5s', 'fail_duration 10ms'),
 }
 
-let stand: ProxyStand
+let harness: ProxyHarness
 beforeAll(async () => {
-  stand = await startProxyStand({
+  harness = await startProxyHarness({
     PARLEY_HEARTBEAT_SECONDS: '0.1',
     PARLEY_RATE_LIMIT_AUTH_FAILURES: String(AUTH_FAILURES),
   })
 })
-afterAll(() => stand.stop())
+afterAll(() => harness.stop())
 
 const chat = (content: string, stream = true) => ({
   model: 'up-chat',
@@ -60,7 +60,7 @@ const chat = (content: string, stream = true) => ({
 })
 
 function targetOf(proxy: RunningProxy, localAddress?: string): Target {
-  return { url: proxy.url, key: stand.key, fetch: makeFetch(stand.certificate, localAddress) }
+  return { url: proxy.url, key: harness.key, fetch: makeFetch(harness.certificate, localAddress) }
 }
 
 async function call(target: Target, method: string, path: string, headers = {}, body?: object) {
@@ -79,12 +79,12 @@ describe.each([
 ] as const)('%s', (name, start, network) => {
   let proxy: RunningProxy
   beforeAll(async () => {
-    proxy = await start(stand.certificate, stand)
+    proxy = await start(harness.certificate, harness)
   })
   afterAll(() => proxy?.stop())
 
   const ask = (version: HttpVersion, body: object) =>
-    postJson(version, proxy.url, stand.certificate, { path: CHAT, key: stand.key, body })
+    postJson(version, proxy.url, harness.certificate, { path: CHAT, key: harness.key, body })
 
   test.each(httpVersions)('forwards a stream without buffering (%s)', async (version) => {
     // The model provider does not send anything after the first word.
@@ -92,22 +92,22 @@ describe.each([
     const reading = ask(version, chat(content))
     await reading.receives(/"content":"\w/)
     await reading.receives(/(: keep-alive\n\n){2}/)
-    expect((await stand.upstream.waitForRequest(content)).endedBy).toBe(null)
+    expect((await harness.upstream.waitForRequest(content)).endedBy).toBe(null)
   })
 
   test.each(httpVersions)('aborts the upstream request when the client disconnects (%s)', async (version) => {
     // The model provider sends nothing, so the server cannot notice the disconnect through a failed write.
     const content = `Leave ${name} ${version} {{up:hang}}`
     const reading = ask(version, chat(content, false))
-    const { id } = await stand.upstream.waitForRequest(content)
+    const { id } = await harness.upstream.waitForRequest(content)
     reading.leave()
-    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 
   test('forwards uploads without buffering and with the tus headers', async () => {
     const target = targetOf(proxy)
     const bytes = randomBytes(9 * MIB)
-    const begun = await beginUpload(target, { size: bytes.length, metadata: { filename: 'noise.bin' } })
+    const begun = await createUpload(target, { size: bytes.length, metadata: { filename: 'noise.bin' } })
     const { body, push, end } = makeBody()
     const answering = patchUpload(target, begun, 0, body)
     push(bytes.subarray(0, -10))
@@ -120,7 +120,7 @@ describe.each([
     const answer = await answering
     expect([answer.status, answer.headers.get('upload-offset')]).toEqual([204, String(bytes.length)])
     expectProtocol(answer)
-    await untilState(target, begun.id, 'ready')
+    await waitForState(target, begun.id, 'ready')
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
   })
 
@@ -133,12 +133,15 @@ describe.each([
       'Content-Length': '10',
     }
     const asked = { method: 'POST', path: '/upload', localAddress: `${network}.1` }
-    const known = { Authorization: `Bearer ${stand.key}`, Expect: '100-continue' }
-    const patient = openRequest(proxy.url, stand.certificate, { ...asked, headers: { ...headers, ...known } })
+    const known = { Authorization: `Bearer ${harness.key}`, Expect: '100-continue' }
+    const patient = openRequest(proxy.url, harness.certificate, {
+      ...asked,
+      headers: { ...headers, ...known },
+    })
     patient.once('continue', () => patient.end(randomBytes(10)))
     patient.flushHeaders()
     expect(await statusOf(patient)).toBe(201)
-    const unknown = openRequest(proxy.url, stand.certificate, { ...asked, headers })
+    const unknown = openRequest(proxy.url, harness.certificate, { ...asked, headers })
     unknown.write('half ')
     expect(await statusOf(unknown)).toBe(401)
   })
@@ -157,7 +160,7 @@ describe.each([
   test('removes forged identity headers', async () => {
     const me = '/v1/manager/me'
     const identity = { 'X-Email': 'ada@example.org', 'X-User': 'ada', 'X-Groups': 'admins' }
-    const direct = await fetch(stand.apps[0].url + me, { headers: identity })
+    const direct = await fetch(harness.apps[0].url + me, { headers: identity })
     expect(direct.status).toBe(200)
     const target = targetOf(proxy, `${network}.4`)
     const ask = (headers: object) =>
@@ -173,13 +176,13 @@ describe.each([
     const path = `/artifacts/${crypto.randomUUID()}/status`
     await call(target, 'GET', `${path}?token=not-for-logs`)
     await expect.poll(() => proxy.readLog()).toContain(path)
-    for (const secret of ['not-for-logs', stand.key]) expect(await proxy.readLog()).not.toContain(secret)
+    for (const secret of ['not-for-logs', harness.key]) expect(await proxy.readLog()).not.toContain(secret)
   })
 
   test('retries a failed request on another replica only if it is a GET request', async () => {
-    const { address, seen } = await startFalseReplica()
-    const secondProxy = await start(stand.certificate, {
-      replicas: [address, stand.replicas[0]],
+    const { address, seen } = await startFakeReplica()
+    const secondProxy = await start(harness.certificate, {
+      replicas: [address, harness.replicas[0]],
       change: retryAtOnce[name],
     })
     const target = targetOf(secondProxy)
@@ -204,8 +207,8 @@ describe.each([
 
   test('forwards requests to another replica when one is unreachable', async () => {
     const gone = `127.0.0.1:${await findFreePort()}`
-    const replicas = [gone, stand.replicas[0]] as const
-    const secondProxy = await start(stand.certificate, { replicas, change: withoutHealthChecks })
+    const replicas = [gone, harness.replicas[0]] as const
+    const secondProxy = await start(harness.certificate, { replicas, change: withoutHealthChecks })
     // Before version 2.11.2, Caddy cannot retry a request with a body (caddyserver/caddy#7547).
     const [method, path] = name === 'nginx' ? ['POST', CHAT] : ['GET', '/v1/models']
     const body = method === 'POST' ? chat('Good evening!', false) : undefined
@@ -221,7 +224,7 @@ describe.each([
 
 test('Caddy does not send requests to a replica that fails its health check', async () => {
   const gone = `127.0.0.1:${await findFreePort()}`
-  const caddy = await startCaddy(stand.certificate, { replicas: [gone, stand.replicas[0]] })
+  const caddy = await startCaddy(harness.certificate, { replicas: [gone, harness.replicas[0]] })
   try {
     await expect.poll(() => caddy.readLog()).toMatch(new RegExp(`HTTP request failed.*${gone}`))
     for (let turn = 0; turn < 10; turn++) {
@@ -238,7 +241,7 @@ test('uploads and responses can pause for longer than nginx allows by default', 
   // nginx's default of 60 s, divided by 100 like the other timeouts.
   const around = names.map((name) => `${name} 600ms;`).join(' ')
   const leaveOut = (text: string) => text.replaceAll(new RegExp(`^ *(${names.join('|')}) .*\n`, 'gm'), '')
-  const { replicas, certificate } = stand
+  const { replicas, certificate } = harness
   const ours = await startNginx(certificate, { replicas, around, change: shorten })
   const theirs = await startNginx(certificate, {
     replicas,
@@ -247,7 +250,7 @@ test('uploads and responses can pause for longer than nginx allows by default', 
   })
   try {
     const upload = async (target: Target) => {
-      const begun = await beginUpload(target, { size: 20, metadata: { filename: 'noise.bin' } })
+      const begun = await createUpload(target, { size: 20, metadata: { filename: 'noise.bin' } })
       const { body, push, end } = makeBody()
       const answering = patchUpload(target, begun, 0, body).then(
         ({ status }) => status,

@@ -3,8 +3,8 @@ import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import { callInTurn, makeInstallation, startReplicas } from '../support/replicas.ts'
-import { beginUpload } from '../support/uploads.ts'
+import { callRoundRobin, createReplicaSettings, startReplicas } from '../support/replicas.ts'
+import { createUpload } from '../support/uploads.ts'
 
 // Databases and servers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -24,7 +24,7 @@ async function untilReady(apps: readonly TestApp[], state: 'up' | 'down'): Promi
 /** Starts two replicas that share a Redis server; each has counted the other. */
 async function startPair(env: Readonly<Record<string, string>>) {
   const redis = await startRedis()
-  const installation = { ...(await makeInstallation('PostgreSQL')), REDIS_URL: redis.url, ...env }
+  const installation = { ...(await createReplicaSettings('PostgreSQL')), REDIS_URL: redis.url, ...env }
   const apps = await startReplicas(installation)
   await untilReady(apps, 'up')
   await settle(redis)
@@ -48,19 +48,19 @@ describe.each(ways)('a Redis server that %s', (_what, takeAway, bringBack) => {
   test('makes each replica enforce its share of the limit until it is available again', async () => {
     const { redis, apps } = await startPair({ PARLEY_RATE_LIMIT_PARENT: '10' })
     await takeAway(redis)
-    expect(await callInTurn([apps[0]], 15, list)).toEqual({ 200: 5, 429: 10 })
-    expect(await callInTurn([apps[1]], 15, list)).toEqual({ 200: 5, 429: 10 })
+    expect(await callRoundRobin([apps[0]], 15, list)).toEqual({ 200: 5, 429: 10 })
+    expect(await callRoundRobin([apps[1]], 15, list)).toEqual({ 200: 5, 429: 10 })
     await untilReady(apps, 'down')
     await bringBack(redis)
     await untilReady(apps, 'up')
     await redis.client.flushall()
     await untilReady(apps, 'up')
-    expect(await callInTurn(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
+    expect(await callRoundRobin(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
   })
 
   test('does not cause open streams to be closed', async () => {
     const { redis, apps } = await startPair({ PARLEY_MAX_STREAMS_PARENT: '4' })
-    const { id } = await beginUpload(apps[0])
+    const { id } = await createUpload(apps[0])
     const open = async (app: TestApp) => {
       const leaving = new AbortController()
       onTestFinished(() => leaving.abort())
@@ -70,14 +70,14 @@ describe.each(ways)('a Redis server that %s', (_what, takeAway, bringBack) => {
       })
       return { status }
     }
-    expect(await callInTurn([apps[0]], 2, open)).toEqual({ 200: 2 })
+    expect(await callRoundRobin([apps[0]], 2, open)).toEqual({ 200: 2 })
     await takeAway(redis)
-    expect(await callInTurn([apps[0]], 2, open)).toEqual({ 429: 2 })
-    expect(await callInTurn([apps[1]], 1, open)).toEqual({ 200: 1 })
+    expect(await callRoundRobin([apps[0]], 2, open)).toEqual({ 429: 2 })
+    expect(await callRoundRobin([apps[1]], 1, open)).toEqual({ 200: 1 })
     await untilReady(apps, 'down')
     await bringBack(redis)
     await untilReady(apps, 'up')
-    expect(await callInTurn(apps, 6, open)).toEqual({ 200: 1, 429: 5 })
+    expect(await callRoundRobin(apps, 6, open)).toEqual({ 200: 1, 429: 5 })
   })
 })
 
@@ -86,10 +86,10 @@ test('a server can start while Redis is unavailable', async () => {
   await redis.kill()
   const app = await startApp({ REDIS_URL: redis.url, PARLEY_RATE_LIMIT_PARENT: '3' })
   expect(await readReady(app)).toEqual([200, 'degraded', 'down'])
-  expect(await callInTurn([app], 5, list)).toEqual({ 200: 3, 429: 2 })
+  expect(await callRoundRobin([app], 5, list)).toEqual({ 200: 3, 429: 2 })
   await redis.start()
   await untilReady([app], 'up')
-  expect(await callInTurn([app], 5, list)).toEqual({ 200: 3, 429: 2 })
+  expect(await callRoundRobin([app], 5, list)).toEqual({ 200: 3, 429: 2 })
 })
 
 test('a server with a wrong Redis password reports Redis as down and does not log the password', async () => {

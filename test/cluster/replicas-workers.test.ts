@@ -8,7 +8,7 @@ import {
   callServer,
   makeFolder,
   printedLink,
-  type Running,
+  type RunningProcess,
   runParley,
   startParley,
 } from '../support/process.ts'
@@ -33,7 +33,7 @@ async function startWorkers(count: number, env: Readonly<Record<string, string>>
   return { running, url, key }
 }
 
-async function listChildren({ pid }: Running): Promise<number[]> {
+async function listChildren({ pid }: RunningProcess): Promise<number[]> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
   return text.trim().split(/\s+/).map(Number)
 }

@@ -5,7 +5,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { GREETER } from '../support/app.ts'
-import { raw } from '../support/database.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { download, filePart, purpose, upload } from '../support/files.ts'
 import {
   callServer,
@@ -16,14 +16,14 @@ import {
   startServer,
 } from '../support/process.ts'
 import {
-  type Begun,
-  beginUpload,
+  type CreatedUpload,
   callUpload,
+  createUpload,
   patchUpload,
   readArtifact,
   readOffset,
   type Target,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -49,22 +49,22 @@ async function uploadFile(target: Target, bytes: Buffer): Promise<StoredItem> {
 
 async function uploadCaptions(target: Target, index: number): Promise<StoredItem> {
   const bytes = Buffer.from(`WEBVTT\n\n00:01.000 --> 00:02.000\nNumber ${index}\n`)
-  const { id } = await beginUpload(target, { size: bytes.length, body: bytes, metadata: captions })
+  const { id } = await createUpload(target, { size: bytes.length, body: bytes, metadata: captions })
   return { id, bytes }
 }
 
 /** A resumable upload that sends one chunk at a time and tracks the acknowledged offset. */
 class GradualUpload {
   readonly bytes = randomBytes(GROWN_BYTES)
-  readonly begun: Begun
+  readonly begun: CreatedUpload
   acknowledged = 0
 
-  private constructor(begun: Begun) {
+  private constructor(begun: CreatedUpload) {
     this.begun = begun
   }
 
   static async begin(target: Target): Promise<GradualUpload> {
-    return new GradualUpload(await beginUpload(target, { size: GROWN_BYTES, metadata: captions }))
+    return new GradualUpload(await createUpload(target, { size: GROWN_BYTES, metadata: captions }))
   }
 
   async grow(target: Target, by = 20_000): Promise<void> {
@@ -121,10 +121,10 @@ test('a backup of a busy server contains all data acknowledged before it started
   await load.begin(async (turn) => {
     artifacts.push(await uploadCaptions(target, turn))
     // Waits for each conversion, so that the queue does not grow.
-    await untilState(target, artifacts.at(-1)?.id as string, 'ready')
+    await waitForState(target, artifacts.at(-1)?.id as string, 'ready')
   }, 2)
   await load.begin(async () => {
-    const begun = await beginUpload(target, { size: 100, metadata: captions })
+    const begun = await createUpload(target, { size: 100, metadata: captions })
     await patchUpload(target, begun, 0, randomBytes(50))
     expect((await callUpload(target, 'DELETE', begun.location)).status).toBe(204)
   })
@@ -150,7 +150,7 @@ test('a backup of a busy server contains all data acknowledged before it started
   const restoring = { folder, env: { ...env, PARLEY_DATA_DIR: dataDir } }
   const restore = await runParley(['restore', 'backup.tar.gz'], restoring)
   expect([restore.code, restore.stderr]).toEqual([0, ''])
-  const rows = raw(dataDir).prepare('select id, size_bytes from files').all() as {
+  const rows = openSqliteFile(dataDir).prepare('select id, size_bytes from files').all() as {
     id: string
     size_bytes: number
   }[]
@@ -162,7 +162,7 @@ test('a backup of a busy server contains all data acknowledged before it started
     expect(Buffer.from(await (await download(again, id)).arrayBuffer())).toEqual(bytes)
   await Promise.all(before.files.map(expectFile))
   for (const { id, bytes } of before.artifacts) {
-    await untilState(again, id, 'ready')
+    await waitForState(again, id, 'ready')
     expect(await readArtifact(again, id)).toEqual(bytes)
   }
   for (const id of before.agents)
@@ -176,7 +176,7 @@ test('a backup of a busy server contains all data acknowledged before it started
     one.acknowledged = await readOffset(again, one.begun)
     expect(one.acknowledged).toBeGreaterThanOrEqual(before.offsets[index] as number)
     await one.grow(again, GROWN_BYTES)
-    await untilState(again, one.begun.id, 'ready')
+    await waitForState(again, one.begun.id, 'ready')
     expect((await readArtifact(again, one.begun.id)).equals(one.bytes)).toBe(true)
   }
   await restored.stop()

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
-import { runCommandHere } from '../support/command.ts'
+import { runCommandInProcess } from '../support/command.ts'
 import { makeFolder } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
@@ -27,7 +27,7 @@ async function putFiles(folder: string, files: Readonly<Record<string, string>>)
 }
 
 const run = (folder: string, words: readonly string[], env: Readonly<Record<string, string>> = {}) =>
-  runCommandHere(['agents', 'apply', 'agents', ...words], { folder, env })
+  runCommandInProcess(['agents', 'apply', 'agents', ...words], { folder, env })
 
 /** Applies `agents/` to the server; returns the standard output. */
 async function apply(folder: string, { url, key }: TestApp, ...words: string[]): Promise<string> {
@@ -246,5 +246,7 @@ describe('agents apply --url fails with a clear error', () => {
 test('PARLEY_KEY is not reported as an unknown setting of the server', async () => {
   const folder = await makeFolder()
   const words = ['keys', 'create', '--name', 'first']
-  expect(await runCommandHere(words, { folder, env: { PARLEY_KEY: 'svc_x' } })).toMatchObject({ stderr: '' })
+  expect(await runCommandInProcess(words, { folder, env: { PARLEY_KEY: 'svc_x' } })).toMatchObject({
+    stderr: '',
+  })
 })

@@ -2,8 +2,8 @@
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { FULL } from '../support/agents.ts'
-import { runCommandHere } from '../support/command.ts'
+import { FULL_DEFINITION } from '../support/agents.ts'
+import { runCommandInProcess } from '../support/command.ts'
 import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
@@ -14,7 +14,7 @@ const MARKDOWN = '---\nname: Wörk Über\n---\n\nHelp people.\n'
 
 /** Runs a `parley` command that must succeed without warnings; returns its standard output. */
 async function parley(folder: string, ...words: string[]): Promise<string> {
-  const { stdout, ...end } = await runCommandHere(words, { folder })
+  const { stdout, ...end } = await runCommandInProcess(words, { folder })
   expect(end).toEqual({ code: 0, signal: null, stderr: '' })
   return stdout
 }
@@ -24,7 +24,7 @@ const listAgents = async (folder: string, ...words: string[]) =>
 
 /** Runs an `agents` command that must fail; returns its standard error. */
 async function failureOf(folder: string, ...words: string[]): Promise<string> {
-  const { stderr, ...end } = await runCommandHere(['agents', ...words], { folder })
+  const { stderr, ...end } = await runCommandInProcess(['agents', ...words], { folder })
   expect(end).toEqual({ code: 1, signal: null, stdout: '' })
   expect(stderr).toMatch(/^parley: /)
   expect(stderr).not.toMatch(/^\s+at /m)
@@ -134,7 +134,7 @@ describe('agents apply', () => {
   })
 
   test('creates new agents, updates agents that match by name or id, and does not change others', async () => {
-    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL })
+    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL_DEFINITION })
     const ids = await applyFiles(folder)
     const [a, b, c] = ['a.yaml', 'b.md', 'c.yaml'].map((name) => ids[`agents/${name}`])
     await mkdir(join(folder, 'next'))
@@ -175,7 +175,7 @@ describe('agents apply', () => {
   test('prints new agent keys only with --show-keys', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER })
     expect(await agents(folder, 'apply', 'agents', '--yes')).toMatch(/\ncreated agent-[0-9A-Za-z]{20}\n$/)
-    await putFiles(folder, { 'b.md': MARKDOWN, 'c.yaml': FULL })
+    await putFiles(folder, { 'b.md': MARKDOWN, 'c.yaml': FULL_DEFINITION })
     const words = ['apply', 'agents/b.md', '--yes', '--show-keys']
     const [, key = ''] = /created \S+ (agnt_key-\S+)\n$/.exec(await agents(folder, ...words)) ?? []
     const json = JSON.parse(await agents(folder, 'apply', 'agents', '--yes', '--show-keys', '--json'))
@@ -230,7 +230,7 @@ describe('agents apply', () => {
 
 describe('agents export', () => {
   test('writes files that `agents apply` reports as unchanged, and the same files each time', async () => {
-    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL })
+    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL_DEFINITION })
     const ids = await applyFiles(folder)
     const names = [
       `greeter.${ids['agents/a.yaml']}.yaml`,

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { parseKey } from '../../src/lib/api-key.ts'
-import { runCommandHere } from '../support/command.ts'
+import { runCommandInProcess } from '../support/command.ts'
 import {
   callServer,
   eventually,
@@ -19,14 +19,14 @@ vi.setConfig({ testTimeout: 60_000 })
 
 /** Runs a `keys` command that must succeed without warnings; returns its standard output. */
 async function keys(folder: string, ...words: string[]): Promise<string> {
-  const { stdout, ...end } = await runCommandHere(['keys', ...words], { folder })
+  const { stdout, ...end } = await runCommandInProcess(['keys', ...words], { folder })
   expect(end).toEqual({ code: 0, signal: null, stderr: '' })
   return stdout
 }
 
 /** Runs a `keys` command that must fail; returns its standard error. */
 async function failureOf(options: RunOptions, ...words: string[]): Promise<string> {
-  const { stderr, ...end } = await runCommandHere(['keys', ...words], options)
+  const { stderr, ...end } = await runCommandInProcess(['keys', ...words], options)
   expect(end).toEqual({ code: 1, signal: null, stdout: '' })
   expect(stderr).toMatch(/^parley: [^\n]*\.\n$/)
   return stderr
@@ -68,7 +68,7 @@ describe('keys generate', () => {
   test('prints a new valid key each time and does not read settings or write to disk', async () => {
     const folder = await makeFolder()
     const env = { PORT: 'http', PARLEY_DATA_DIR: '/proc/nowhere' }
-    const first = (await runCommandHere(['keys', 'generate'], { folder, env })).stdout.trim()
+    const first = (await runCommandInProcess(['keys', 'generate'], { folder, env })).stdout.trim()
     const second = JSON.parse(await keys(folder, 'generate', '--json'))
     expect(parseKey(first)?.kind).toBe('parent')
     expect(second).toEqual({ id: publicIdOf(second.key), key: second.key })

@@ -1,7 +1,7 @@
 /** Tests the sign-in links that the first start and the `sign-in` command print. */
 import { expect, test, vi } from 'vitest'
-import { runCommandHere } from '../support/command.ts'
-import { proxied } from '../support/console.ts'
+import { runCommandInProcess } from '../support/command.ts'
+import { behindProxy } from '../support/console.ts'
 import { makeFolder, printedLink, startServer } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
@@ -33,10 +33,10 @@ test('the first start and the `sign-in` command each print a single-use sign-in 
   expect([await follow(first), await follow(first)]).toEqual([200, 401])
 
   const { port } = new URL(server.url)
-  const command = await runCommandHere(['sign-in'], { folder, env: { PORT: port } })
+  const command = await runCommandInProcess(['sign-in'], { folder, env: { PORT: port } })
   expect(command).toMatchObject({ code: 0, stderr: '' })
   expect(await follow(command.stdout.trim())).toBe(200)
-  const json = await runCommandHere(['sign-in', '--json'], {
+  const json = await runCommandInProcess(['sign-in', '--json'], {
     folder,
     env: { PARLEY_PUBLIC_URL: 'https://chat.example.org/' },
   })
@@ -52,10 +52,10 @@ test('the first start and the `sign-in` command each print a single-use sign-in 
 
 test('no sign-in links are printed when a proxy signs users in', async () => {
   const folder = await makeFolder()
-  const server = await startServer({ folder, env: proxied })
+  const server = await startServer({ folder, env: behindProxy })
   expect(server.key).toMatch(/^svc_/)
   expect(server.stdout).not.toContain('sign-in#')
-  expect(await runCommandHere(['sign-in'], { folder, env: proxied })).toMatchObject({
+  expect(await runCommandInProcess(['sign-in'], { folder, env: behindProxy })).toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringContaining('The proxy authenticates users'),

@@ -6,13 +6,13 @@ import { crc32, deflateSync } from 'node:zlib'
 import sharp from 'sharp'
 import { describe, expect, test, vi } from 'vitest'
 import { createConverter } from '../../src/conversion/conversion.ts'
-import { makeStand } from '../support/conversion.ts'
+import { createTestConverter } from '../support/conversion.ts'
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 async function convertPicture(content: string | Uint8Array) {
-  const { convert } = await makeStand()
+  const { convert } = await createTestConverter()
   const { converted, refused, left } = await convert('thumbnail', content)
   const bytes = converted && (await readFile(converted.file.path))
   return { converted, refused, left, bytes: bytes ?? Buffer.alloc(0) }
@@ -172,7 +172,7 @@ describe('an image is rejected', () => {
   test('when its conversion takes longer than 30 seconds, even with a higher limit for videos', async () => {
     const waits: number[] = []
     const wait = async (ms: number) => void waits.push(ms)
-    const { folder, workFolder } = await makeStand()
+    const { folder, workFolder } = await createTestConverter()
     const conversion = { wallMs: 600_000, memoryBytes: 2 * 1024 ** 3, searchPath: '', tries: 1 }
     const { convert } = await createConverter({ config: { conversion }, clock: { wait } })
     const source = join(folder, 'picture.jpg')

@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
 import { checkProject } from '../../src/conversion/archive.ts'
 import { ConversionRejection } from '../../src/conversion/job.ts'
-import { makeStand } from '../support/conversion.ts'
+import { createTestConverter } from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
 import { type Member, makeZip } from '../support/zip.ts'
 
@@ -28,7 +28,7 @@ async function check(content: string | Uint8Array): Promise<string> {
 const zip = (...members: Member[]) => check(makeZip(members))
 
 test('a project is checked in a separate process and served unchanged when it is safe', async () => {
-  const { convert } = await makeStand()
+  const { convert } = await createTestConverter()
   for (const [content, mediaType] of [
     ['{"tracks":[]}', 'application/json'],
     [makeZip([{ name: 'a', data: 'a' }]), 'application/zip'],

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { runCommandHere } from '../support/command.ts'
+import { runCommandInProcess } from '../support/command.ts'
 import { makeFolder, runParley, startServer } from '../support/process.ts'
 import { credentials, S3Server } from '../support/s3-server.ts'
 
@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 60_000 })
 
 /** Runs doctor; returns its finding about the bucket. */
 async function runDoctor(folder: string, server: S3Server): Promise<string | undefined> {
-  const end = await runCommandHere(['doctor', '--json'], {
+  const end = await runCommandInProcess(['doctor', '--json'], {
     folder,
     env: { PORT: '0', ...server.environment },
   })

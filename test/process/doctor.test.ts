@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openApp } from '../support/app.ts'
-import { runCommandHere } from '../support/command.ts'
+import { runCommandInProcess } from '../support/command.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 import { startUpstream } from '../support/start-upstream.ts'
 
@@ -20,7 +20,7 @@ interface Check {
 
 /** Runs `parley doctor --json`; returns the checks as a list and by name. */
 async function runDoctor(folder: string, env: Record<string, string> = {}) {
-  const end = await runCommandHere(['doctor', '--json'], { folder, env: { PORT: '0', ...env } })
+  const end = await runCommandInProcess(['doctor', '--json'], { folder, env: { PORT: '0', ...env } })
   expect(end.stderr).toBe('')
   const { ok, checks }: { ok: boolean; checks: Check[] } = JSON.parse(end.stdout)
   expect({ ok, code: end.code }).toEqual({ ok: end.code === 0, code: ok ? 0 : 1 })
@@ -48,7 +48,7 @@ async function occupyPort(): Promise<number> {
 
 describe('doctor on a healthy machine', () => {
   test('passes every check, apart from warnings about free space and process isolation', async () => {
-    const { code, stdout, stderr } = await runCommandHere(['doctor'], {
+    const { code, stdout, stderr } = await runCommandInProcess(['doctor'], {
       folder: await makeInstallation(),
       env: { PORT: '0' },
     })
@@ -87,7 +87,7 @@ describe('doctor on a healthy machine', () => {
   })
 
   test('prints its usage with --help', async () => {
-    const { stdout } = await runCommandHere(['doctor', '--help'], { folder: await makeFolder() })
+    const { stdout } = await runCommandInProcess(['doctor', '--help'], { folder: await makeFolder() })
     expect(stdout).toMatch(/^Usage: parley doctor \[options\]\n\n\w/)
   })
 })

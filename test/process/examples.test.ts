@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { say } from '../support/chat-stand.ts'
+import { chatRequest } from '../support/chat-harness.ts'
 import { callServer, eventually, makeFolder, repository, startServer } from '../support/process.ts'
 import { CHAT } from '../support/tools.ts'
 import { readStatus, uploadWhole } from '../support/uploads.ts'
@@ -21,7 +21,7 @@ test('the receptionist example calls its tool and rejects invalid arguments', as
       'POST',
       CHAT,
       agent.agent_key,
-      say(`[[tool:find_room ${args}]]`, { model: 'mock' }),
+      chatRequest(`[[tool:find_room ${args}]]`, { model: 'mock' }),
     )
     return body.choices[0].message.content
   }

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { say } from '../support/chat-stand.ts'
+import { chatRequest } from '../support/chat-harness.ts'
 import { callServer, makeFolder, runParley, startServer } from '../support/process.ts'
 import { agentWith, CHAT } from '../support/tools.ts'
 
@@ -23,7 +23,7 @@ describe('the module in PARLEY_HOOKS', () => {
       'POST',
       CHAT,
       agent.agent_key,
-      say('[[tool:greet {"name":"Ada"}]]', { model: 'mock' }),
+      chatRequest('[[tool:greet {"name":"Ada"}]]', { model: 'mock' }),
     )
     expect(answer.body.choices[0].message.content).toBe('The tool answered: Hello Ada')
     expect((await server.stop()).code).toBe(0)

@@ -6,8 +6,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
 import { openApp, startApp } from '../support/app.ts'
 import { backUp } from '../support/backup.ts'
-import { runCommandHere } from '../support/command.ts'
-import { raw, refusal } from '../support/database.ts'
+import { runCommandInProcess } from '../support/command.ts'
+import { openSqliteFile, startupErrorOf } from '../support/database.ts'
 import { download, listStored, upload } from '../support/files.ts'
 import { makeFolder, runParley } from '../support/process.ts'
 
@@ -52,7 +52,7 @@ async function swapDatabase(dataDir: string): Promise<void> {
 
 test("the first start writes the database's id to both file folders", async () => {
   const { dataDir } = await makeInstallation()
-  const id = raw(dataDir).prepare('select id from installation').pluck().get()
+  const id = openSqliteFile(dataDir).prepare('select id from installation').pluck().get()
   expect(await readMarks(dataDir)).toEqual([`${id}\n`, `${id}\n`])
 })
 
@@ -71,7 +71,7 @@ test('a starting server creates missing marker files', async () => {
 test('a starting server gives a database without an id a new one', async () => {
   const { dataDir } = await makeInstallation()
   await removeMarks(dataDir)
-  const connection = raw(dataDir)
+  const connection = openSqliteFile(dataDir)
   connection.exec('delete from installation')
   await start(dataDir)
   const id = connection.prepare('select id from installation').pluck().get()
@@ -85,7 +85,7 @@ describe('a database without tables next to stored files', () => {
       'an empty database',
       async (path: string) => {
         await rm(path)
-        const connection = raw(join(path, '..'))
+        const connection = openSqliteFile(join(path, '..'))
         connection.exec('pragma journal_mode = wal; create table x (y); drop table x')
         connection.close()
       },
@@ -94,7 +94,7 @@ describe('a database without tables next to stored files', () => {
     const { dataDir } = await makeInstallation()
     await spoil(join(dataDir, 'parley.db'))
     const before = await readAll(dataDir)
-    expect(await refusal(start(dataDir))).toMatch(
+    expect(await startupErrorOf(start(dataDir))).toMatch(
       /contains other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
     )
     expect(await readAll(dataDir)).toEqual(before)
@@ -105,9 +105,9 @@ describe('a database without tables next to stored files', () => {
     await truncate(join(dataDir, 'parley.db'))
     const { code, stdout, stderr } = await runParley(['serve'], { folder, env: { PORT: '0' } })
     expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('a parley.db without tables')])
-    const doctor = await runCommandHere(['doctor'], { folder })
+    const doctor = await runCommandInProcess(['doctor'], { folder })
     expect(doctor).toMatchObject({ code: 1, stdout: expect.stringContaining('a parley.db without tables') })
-    const keys = await runCommandHere(['keys', 'list'], { folder })
+    const keys = await runCommandInProcess(['keys', 'list'], { folder })
     expect(keys).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no Parley database') })
   })
 
@@ -116,7 +116,7 @@ describe('a database without tables next to stored files', () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
     await writeFile(join(dataDir, 'parley.db-wal'), 'rows')
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('such as parley.db-wal')
+    expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toContain('such as parley.db-wal')
     expect(await readFile(join(dataDir, 'parley.db-wal'), 'utf8')).toBe('rows')
   })
 
@@ -134,7 +134,7 @@ describe('the database of another installation', () => {
     const { dataDir } = await makeInstallation()
     await swapDatabase(dataDir)
     const before = await readAll(dataDir)
-    expect(await refusal(start(dataDir))).toMatch(
+    expect(await startupErrorOf(start(dataDir))).toMatch(
       /The folder \S+\/files belongs to another installation: .*Nothing was changed.*`parley store adopt`/,
     )
     expect(await readAll(dataDir)).toEqual(before)
@@ -145,7 +145,7 @@ describe('the database of another installation', () => {
     await removeMarks(dataDir)
     await swapDatabase(dataDir)
     const before = await readAll(dataDir)
-    expect(await refusal(start(dataDir))).toMatch(
+    expect(await startupErrorOf(start(dataDir))).toMatch(
       /files contains files, but the database in \S+ refers to none of/,
     )
     expect(await readAll(dataDir)).toEqual(before)
@@ -153,23 +153,25 @@ describe('the database of another installation', () => {
 
   test('is reported by `parley doctor` and rejected by `parley backup`', async () => {
     const { folder, dataDir } = await makeInstallation()
-    const well = await runCommandHere(['doctor'], { folder })
+    const well = await runCommandInProcess(['doctor'], { folder })
     expect(well.stdout).toMatch(/ok +stored files +stored files belong to this database/)
     await swapDatabase(dataDir)
-    const doctor = await runCommandHere(['doctor'], { folder })
+    const doctor = await runCommandInProcess(['doctor'], { folder })
     expect(doctor.code).toBe(1)
     expect(doctor.stdout).toMatch(/fail +stored files +The folder \S+ belongs to another installation/)
-    expect(await refusal(backUp(dataDir, join(folder, 'backup.tar')))).toContain('another installation')
+    expect(await startupErrorOf(backUp(dataDir, join(folder, 'backup.tar')))).toContain(
+      'another installation',
+    )
     expect(await readdir(folder)).toEqual(['data'])
   })
 
   test('is accepted after `parley store adopt`', async () => {
     const { folder, dataDir } = await makeInstallation()
     await swapDatabase(dataDir)
-    const adopted = await runCommandHere(['store', 'adopt'], { folder })
+    const adopted = await runCommandInProcess(['store', 'adopt'], { folder })
     expect(adopted).toMatchObject({ code: 0, stderr: '' })
     expect(adopted.stdout).toMatch(/^files in \S+ now belongs to this database \(\S+\); previously: \S+\n/)
-    const again = await runCommandHere(['store', 'adopt'], { folder })
+    const again = await runCommandInProcess(['store', 'adopt'], { folder })
     expect(again.stdout).toMatch(/^files in \S+ already belongs to this database\n/)
     await start(dataDir)
   })
@@ -186,14 +188,14 @@ describe('store orphans', () => {
     const app = await start(dataDir)
     const { body: file } = await upload(app)
     await makeOrphans(dataDir)
-    const counted = await runCommandHere(['store', 'orphans', '--json'], { folder })
+    const counted = await runCommandInProcess(['store', 'orphans', '--json'], { folder })
     expect(counted).toMatchObject({ code: 0 })
     expect(JSON.parse(counted.stdout).files).toMatchObject({ objects: 121, deleted: 0 })
     expect((await listStored(dataDir)).kept).toHaveLength(121)
     // Moves the clock, because the command ignores files that are less than an hour old.
     vi.useFakeTimers({ now: Date.now() + 7_200_000, toFake: ['Date'] })
     try {
-      const deleted = await runCommandHere(['store', 'orphans', '--delete'], { folder })
+      const deleted = await runCommandInProcess(['store', 'orphans', '--delete'], { folder })
       expect(deleted).toMatchObject({ code: 0, stderr: '' })
       expect(deleted.stdout).toMatch(/files +121 +120 +120\n/)
     } finally {

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type Cut, CuttingProxy } from '../support/cutting-proxy.ts'
 import { makeFolder, startServer } from '../support/process.ts'
+import { createRandom } from '../support/random.ts'
 import { createClientUpload } from '../support/tus-client.ts'
-import { readArtifact, untilState } from '../support/uploads.ts'
-import { createRandom } from '../support/upstream-sending.ts'
+import { readArtifact, waitForState } from '../support/uploads.ts'
 
 // New processes and large transfers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -40,7 +40,7 @@ test('a 128 MiB upload arrives unchanged despite 20 interruptions', async () => 
     points: choosePoints(20_261_121),
     onPoint(index) {
       if (index === KILL_AT) {
-        proxy.leadTo(restart())
+        proxy.forwardTo(restart())
         return 'reset'
       }
       const way = ways[index % ways.length] as Cut | 'abort'
@@ -78,7 +78,7 @@ test('a 128 MiB upload arrives unchanged despite 20 interruptions', async () => 
 
   expect(proxy.passedPoints).toBe(INTERRUPTIONS)
   const target = { url: server.url, key, fetch }
-  await untilState(target, id, 'ready')
+  await waitForState(target, id, 'ready')
   const received = await readArtifact(target, id)
   expect(digestOf(received)).toBe(digestOf(bytes))
   expect(received.equals(bytes)).toBe(true)

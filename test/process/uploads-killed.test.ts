@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { findResumableFile } from '../../src/storage/resumable-files.ts'
 import { CuttingProxy } from '../support/cutting-proxy.ts'
-import { raw } from '../support/database.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 import { type ClientUpload, createClientUpload } from '../support/tus-client.ts'
-import { readArtifact, untilState } from '../support/uploads.ts'
+import { readArtifact, waitForState } from '../support/uploads.ts'
 
 // New processes and large transfers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -54,7 +54,7 @@ function startWatching(url: string, key: string, index: number, onChunk: () => v
 
 /** Reads an upload's row and bytes from a killed server's data directory. */
 async function readLeft(dataDir: string, { name }: WatchedUpload) {
-  const database = raw(dataDir)
+  const database = openSqliteFile(dataDir)
   try {
     const query = database.prepare('select blob, state, received_bytes from artifacts where name = ?')
     const row = query.get(name) as { blob: string; state: string; received_bytes: number }
@@ -91,7 +91,7 @@ test('four uploads keep all acknowledged bytes when the server is killed three t
     kills++
     const restarted = restart()
     restarted.catch(failed.reject)
-    proxy.leadTo(restarted)
+    proxy.forwardTo(restarted)
     proxy.cut('reset')
   }
   async function restart(): Promise<string> {
@@ -111,7 +111,7 @@ test('four uploads keep all acknowledged bytes when the server is killed three t
   expect(Math.max(...keptBytes)).toBeGreaterThanOrEqual(CHUNK)
   const target = { url: server.url, key, fetch }
   for (const { id, bytes } of uploads) {
-    await untilState(target, id, 'ready')
+    await waitForState(target, id, 'ready')
     expect((await readArtifact(target, id)).equals(bytes)).toBe(true)
   }
 })

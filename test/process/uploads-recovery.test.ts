@@ -4,19 +4,20 @@ import { open, rename, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { toBlobName } from '../../src/storage/resumable-files.ts'
-import { raw } from '../support/database.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { eventually, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
 import {
-  type Begun,
   BODY_TYPE,
-  beginUpload,
+  type CreatedUpload,
+  createUpload,
+  finishUpload,
   listArtifactBytes,
   patchUpload,
   readArtifact,
   readOffset,
   type Target,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 // Starting processes is slow on a busy machine.
@@ -40,7 +41,7 @@ async function startWorld() {
 /** Sends a PATCH request with only part of its body. */
 async function stall(
   { url, key }: Target,
-  { location }: Begun,
+  { location }: CreatedUpload,
   bytes: Buffer,
   length: number,
 ): Promise<void> {
@@ -51,14 +52,6 @@ async function stall(
   connection.send(bytes)
 }
 
-/** Resumes and completes the upload, then compares the artifact with the sent bytes. */
-async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void> {
-  const offset = await readOffset(target, begun)
-  expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
-  await untilState(target, begun.id, 'ready')
-  expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
-}
-
 test.each([true, false])(
   'an upload resumes after the server is killed mid-upload (fsync: %s)',
   async (isSynced) => {
@@ -67,7 +60,7 @@ test.each([true, false])(
     const bytes = randomBytes(40 * MIB)
     const checksum = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
     const first = await world.start(env)
-    const begun = await beginUpload(first.target, { size: bytes.length, metadata: { checksum } })
+    const begun = await createUpload(first.target, { size: bytes.length, metadata: { checksum } })
     await stall(first.target, begun, bytes.subarray(0, 30 * MIB), bytes.length)
     expect(await eventually(async () => (await readOffset(first.target, begun)) >= 8 * MIB, true)).toBe(true)
     const promised = await readOffset(first.target, begun)
@@ -77,7 +70,7 @@ test.each([true, false])(
     const offset = await readOffset(second.target, begun)
     expect(offset).toBeGreaterThanOrEqual(promised)
     expect(offset).toBeLessThanOrEqual(30 * MIB)
-    await finish(second.target, begun, bytes)
+    await finishUpload(second.target, begun, bytes)
     await second.server.stop()
   },
 )
@@ -86,7 +79,7 @@ test('an upload survives three kills in a row', async () => {
   const world = await startWorld()
   const bytes = randomBytes(5 * MIB)
   let { server, target } = await world.start()
-  const begun = await beginUpload(target, { size: bytes.length })
+  const begun = await createUpload(target, { size: bytes.length })
   for (let part = 0; part < 3; part++) {
     const offset = await readOffset(target, begun)
     await patchUpload(target, begun, offset, bytes.subarray(offset, offset + MIB))
@@ -94,16 +87,19 @@ test('an upload survives three kills in a row', async () => {
     ;({ server, target } = await world.start())
   }
   expect(await readOffset(target, begun)).toBe(3 * MIB)
-  await finish(target, begun, bytes)
+  await finishUpload(target, begun, bytes)
 })
 
 describe('an upload whose server is killed after the last byte', () => {
   /** Stores all of an upload's bytes but does not complete it, as a server does that is killed in between. */
-  async function leaveComplete(world: Awaited<ReturnType<typeof startWorld>>, bytes: Buffer): Promise<Begun> {
+  async function leaveComplete(
+    world: Awaited<ReturnType<typeof startWorld>>,
+    bytes: Buffer,
+  ): Promise<CreatedUpload> {
     const { server, target } = await world.start()
-    const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 4) })
+    const begun = await createUpload(target, { size: bytes.length, body: bytes.subarray(0, 4) })
     await server.crash()
-    const database = raw(world.dataDir)
+    const database = openSqliteFile(world.dataDir)
     const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
     await writeFile(join(world.dataDir, 'artifacts', 'growing', name), bytes)
     database.prepare('update artifacts set received_bytes = size_bytes, lease_until = 1e10').run()
@@ -123,7 +119,7 @@ describe('an upload whose server is killed after the last byte', () => {
     const blob = toBlobName(name)
     if (isMoved) await rename(join(root, 'growing', name), join(root, blob))
     const { target } = await world.start()
-    await untilState(target, begun.id, 'ready')
+    await waitForState(target, begun.id, 'ready')
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
     expect(await listArtifactBytes(world.dataDir)).toEqual({ kept: [blob], growing: [] })
   })
@@ -132,15 +128,15 @@ describe('an upload whose server is killed after the last byte', () => {
     const world = await startWorld()
     const bytes = randomBytes(100_000)
     const { server, target } = await world.start()
-    const begun = await beginUpload(target, { size: bytes.length, body: bytes })
-    await untilState(target, begun.id, 'ready')
+    const begun = await createUpload(target, { size: bytes.length, body: bytes })
+    await waitForState(target, begun.id, 'ready')
     await server.crash()
-    raw(world.dataDir).exec(
+    openSqliteFile(world.dataDir).exec(
       `update artifacts set state = 'processing', served_blob = null, served_bytes = null;
        insert into jobs (kind, blob, is_taken, next_at) select 'convert', blob, 1, 1e10 from artifacts`,
     )
     const second = await world.start()
-    await untilState(second.target, begun.id, 'ready')
+    await waitForState(second.target, begun.id, 'ready')
     expect((await readArtifact(second.target, begun.id)).equals(bytes)).toBe(true)
   })
 })
@@ -156,7 +152,7 @@ describe('an upload whose file size differs from its database row', () => {
       const world = await startWorld()
       const bytes = randomBytes(200_000)
       const first = await world.start()
-      const begun = await beginUpload(first.target, { size: bytes.length, body: bytes.subarray(0, 100_000) })
+      const begun = await createUpload(first.target, { size: bytes.length, body: bytes.subarray(0, 100_000) })
       await first.server.crash()
       const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
       const path = join(world.dataDir, 'artifacts', 'growing', name)
@@ -168,7 +164,7 @@ describe('an upload whose file size differs from its database row', () => {
       }
       const second = await world.start({ LOG_LEVEL: 'silent' })
       expect(await readOffset(second.target, begun)).toBe(expected)
-      await finish(second.target, begun, bytes)
+      await finishUpload(second.target, begun, bytes)
     },
   )
 })

@@ -2,21 +2,22 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { raw } from '../support/database.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { makeFolder, startServer } from '../support/process.ts'
-import { findDiskObstacle, prepareSmallDisk } from '../support/small-disk.ts'
+import { findMountError, prepareSmallDisk } from '../support/small-disk.ts'
 import {
-  beginUpload,
   callUpload,
+  createUpload,
+  finishUpload,
   patchUpload,
   postUpload,
   readArtifact,
   readOffset,
   readStatus,
   type Target,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../support/uploads.ts'
 
 // Starting processes is slow on a busy machine.
@@ -25,7 +26,7 @@ vi.setConfig({ testTimeout: 120_000 })
 const MIB = 1024 ** 2
 const error = { ok: false, error: expect.any(String) }
 
-const obstacle = findDiskObstacle()
+const obstacle = findMountError()
 if (obstacle !== undefined)
   process.stderr.write(`small-disk tests are skipped: no file system can be mounted here: ${obstacle}\n`)
 
@@ -51,16 +52,8 @@ async function startOverconfident(sizeMebibytes: number) {
   return { dataDir, server, target }
 }
 
-/** Resumes and completes the upload, then compares the artifact with the sent bytes. */
-async function finish(target: Target, begun: { location: string; id: string }, bytes: Buffer) {
-  const offset = await readOffset(target, begun)
-  const answer = await patchUpload(target, begun, offset, bytes.subarray(offset))
-  expect([answer.status, answer.text]).toEqual([204, ''])
-  await expectWhole(target, begun.id, bytes)
-}
-
 async function expectWhole(target: Target, id: string, bytes: Buffer): Promise<void> {
-  await untilState(target, id, 'ready')
+  await waitForState(target, id, 'ready')
   expect((await readArtifact(target, id)).equals(bytes)).toBe(true)
 }
 
@@ -71,8 +64,8 @@ describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
     const { id: keptId } = await uploadWhole(target, kept)
     const bodies = [randomBytes(14 * MIB), randomBytes(14 * MIB)] as const
     const uploads = [
-      await beginUpload(target, { size: 14 * MIB }),
-      await beginUpload(target, { size: 14 * MIB }),
+      await createUpload(target, { size: 14 * MIB }),
+      await createUpload(target, { size: 14 * MIB }),
     ] as const
     const answers = await Promise.all(
       uploads.map((upload, index) => patchUpload(target, upload, 0, bodies[index] as Buffer)),
@@ -83,7 +76,7 @@ describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
 
     // While the disk is full, writes return 507 and reads succeed.
     const [begun, bytes] = [uploads[failed], bodies[failed]] as const
-    const filler = await beginUpload(target, { size: 24 * MIB })
+    const filler = await createUpload(target, { size: 24 * MIB })
     expect((await patchUpload(target, filler, 0, randomBytes(24 * MIB))).status).toBe(507)
     // The server may store some of these bytes before it returns 507, so they must be the right ones.
     const again = await patchUpload(target, begun, offsets[failed], bytes.subarray(offsets[failed]))
@@ -95,10 +88,10 @@ describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
 
     for (const other of [filler, uploads[failed === 0 ? 1 : 0]])
       expect((await callUpload(target, 'DELETE', other.location)).status).toBe(204)
-    await finish(target, begun, bytes)
+    await finishUpload(target, begun, bytes)
     await expectWhole(target, keptId, kept)
     await server.kill()
-    expect(raw(dataDir).pragma('integrity_check', { simple: true })).toBe('ok')
+    expect(openSqliteFile(dataDir).pragma('integrity_check', { simple: true })).toBe('ok')
   })
 
   test('returns 507 to a new upload that would exceed the reserved free space', async () => {
@@ -111,11 +104,11 @@ describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
     const target = { url: server.url, key: server.key as string, fetch }
     const bytes = randomBytes(30 * MIB)
     const first = await uploadWhole(target, bytes)
-    const under = await beginUpload(target, { size: 10 * MIB, body: bytes.subarray(0, MIB) })
+    const under = await createUpload(target, { size: 10 * MIB, body: bytes.subarray(0, MIB) })
     expect(await postUpload(target, { size: 30 * MIB })).toMatchObject({ status: 507, body: error })
     expect(await readOffset(target, under)).toBe(MIB)
     expect((await callUpload(target, 'DELETE', first.location)).status).toBe(204)
     await uploadWhole(target, bytes)
-    await finish(target, under, bytes.subarray(0, 10 * MIB))
+    await finishUpload(target, under, bytes.subarray(0, 10 * MIB))
   })
 })

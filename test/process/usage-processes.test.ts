@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import type Sqlite from 'better-sqlite3'
 import { describe, expect, test, vi } from 'vitest'
-import { raw } from '../support/database.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { callServer, eventually, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 
@@ -68,7 +68,7 @@ test('concurrent calls in two processes exceed a budget by at most one call', as
   const folder = await makeFolder()
   const server = await startOn(folder)
   const key = server.key as string
-  const database = raw(join(folder, 'data'))
+  const database = openSqliteFile(join(folder, 'data'))
   insertBudget(database, key, limit)
   const otherProcess = new OtherProcess(spendingScript(join(folder, 'data'), tenantOf(key)))
   expect(await otherProcess.hears()).toBe('ready')
@@ -93,7 +93,7 @@ test("a killed server's reserved tokens are released after the maximum duration 
   const folder = await makeFolder()
   const first = await startOn(folder)
   const key = first.key as string
-  const database = raw(join(folder, 'data'))
+  const database = openSqliteFile(join(folder, 'data'))
   insertBudget(database, key, 1_000)
   const lost = ask(first, key, '[[hang]]').catch(() => 'lost')
   const isHeld = async () => (readCounter(database)?.reserved ?? 0) > 100
@@ -123,7 +123,7 @@ describe('usage retention', () => {
     expect(before.body.total.requests).toBe(3)
     await first.stop()
 
-    const database = raw(join(folder, 'data'))
+    const database = openSqliteFile(join(folder, 'data'))
     const [old] = database.prepare('select * from usage_calls order by id limit 1').all() as { id: string }[]
     const oldTime = String(Number(old?.id.slice(0, 15)) - 3 * DAY_MS).padStart(15, '0')
     database.prepare('update usage_calls set id = ? || substr(id, 16) where id = ?').run(oldTime, old?.id)

@@ -2,9 +2,9 @@
 import { OpenAIEmbeddings } from '@langchain/openai'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
-import { startChatStand } from '../support/chat-stand.ts'
+import { startChatHarness } from '../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 function embeddingsOf({ url, key }: TestApp, more: object = {}): OpenAIEmbeddings {
   const configuration = { baseURL: `${url}/v1` }
@@ -46,7 +46,7 @@ describe("LangChain's OpenAIEmbeddings", () => {
   })
 
   test('receives vectors from a gateway', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const vector = await embeddingsOf(app, { model: 'up-embedding' }).embedQuery('a text')
     expect(vector.length).toBeGreaterThan(0)
     expect(vector.every(Number.isFinite)).toBe(true)

@@ -4,8 +4,8 @@ import { Readable } from 'node:stream'
 import { Upload } from 'tus-js-client'
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
-import { createClientUpload, createUrlStorage, readRefusal } from '../support/tus-client.ts'
-import { headUpload, readArtifact, readStatus, untilState } from '../support/uploads.ts'
+import { createClientUpload, createUrlStorage, readUploadError } from '../support/tus-client.ts'
+import { headUpload, readArtifact, readStatus, waitForState } from '../support/uploads.ts'
 
 // Disk writes are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -43,7 +43,7 @@ describe('a tus upload', () => {
     upload.start()
     await done
     const id = await findId(app, upload)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
@@ -56,7 +56,7 @@ describe('a tus upload', () => {
     upload.start()
     await done
     const id = await findId(app, upload)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
@@ -65,7 +65,7 @@ describe('a tus upload', () => {
     const { upload, done } = createClientUpload(Buffer.alloc(0), app)
     upload.start()
     await done
-    await untilState(app, await findId(app, upload), 'ready')
+    await waitForState(app, await findId(app, upload), 'ready')
   })
 
   test('preserves Unicode names', async () => {
@@ -106,7 +106,7 @@ describe('a tus upload', () => {
     expect(requests).toEqual(['HEAD', 'PATCH'])
     expect(after.upload.url).toBe(before.upload.url)
     const id = await findId(app, after.upload)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
@@ -124,7 +124,7 @@ describe('a tus upload', () => {
     second.upload.start()
     await second.done
     expect(second.upload.url).not.toBe(first.upload.url)
-    await untilState(app, await findId(app, second.upload), 'ready')
+    await waitForState(app, await findId(app, second.upload), 'ready')
   })
 })
 
@@ -164,7 +164,7 @@ describe('a tus upload is rejected', () => {
       onBeforeRequest: (request) => void requests.push(request.getMethod()),
     })
     upload.start()
-    const refusal = readRefusal(await done.catch((error) => error))
+    const refusal = readUploadError(await done.catch((error) => error))
     expect(refusal.status).toBe(status)
     expect(refusal.text?.toLowerCase()).toContain(word.toLowerCase())
     expect(new Set(requests)).toEqual(new Set(['POST']))
@@ -176,7 +176,7 @@ describe('a tus upload is rejected', () => {
     const app = await startApp({ PARLEY_MAX_UPLOAD_BYTES: '1000' })
     const { upload, done } = createClientUpload(randomBytes(1001), app)
     upload.start()
-    expect(readRefusal(await done.catch((error) => error)).status).toBe(413)
+    expect(readUploadError(await done.catch((error) => error)).status).toBe(413)
   })
 
   test('for a wrong checksum, and its bytes are deleted', async () => {
@@ -186,7 +186,7 @@ describe('a tus upload is rejected', () => {
       metadata: { filename: 'x.mp4', checksum },
     })
     upload.start()
-    expect(readRefusal(await done.catch((error) => error)).status).toBe(422)
+    expect(readUploadError(await done.catch((error) => error)).status).toBe(422)
     expect((await headUpload(app, placeOf(upload))).status).toBe(404)
   })
 })

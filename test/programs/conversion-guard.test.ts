@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { findPrograms, type Programs } from '../../src/conversion/programs.ts'
 import { createSandbox, type Tool } from '../../src/conversion/sandbox.ts'
-import { h264, listProcesses, makeStand, makeVideo } from '../support/conversion.ts'
+import { createTestConverter, h264, listProcesses, makeVideo } from '../support/conversion.ts'
 import { eventually, makeFolder } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
@@ -110,7 +110,10 @@ describe.each(ways)('%s', (_way, programs) => {
   })
 
   test('a video is rejected when its conversion exceeds the memory limit', async () => {
-    const { folder, convert } = await makeStand({ memoryBytes: 450 * MIB, programs: pick(programs) })
+    const { folder, convert } = await createTestConverter({
+      memoryBytes: 450 * MIB,
+      programs: pick(programs),
+    })
     const args = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-an', '-frames:v', '4']
     const source = await makeVideo(join(folder, 'clip.mov'), args, 'color=size=3000x3000:rate=2')
     const { refused, left } = await convert('video', source)
@@ -129,7 +132,7 @@ function pick(programs: Programs) {
 /** Creates a converter whose ffmpeg starts a child process and does not exit. */
 function makeHanging(programs: Programs, wallMs = 60_000) {
   const ffmpeg = `[ "$1" = -version ] && exit; sleep ${marker} & sleep ${marker}`
-  return makeStand({ wallMs, programs: { ...pick(programs), ffmpeg } })
+  return createTestConverter({ wallMs, programs: { ...pick(programs), ffmpeg } })
 }
 
 test('external programs are killed when their server is killed', async () => {

@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { toConversionArguments, toProbeArguments } from '../../src/conversion/ffmpeg.ts'
-import { ffmpeg, h264, listBoxes, makeStand, makeVideo } from '../support/conversion.ts'
+import { createTestConverter, ffmpeg, h264, listBoxes, makeVideo } from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
@@ -44,7 +44,7 @@ function makeLists(place: string): [name: string, text: string][] {
 
 describe('a playlist with the file extension .mp4', () => {
   test('is rejected', async () => {
-    const { convert } = await makeStand()
+    const { convert } = await createTestConverter()
     for (const [, text] of makeLists('/etc/passwd')) {
       expect(await convert('video', text)).toEqual({ refused: NOT_A_VIDEO, left: [] })
     }
@@ -86,7 +86,7 @@ describe('a playlist with the file extension .mp4', () => {
   })
 
   test('is read as a file even if its name looks like an ffmpeg URL', async () => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const clip = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     const source = join(folder, 'concat:a|subfile,,start,0,end,9,,:x %d.mp4')
     await writeFile(source, await readFile(clip))
@@ -103,7 +103,7 @@ function runPlainly(program: string, words: readonly string[]): Promise<number> 
 
 describe('a video conversion', () => {
   const fail = (words: string) =>
-    makeStand({ programs: { ffmpeg: `echo "${words}" >&2; exit 1`, ffprobe: true } })
+    createTestConverter({ programs: { ffmpeg: `echo "${words}" >&2; exit 1`, ffprobe: true } })
 
   test('fails with storage_full when ffmpeg runs out of disk space', async () => {
     const { folder, convert } = await fail('av_interleaved_write_frame(): No space left on device')
@@ -120,18 +120,18 @@ describe('a video conversion', () => {
 
 describe('the video conversion rejects', () => {
   test('an empty file', async () => {
-    const { convert } = await makeStand()
+    const { convert } = await createTestConverter()
     expect(await convert('video', '')).toEqual({ refused: 'unconvertible: The file is empty.', left: [] })
   })
 
   test('text, an image or a web page', async () => {
-    const { convert } = await makeStand()
+    const { convert } = await createTestConverter()
     for (const text of ['text', '<html></html>', '\x1aE\xdf\xa3'])
       expect(await convert('video', Buffer.from(text, 'latin1'))).toEqual({ refused: NOT_A_VIDEO, left: [] })
   })
 
   test('the first part of a video', async () => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const whole = await readFile(await makeVideo(join(folder, 'clip.mp4')))
     expect(await convert('video', whole.subarray(0, 40))).toEqual({ refused: DAMAGED, left: [] })
     expect(await convert('video', whole.subarray(0, whole.length / 2))).toEqual({
@@ -141,7 +141,7 @@ describe('the video conversion rejects', () => {
   })
 
   test('a video that is truncated after its index', async () => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const long = 'testsrc2=size=320x240:rate=10:duration=8'
     const source = await makeVideo(
       join(folder, 'clip.mp4'),
@@ -156,7 +156,7 @@ describe('the video conversion rejects', () => {
   })
 
   test('audio with a cover image', async () => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const [cover, source] = [join(folder, 'cover.png'), join(folder, 'song.mp4')]
     await ffmpeg('-f', 'lavfi', '-i', 'testsrc=size=64x64', '-frames:v', '1', cover)
     const tone = ['-f', 'lavfi', '-i', 'sine=duration=1']
@@ -179,7 +179,7 @@ describe('the video conversion rejects', () => {
   })
 
   test('frames with too many pixels', async () => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const words = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-frames:v', '1', '-an']
     const source = await makeVideo(join(folder, 'wide.mov'), words, 'color=size=9000x6000:rate=1:duration=1')
     const refused = 'unconvertible: The video resolution is too high: 9000 x 6000.'
@@ -187,7 +187,7 @@ describe('the video conversion rejects', () => {
   })
 
   test('a video with invalid bytes after a valid start', async () => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-movflags', '+faststart'])
     await using file = await open(source, 'r+')
     await file.write(Buffer.alloc(600, 0xff), 0, 600, 100)

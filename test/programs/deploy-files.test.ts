@@ -6,40 +6,20 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { findCommand } from '../../scripts/programs.mjs'
-import { parseConfig } from '../../src/config/parse.ts'
-import { settingNames } from '../../src/config/settings.ts'
-import { parseDockerfile, readEnvironment, type Stage } from '../support/dockerfile.ts'
+import { configOf, image, moveFiles, readRepositoryFile } from '../support/deploy-files.ts'
+import { readEnvironment } from '../support/dockerfile.ts'
 import { forgeKey } from '../support/forge-key.ts'
 import { makeFolder, repository } from '../support/process.ts'
 
 const run = promisify(execFile)
-const read = (path: string) => readFile(join(repository, path), 'utf8')
-const image = parseDockerfile(await read('Dockerfile')).at(-1) as Stage
 const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-/** Environment variables of the image that are not Parley settings. */
-const others = ['NODE_ENV']
-
-/** Parses the environment variables; fails if there are unknown names or warnings. */
-async function configOf(variables: Readonly<Record<string, string>>) {
-  for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
-  const { config, warnings } = await parseConfig(variables)
-  expect(warnings).toEqual([])
-  return config
-}
-
-/** Replaces the mount path `from` in the variables with the test's folder `to`. */
-function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
-  const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
-  return Object.fromEntries(moved) as Record<string, string>
-}
-
 describe('compose.yaml', () => {
   /** Replaces variables with their default values. */
   const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
-  const load = async () => parse(fillIn(await read('compose.yaml')), { merge: true })
+  const load = async () => parse(fillIn(await readRepositoryFile('compose.yaml')), { merge: true })
 
   /** Runs the secrets script and adds a parent key, as operators do; returns the secrets' folder. */
   async function makeSecrets(): Promise<string> {
@@ -79,7 +59,7 @@ describe('deploy/parley.service', () => {
     const folder = await makeFolder()
     const path = join(folder, 'parley.service')
     // Uses a program and a user that exist here, because systemd-analyze checks both.
-    const unit = (await read('deploy/parley.service'))
+    const unit = (await readRepositoryFile('deploy/parley.service'))
       .replaceAll('/opt/parley/node_modules/.bin/node', process.execPath)
       .replaceAll('=parley\n', '=daemon\n')
     await writeFile(path, unit)

@@ -10,15 +10,15 @@ import { makeVideo, probe } from '../support/conversion.ts'
 import {
   getRow,
   listJobs,
-  listWork,
+  listWorkFolders,
   makeGate,
   openArtifact,
   startJobs,
-  until,
+  waitUntil,
   watchUntil,
 } from '../support/jobs.ts'
 import { makeFolder } from '../support/process.ts'
-import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../support/uploads.ts'
+import { createUpload, listArtifactBytes, readStatus, uploadWhole, waitForState } from '../support/uploads.ts'
 import { makeZip } from '../support/zip.ts'
 
 // Starting processes is slow on a busy machine.
@@ -64,9 +64,12 @@ describe('an uploaded video', () => {
 
     const row = await getRow(app)
     expect(row.kept_bytes).toBe(whole.bytes.length + poster.bytes.length)
-    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 2, 'the original is deleted')
+    await waitUntil(
+      async () => (await listArtifactBytes(dataDir)).kept.length === 2,
+      'the original is deleted',
+    )
     expect((await listArtifactBytes(dataDir)).kept.sort()).toEqual([row.served_blob, row.poster_blob].sort())
-    expect(await listWork(dataDir)).toEqual([])
+    expect(await listWorkFolders(dataDir)).toEqual([])
     expect(await listJobs(app)).toEqual([])
   })
 
@@ -86,7 +89,7 @@ describe('an uploaded video', () => {
     )
     const app = await startApp(gate.env)
     const bytes = await makeOldVideo()
-    const { id } = await beginUpload(app, { size: bytes.length, body: bytes })
+    const { id } = await createUpload(app, { size: bytes.length, body: bytes })
     const watching = watchUntil(app, id, ({ state }) => state === 'ready')
     await gate.open()
     const statuses = await watching
@@ -104,13 +107,13 @@ describe('uploaded videos', () => {
     const bytes = await makeOldVideo()
     const begun = []
     for (let count = 0; count < 4; count++)
-      begun.push(await beginUpload(app, { size: bytes.length, body: bytes }))
-    await until(async () => (await listWork(dataDir)).length === 2, 'two conversions run')
+      begun.push(await createUpload(app, { size: bytes.length, body: bytes }))
+    await waitUntil(async () => (await listWorkFolders(dataDir)).length === 2, 'two conversions run')
     const jobs = await listJobs(app)
     expect(jobs.filter((job) => job.is_taken === 1)).toHaveLength(2)
     expect(jobs).toHaveLength(4)
     await gate.open()
-    for (const { id } of begun) await untilState(app, id, 'ready')
+    for (const { id } of begun) await waitForState(app, id, 'ready')
   })
 })
 

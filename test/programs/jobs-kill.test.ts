@@ -5,18 +5,18 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { createArtifactSweeper } from '../../src/artifacts/maintenance.ts'
 import { makeVideo, probe } from '../support/conversion.ts'
-import { raw } from '../support/database.ts'
-import { getRow, listWork, makeGate, openArtifact, startJobs, until } from '../support/jobs.ts'
+import { openSqliteFile } from '../support/database.ts'
+import { getRow, listWorkFolders, makeGate, openArtifact, startJobs, waitUntil } from '../support/jobs.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 import {
-  beginUpload,
+  createUpload,
   listArtifactBytes,
   patchUpload,
   readArtifact,
   readOffset,
   readStatus,
   type Target,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 // Starting processes is slow on a busy machine.
@@ -64,7 +64,7 @@ async function startWorld() {
 }
 
 const untilAcknowledged = (target: Target, id: string) =>
-  until(async () => (await readStatus(target, id)).acknowledged === true, 'the event is acknowledged')
+  waitUntil(async () => (await readStatus(target, id)).acknowledged === true, 'the event is acknowledged')
 
 /** Starts a server with an upload whose conversion blocks until the test opens a gate. */
 async function startConversion() {
@@ -72,14 +72,14 @@ async function startConversion() {
   const gate = await makeGate()
   const bytes = await readFile(await makeVideo(join(world.folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
   const { server, target } = await world.start(gate.env)
-  const { id } = await beginUpload(target, { size: bytes.length, body: bytes })
+  const { id } = await createUpload(target, { size: bytes.length, body: bytes })
   const isStarted = async () => (await readFile(join(gate.folder, 'started'), 'utf8').catch(() => '')) !== ''
-  await until(isStarted, 'ffmpeg runs')
+  await waitUntil(isStarted, 'ffmpeg runs')
   return { ...world, gate, server, target, id, bytes }
 }
 
 async function expectConverted(world: { readonly folder: string }, target: Target, id: string) {
-  await untilState(target, id, 'ready')
+  await waitForState(target, id, 'ready')
   expect(await readStatus(target, id)).toMatchObject({ conversion: { result: 'converted' } })
   const copy = join(world.folder, 'served.mp4')
   await writeFile(copy, await readArtifact(target, id))
@@ -93,11 +93,11 @@ describe('a server that is killed during a conversion', () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
     await world.server.crash()
-    expect(await listWork(world.dataDir)).toHaveLength(1)
+    expect(await listWorkFolders(world.dataDir)).toHaveLength(1)
     const { target } = await world.start()
     await expectConverted(world, target, world.id)
-    expect(await listWork(world.dataDir)).toEqual([])
-    await until(
+    expect(await listWorkFolders(world.dataDir)).toEqual([])
+    await waitUntil(
       async () => (await listArtifactBytes(world.dataDir)).kept.length === 2,
       'the original is deleted',
     )
@@ -108,10 +108,10 @@ describe('a server that is killed during a conversion', () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
     // Holds the write lock, so that the server can store the result but not record it.
-    const database = raw(world.dataDir)
+    const database = openSqliteFile(world.dataDir)
     database.exec('begin immediate')
     await world.gate.open()
-    await until(
+    await waitUntil(
       async () => (await listArtifactBytes(world.dataDir)).kept.length === 3,
       'all results are stored',
     )
@@ -123,7 +123,7 @@ describe('a server that is killed during a conversion', () => {
     const { server, target } = await world.start()
     await expectConverted(world, target, world.id)
     const served = await readArtifact(target, world.id)
-    await until(
+    await waitUntil(
       async () => (await listArtifactBytes(world.dataDir)).kept.length === 4,
       'the original is deleted',
     )
@@ -146,9 +146,9 @@ describe('a server that is killed while it notifies the host', () => {
     const world = await startWorld()
     await world.hold()
     const { server, target } = await world.start()
-    const { id } = await beginUpload(target, { size: VTT.length, body: VTT, metadata: { kind: 'captions' } })
-    await until(async () => (await readStatus(target, id)).outcome !== undefined, 'the host is notified')
-    await untilState(target, id, 'ready')
+    const { id } = await createUpload(target, { size: VTT.length, body: VTT, metadata: { kind: 'captions' } })
+    await waitUntil(async () => (await readStatus(target, id)).outcome !== undefined, 'the host is notified')
+    await waitForState(target, id, 'ready')
     expect((await readStatus(target, id)).acknowledged).toBe(false)
     await server.crash()
     await world.release()
@@ -173,7 +173,7 @@ describe('a server that is killed while it completes an upload', () => {
   async function leaveUpload(bytes: Buffer) {
     const world = await startWorld()
     const { server, target } = await world.start()
-    const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 5) })
+    const begun = await createUpload(target, { size: bytes.length, body: bytes.subarray(0, 5) })
     await server.crash()
     const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
     await writeFile(join(world.dataDir, 'artifacts', 'growing', name), bytes)
@@ -189,7 +189,7 @@ describe('a server that is killed while it completes an upload', () => {
     expect(offset).toBe(5)
     expect((await readStatus(target, begun.id)).state).toBe('uploading')
     expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
-    await untilState(target, begun.id, 'ready')
+    await waitForState(target, begun.id, 'ready')
     await untilAcknowledged(target, begun.id)
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
     expect(await world.listEvents()).toEqual([`${name} ${begun.id} true`])
@@ -197,11 +197,11 @@ describe('a server that is killed while it completes an upload', () => {
 
   test('after it counts the last bytes leaves an upload that the next server completes', async () => {
     const { world, begun, name } = await leaveUpload(VTT)
-    const database = raw(world.dataDir)
+    const database = openSqliteFile(world.dataDir)
     database.exec(`update artifacts set received_bytes = size_bytes, lease_until = 1e10, kind = 'captions'`)
     database.close()
     const { target } = await world.start()
-    await untilState(target, begun.id, 'ready')
+    await waitForState(target, begun.id, 'ready')
     await untilAcknowledged(target, begun.id)
     expect((await readStatus(target, begun.id)).conversion).toEqual({ result: 'original' })
     expect((await readArtifact(target, begun.id)).equals(VTT)).toBe(true)

@@ -4,16 +4,16 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createLocalModelBackend, loadLocalModel } from '../../packages/in-process/src/index.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { startApp, type TestApp } from '../support/app.ts'
-import { never } from '../support/backend.ts'
+import { neverAborted } from '../support/backend.ts'
 import { writeConfigFile } from '../support/config-file.ts'
-import { greedy, localEnvironment, startLocalStand, writeModelFile } from '../support/local-model.ts'
+import { greedy, localEnvironment, startLocalModelHarness, writeModelFile } from '../support/local-model.ts'
 import { totalUsage } from '../support/usage.ts'
 
 // Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 /** A service with a model whose responses do not end. */
-const stand = startLocalStand({ brevity: -100 })
+const harness = startLocalModelHarness({ brevity: -100 })
 const CHAT = '/v1/chat/completions'
 
 interface HeldStream {
@@ -47,17 +47,17 @@ async function hold(app: TestApp): Promise<HeldStream> {
 }
 
 /** Requests a short response; returns its HTTP status. */
-async function ask(more: object = {}, signal: AbortSignal = never): Promise<number> {
+async function ask(more: object = {}, signal: AbortSignal = neverAborted): Promise<number> {
   const body = greedy('Hi', { max_tokens: 3, ...more })
-  return (await stand.app.call('POST', CHAT, { body, signal })).status
+  return (await harness.app.call('POST', CHAT, { body, signal })).status
 }
 
 describe("the model's queue", () => {
   test('accepts two running and six waiting calls, and returns 429 to the ninth', async () => {
-    await Promise.all([hold(stand.app), hold(stand.app)])
+    await Promise.all([hold(harness.app), hold(harness.app)])
     const leaving = new AbortController()
     const seven = Array.from({ length: 7 }, () =>
-      stand.app.call('POST', CHAT, { body: greedy('Hi'), signal: leaving.signal }),
+      harness.app.call('POST', CHAT, { body: greedy('Hi'), signal: leaving.signal }),
     )
     const rejected = await Promise.race(seven)
     expect(rejected).toMatchObject({
@@ -71,14 +71,14 @@ describe("the model's queue", () => {
   })
 
   test('starts the next call as soon as a client disconnects', async () => {
-    const [first] = await Promise.all([hold(stand.app), hold(stand.app)])
+    const [first] = await Promise.all([hold(harness.app), hold(harness.app)])
     const waiting = ask()
     first.leave()
     expect(await waiting).toBe(200)
   })
 
   test('removes a waiting call whose client disconnects', async () => {
-    const held = await Promise.all([hold(stand.app), hold(stand.app)])
+    const held = await Promise.all([hold(harness.app), hold(harness.app)])
     const leaving = new AbortController()
     const waiting = ask({}, leaving.signal)
     leaving.abort()
@@ -88,15 +88,15 @@ describe("the model's queue", () => {
   })
 
   test('also applies to embeddings requests', async () => {
-    const [first] = await Promise.all([hold(stand.app), hold(stand.app)])
-    const waiting = stand.app.call('POST', '/v1/embeddings', { body: { input: 'Hi' } })
+    const [first] = await Promise.all([hold(harness.app), hold(harness.app)])
+    const waiting = harness.app.call('POST', '/v1/embeddings', { body: { input: 'Hi' } })
     first.leave()
     expect((await waiting).status).toBe(200)
   })
 })
 
 test('a full queue causes the fallback model to respond', async () => {
-  const text = `providers:\n  own: { kind: local, model: "${stand.path}", threads: 1 }\n  play: { kind: mock }\n`
+  const text = `providers:\n  own: { kind: local, model: "${harness.path}", threads: 1 }\n  play: { kind: mock }\n`
   const app = await startApp({ PARLEY_CONFIG: await writeConfigFile(text) })
   const { agent_id, agent_key } = await app.createAgent()
   const policy = {
@@ -121,7 +121,7 @@ test('two models can run in one service, and the service does not start if one c
   const vectors = writeModelFile({ poolingType: 1 })
   const write = (path: string) =>
     writeConfigFile(`providers:
-  talk: { kind: local, model: "${stand.path}", threads: 1 }
+  talk: { kind: local, model: "${harness.path}", threads: 1 }
   embed: { kind: local, model: "${path}", threads: 1, context: 512 }
 `)
   const app = await startApp({ PARLEY_CONFIG: await write(vectors) })
@@ -139,7 +139,7 @@ test('two models can run in one service, and the service does not start if one c
 })
 
 test('the generation stops when the client disconnects, and its usage is recorded', async () => {
-  const app = await startApp(localEnvironment(stand.path))
+  const app = await startApp(localEnvironment(harness.path))
   const { leave } = await hold(app)
   leave()
   await vi.waitUntil(async () => (await totalUsage(app)).requests === 1, { timeout: 10_000 })
@@ -161,7 +161,7 @@ test('prompt processing stops when the client disconnects', async () => {
   onTestFinished(() => backend.close())
   const sequences = model.chat?.places.map(({ sequence }) => sequence) ?? []
   const countRead = () => sequences.reduce((sum, { tokenMeter }) => sum + tokenMeter.usedInputTokens, 0)
-  const long = (letter: string, signal = never) =>
+  const long = (letter: string, signal = neverAborted) =>
     backend.complete({ body: greedy(letter.repeat(4000), { max_tokens: 1 }), signal })
 
   const leaving = new AbortController()
@@ -170,7 +170,7 @@ test('prompt processing stops when the client disconnects', async () => {
   leaving.abort(new Error('gone'))
   await expect(left).rejects.toThrow('gone')
   // These calls complete only if the model no longer processes the cancelled prompt.
-  const short = () => backend.complete({ body: greedy('Hi', { max_tokens: 1 }), signal: never })
+  const short = () => backend.complete({ body: greedy('Hi', { max_tokens: 1 }), signal: neverAborted })
   await Promise.all([short(), short()])
   expect(countRead()).toBeLessThan(3500)
 
@@ -180,7 +180,7 @@ test('prompt processing stops when the client disconnects', async () => {
 })
 
 test('a stream ends with an error event when the service is closed', async () => {
-  const app = await startApp(localEnvironment(stand.path))
+  const app = await startApp(localEnvironment(harness.path))
   const stream = await hold(app)
   await app.service.close()
   const text = await stream.rest()

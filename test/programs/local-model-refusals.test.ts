@@ -1,12 +1,12 @@
 /** Tests requests that an in-process model rejects, and its embeddings. */
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
-import { greedy, localEnvironment, startLocalStand, writeModelFile } from '../support/local-model.ts'
+import { greedy, localEnvironment, startLocalModelHarness, writeModelFile } from '../support/local-model.ts'
 
 // Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-const stand = startLocalStand()
+const harness = startLocalModelHarness()
 const CHAT = '/v1/chat/completions'
 const EMBEDDINGS = '/v1/embeddings'
 
@@ -78,7 +78,7 @@ describe('a chat completion with an in-process model returns 400 for', () => {
   ])('%s', async (_what, body, param) => {
     const request = { ...greedy('Hi', { max_tokens: 400 }), ...body }
     for (const stream of [false, true]) {
-      const answer = await stand.app.call('POST', CHAT, { body: { ...request, stream } })
+      const answer = await harness.app.call('POST', CHAT, { body: { ...request, stream } })
       expect({ status: answer.status, error: answer.body?.error }).toMatchObject({
         status: 400,
         error: { type: 'invalid_request_error', param, code: 'invalid_value' },
@@ -91,7 +91,7 @@ describe('a chat completion with an in-process model returns 400 for', () => {
     ['a prompt longer than the context', 2100],
     ['a prompt so long that its tokens are not counted', 100_000],
   ])('%s', async (_what, length) => {
-    const { status, body } = await stand.app.call('POST', CHAT, { body: greedy('x'.repeat(length)) })
+    const { status, body } = await harness.app.call('POST', CHAT, { body: greedy('x'.repeat(length)) })
     expect(status).toBe(400)
     expect(body.error).toMatchObject({ param: 'messages', code: 'context_length_exceeded' })
   })
@@ -108,7 +108,7 @@ test('a response stops when the context is full', async () => {
 })
 
 describe('embeddings from an in-process model', () => {
-  const embed = (body: object) => stand.app.call('POST', EMBEDDINGS, { body })
+  const embed = (body: object) => harness.app.call('POST', EMBEDDINGS, { body })
 
   test('are unit vectors and are equal for equal inputs', async () => {
     const { status, body } = await embed({ input: ['Hello', 'Good evening', 'Hello'] })

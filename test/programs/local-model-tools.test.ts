@@ -5,7 +5,7 @@ import {
   greedy,
   joinText,
   localEnvironment,
-  startLocalStand,
+  startLocalModelHarness,
   writeModelFile,
 } from '../support/local-model.ts'
 import { chatMl } from '../support/tiny-template.ts'
@@ -13,7 +13,7 @@ import { chatMl } from '../support/tiny-template.ts'
 // Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-const stand = startLocalStand()
+const harness = startLocalModelHarness()
 const CHAT = '/v1/chat/completions'
 
 const paint = {
@@ -40,7 +40,7 @@ interface Call {
 
 /** Sends a chat completion; returns the parts of its only choice. */
 async function ask(body: object) {
-  const answer = await stand.app.call('POST', CHAT, { body })
+  const answer = await harness.app.call('POST', CHAT, { body })
   expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 })
   const { message, finish_reason } = answer.body.choices[0]
   return { text: message.content, calls: (message.tool_calls ?? []) as Call[], finish: finish_reason, answer }
@@ -64,7 +64,7 @@ describe('a model with tools', () => {
   })
 
   test('streams each tool call in a single chunk', async () => {
-    const { events, isDone } = await stand.app.stream(greedy('Hi', { tools }))
+    const { events, isDone } = await harness.app.stream(greedy('Hi', { tools }))
     expect(isDone).toBe(true)
     expect(events.at(-1).choices).toEqual([{ index: 0, delta: {}, finish_reason: 'tool_calls' }])
     const deltas = events.flatMap(({ choices }) => choices[0].delta.tool_calls ?? [])
@@ -120,7 +120,7 @@ describe('a model with tools', () => {
         parameters: { type: 'object', properties: { one: text, two: text, three: text } },
       },
     }
-    const app = await startApp({ ...localEnvironment(stand.path), PARLEY_LOCAL_CONTEXT: '800' })
+    const app = await startApp({ ...localEnvironment(harness.path), PARLEY_LOCAL_CONTEXT: '800' })
     const { body } = await app.call('POST', CHAT, {
       body: greedy('Hi', { tools: [write], tool_choice: 'required' }),
     })
@@ -160,7 +160,7 @@ describe('a tool result', () => {
 
   test("is returned by the official OpenAI client's tool runner", async () => {
     const painted: unknown[] = []
-    const runner = stand.app.openai().chat.completions.runTools({
+    const runner = harness.app.openai().chat.completions.runTools({
       model: 'tiny',
       temperature: 0,
       max_tokens: 200,
@@ -191,7 +191,7 @@ describe('a JSON response', () => {
     const { text, finish } = await ask(greedy('Hi', format(parameters)))
     expect(finish).toBe('stop')
     expect(JSON.parse(text)).toEqual({ colour: expect.any(String), isGlossy: expect.any(Boolean) })
-    const { events } = await stand.app.stream(greedy('Hi', format(parameters)))
+    const { events } = await harness.app.stream(greedy('Hi', format(parameters)))
     expect(joinText(events)).toBe(text)
   })
 

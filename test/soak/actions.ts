@@ -5,8 +5,8 @@ import { JsonSink } from '../bench/load.ts'
 import { post } from '../bench/requests.ts'
 import { toHead } from '../bench/transfers.ts'
 import {
-  beginUpload,
   callUpload,
+  createUpload,
   patchUpload,
   readArtifact,
   readOffset,
@@ -99,7 +99,7 @@ export const actions: Readonly<Record<string, Action>> = {
 async function uploadInTwo({ target }: World): Promise<void> {
   const bytes = Buffer.alloc(UPLOAD_BYTES, 'parley ')
   // Declares one byte more than it sends, because a complete upload would be converted.
-  const begun = await beginUpload(target, { size: bytes.length + 1, metadata: { filename: 'a.mp4' } })
+  const begun = await createUpload(target, { size: bytes.length + 1, metadata: { filename: 'a.mp4' } })
   const half = bytes.subarray(0, UPLOAD_BYTES / 2)
   await patchUpload(target, begun, 0, breakingAfter(half)).catch(() => {})
   let offset = await readOffset(target, begun)

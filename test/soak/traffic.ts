@@ -1,6 +1,6 @@
 /** Starts the soak test's actions at an even pace and in random order. */
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
-import { createRandom } from '../support/upstream-sending.ts'
+import { createRandom } from '../support/random.ts'
 import { actions, convertPicture } from './actions.ts'
 import type { World } from './world.ts'
 

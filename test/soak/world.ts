@@ -2,7 +2,7 @@
 import sharp from 'sharp'
 import { type Client, createClient } from '../../client/rpc/index.ts'
 import { toHead } from '../bench/transfers.ts'
-import { ownPage } from '../support/console.ts'
+import { consoleHeaders } from '../support/console.ts'
 import { callServer } from '../support/process.ts'
 import { type Target, uploadWhole } from '../support/uploads.ts'
 import { Connections } from './connections.ts'
@@ -40,7 +40,7 @@ export async function createWorld(server: SoakServer): Promise<World> {
     connections,
     agentId: agent.agent_id,
     agentKey: agent.agent_key,
-    page: createClient({ url, headers: { ...ownPage, Cookie: await signIn(server) } }),
+    page: createClient({ url, headers: { ...consoleHeaders, Cookie: await signIn(server) } }),
     artifactId: known.id,
     picture: await makePicture(),
     pagePaths: await listPagePaths(connections),
@@ -51,7 +51,7 @@ export async function createWorld(server: SoakServer): Promise<World> {
 async function signIn(server: SoakServer): Promise<string> {
   const response = await fetch(`${server.url}/v1/manager/sign-in`, {
     method: 'POST',
-    headers: { ...ownPage, 'Content-Type': 'application/json' },
+    headers: { ...consoleHeaders, 'Content-Type': 'application/json' },
     body: JSON.stringify({ link: await server.printedLink() }),
   })
   if (response.status !== 200) throw new Error(`sign-in failed: ${response.status}`)

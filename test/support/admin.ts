@@ -2,7 +2,7 @@
 
 import type { ServiceOptions } from '../../src/server/build.ts'
 import { type Answer, type CallOptions, startApp, type TestApp } from './app.ts'
-import { as, proxied } from './console.ts'
+import { asUser, behindProxy } from './console.ts'
 
 export const root = 'root@example.org'
 
@@ -11,7 +11,7 @@ export function startAdminApp(
   env: Readonly<Record<string, string>> = {},
   options: Omit<ServiceOptions, 'config'> = {},
 ): Promise<TestApp> {
-  return startApp({ ...proxied, PARLEY_ADMIN_EMAILS: root, ...env }, options)
+  return startApp({ ...behindProxy, PARLEY_ADMIN_EMAILS: root, ...env }, options)
 }
 
 /** Sends a request as the administrator; `path` is relative to `/v1/manager/admin`. */
@@ -21,7 +21,7 @@ export function asAdmin(
   path: string,
   options: CallOptions = {},
 ): Promise<Answer> {
-  return app.call(method, `/v1/manager/admin${path}`, as(root, options))
+  return app.call(method, `/v1/manager/admin${path}`, asUser(root, options))
 }
 
 /** Reads all pages of a list, with `limit` items on each page. */

@@ -8,7 +8,7 @@ import type { Answer, TestApp } from './app.ts'
 export const rawYamlTypes = ['application/yaml', 'text/yaml', 'application/x-yaml'] as const
 
 /** A definition that uses every field. */
-export const FULL = `# Support, first line
+export const FULL_DEFINITION = `# Support, first line
 name: Guide
 model: mock
 temperature: 1.25
@@ -64,7 +64,7 @@ export async function listIds(app: TestApp, query = '', key = app.key): Promise<
 }
 
 /** Returns the error of a tRPC call, which must fail. */
-export async function refusalOf(
+export async function rpcErrorOf(
   call: Promise<unknown>,
 ): Promise<{ status: number; code: string; message: string }> {
   const error = await call.then(

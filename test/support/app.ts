@@ -1,4 +1,5 @@
 /** Starts a service for a test and checks its responses against the documented schemas. */
+import { join } from 'node:path'
 import OpenAI from 'openai'
 import { inject, onTestFinished } from 'vitest'
 import { parseConfig } from '../../src/config/parse.ts'
@@ -6,8 +7,9 @@ import type { ServiceOptions } from '../../src/server/build.ts'
 import { createService, type Service } from '../../src/server/service.ts'
 import { createRedactedLog, listSecrets } from '../../src/telemetry/log.ts'
 import { AnswerChecker } from './answer-checker.ts'
-import { checkLine, keepBodyFromLog } from './log-leaks.ts'
+import { checkLine, forbidMessagesInLog } from './log-leaks.ts'
 import { borrowDatabase } from './postgres.ts'
+import { makeFolder } from './process.ts'
 
 /** The definition that `createAgent` uses by default. */
 export const GREETER = 'name: Greeter\ninstructions: Greet people.\n'
@@ -71,6 +73,14 @@ export async function startApp(
   const app = await openApp(env, options)
   onTestFinished(() => app.close())
   return app
+}
+
+/** Starts a service with a new data directory, and closes it when the test ends. */
+export async function startAppOnDisk(
+  env: Readonly<Record<string, string>>,
+  options?: Omit<ServiceOptions, 'config'>,
+): Promise<TestApp> {
+  return startApp({ ...env, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
 }
 
 /** Starts a service; the caller must close it. */
@@ -141,7 +151,7 @@ function createTestApp(service: Service, parentKey: string): TestApp {
       ...(signal === undefined ? {} : { signal }),
     })
     const text = await response.text()
-    keepBodyFromLog(text)
+    forbidMessagesInLog(text)
     const isJsonAnswer = response.headers.get('content-type')?.startsWith('application/json')
     return {
       status: response.status,

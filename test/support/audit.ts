@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import type { AuditRow } from '../../src/identity/audit.ts'
 import type { TestApp } from './app.ts'
-import { failAt } from './database.ts'
+import { failOnChange } from './database.ts'
 
 /** Lists all audit rows, oldest first. */
 export function listAuditRows(app: TestApp): Promise<AuditRow[]> {
@@ -10,7 +10,7 @@ export function listAuditRows(app: TestApp): Promise<AuditRow[]> {
 }
 
 /** Runs `act`; returns the audit rows that it adds. */
-export async function auditOf(app: TestApp, act: () => Promise<unknown>): Promise<AuditRow[]> {
+export async function auditRowsOf(app: TestApp, act: () => Promise<unknown>): Promise<AuditRow[]> {
   const before = await listAuditRows(app)
   await act()
   return (await listAuditRows(app)).slice(before.length)
@@ -20,8 +20,8 @@ export async function auditOf(app: TestApp, act: () => Promise<unknown>): Promis
 export const publicIdOf = (key: string) => key.slice(4, 16)
 
 /** Makes the database reject new audit rows. */
-export async function refuseAudit(app: TestApp): Promise<void> {
-  await failAt(app.service.deps.db, 'insert on audit_events', 'refused')
+export async function failAuditInserts(app: TestApp): Promise<void> {
+  await failOnChange(app.service.deps.db, 'insert on audit_events', 'refused')
 }
 
 /** Asserts that the rows do not contain the secret part of a key. */

@@ -3,10 +3,10 @@ import { expect } from 'vitest'
 import { BackendFailure } from '../../src/providers/provider.ts'
 
 /** A signal that is never aborted. */
-export const never = new AbortController().signal
+export const neverAborted = new AbortController().signal
 
 /** The result of an exhausted iterator. */
-export const noMore = { done: true, value: undefined }
+export const iteratorDone = { done: true, value: undefined }
 
 /** Returns the BackendFailure of `attempt`, which must reject. */
 export async function failureOf(attempt: Promise<unknown>): Promise<BackendFailure> {
@@ -19,7 +19,7 @@ export async function failureOf(attempt: Promise<unknown>): Promise<BackendFailu
 }
 
 /** Reads a stream to its end; returns its chunks. */
-export async function listReads(stream: AsyncIterator<Uint8Array, void, void>): Promise<Uint8Array[]> {
+export async function readChunks(stream: AsyncIterator<Uint8Array, void, void>): Promise<Uint8Array[]> {
   const reads: Uint8Array[] = []
   for (let step = await stream.next(); !step.done; step = await stream.next()) reads.push(step.value)
   return reads
@@ -27,5 +27,5 @@ export async function listReads(stream: AsyncIterator<Uint8Array, void, void>): 
 
 /** Reads a stream to its end; returns its bytes. */
 export async function readAll(stream: AsyncIterator<Uint8Array, void, void>): Promise<Buffer> {
-  return Buffer.concat(await listReads(stream))
+  return Buffer.concat(await readChunks(stream))
 }

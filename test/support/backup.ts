@@ -27,7 +27,7 @@ export async function backUp(dataDir: string, archive: string, env: Environment 
 }
 
 /** Restores a backup, like `parley restore`. */
-export async function putBack(
+export async function restoreArchive(
   archive: string | Readable,
   dataDir: string,
   env: Environment = {},

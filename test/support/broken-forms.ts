@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { TestApp } from './app.ts'
 import { FORM_TYPE } from './files.ts'
-import { RawConnection, readAnswer, toRequest } from './raw-connection.ts'
+import { parseRawResponse, RawConnection, toRequest } from './raw-connection.ts'
 
 /** The way to declare the body's length, or to stop early. */
 export type Framing = 'length' | 'chunked' | 'half-closed' | 'reset'
@@ -28,7 +28,7 @@ export function collectUncaught(): readonly unknown[] {
 export async function sendForm(
   app: Pick<TestApp, 'url' | 'key'>,
   { body, pieceSizes, framing }: SentForm,
-): Promise<ReturnType<typeof readAnswer> | undefined> {
+): Promise<ReturnType<typeof parseRawResponse> | undefined> {
   const connection = await RawConnection.open(app)
   connection.send(
     toRequest('POST /v1/files', [
@@ -50,7 +50,7 @@ export async function sendForm(
   if (framing === 'half-closed') connection.endSending()
   if (framing === 'reset') connection.reset()
   const answer = await connection.ends()
-  return answer === '' ? undefined : readAnswer(answer)
+  return answer === '' ? undefined : parseRawResponse(answer)
 }
 
 function* split(bytes: Buffer, sizes: readonly number[]): Iterable<Buffer> {

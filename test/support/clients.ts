@@ -1,8 +1,8 @@
 /** Provides a conversation with a client-side and a server-side tool for tests of client libraries. */
 import { expect } from 'vitest'
 import { startApp, type TestApp } from './app.ts'
-import type { ChatStand } from './chat-stand.ts'
-import { agentWith, answerCalling, bodiesOf, citySchema, tool, type Way } from './tools.ts'
+import type { ChatHarness } from './chat-harness.ts'
+import { agentWith, citySchema, listRequestBodies, tool, toolCallResponse, type Way } from './tools.ts'
 
 /** The model providers with which every client library is tested. */
 export const backends = ['mock', 'gateway'] as const
@@ -31,7 +31,7 @@ export interface Conversation {
 
 /** Starts a conversation; only through the gateway does the model also call the server-side tool `weather`. */
 export async function startConversation(
-  stand: ChatStand,
+  harness: ChatHarness,
   backend: (typeof backends)[number],
   way: Way,
 ): Promise<Conversation> {
@@ -39,10 +39,10 @@ export async function startConversation(
   const weather = tool(({ city }) => `Rain in ${city}`, { inputSchema: citySchema })
   const options = { tools: { weather } }
   const isMock = backend === 'mock'
-  const app = isMock ? await startApp({}, options) : await stand.start({}, options)
+  const app = isMock ? await startApp({}, options) : await harness.start({}, options)
   const { agent_key } = await app.createAgent(agentWith(['ask', 'weather']))
   const args = '{"question":"Where?"}'
-  if (!isMock) await stand.answerWith(answerCalling(way, [{ name: 'ask', args }]), 1)
+  if (!isMock) await harness.answerWith(toolCallResponse(way, [{ name: 'ask', args }]), 1)
   return {
     app,
     baseURL: `${app.url}/v1`,
@@ -52,7 +52,7 @@ export async function startConversation(
     async answer({ question }) {
       asked.push(question)
       const rain = [{ name: 'weather', args: '{"city":"Bonn"}' }]
-      if (!isMock) await stand.answerWith(answerCalling(way, rain), 1)
+      if (!isMock) await harness.answerWith(toolCallResponse(way, rain), 1)
       return 'Bonn'
     },
     async check(text) {
@@ -61,7 +61,7 @@ export async function startConversation(
         ['Where?'],
       ])
       if (isMock) return
-      const bodies = await bodiesOf(stand)
+      const bodies = await listRequestBodies(harness)
       expect(bodies.map(({ messages }) => messages.at(-1).content)).toEqual([
         'What is the weather like?',
         'Bonn',
@@ -72,5 +72,5 @@ export async function startConversation(
 }
 
 /** A user message that makes the mock model call only the server-side tool. */
-export const rainPrompt = '[[tool:weather {"city":"Bonn"}]]'
-export const rainAnswer = 'The tool answered: Rain in Bonn'
+export const serverToolPrompt = '[[tool:weather {"city":"Bonn"}]]'
+export const serverToolAnswer = 'The tool answered: Rain in Bonn'

@@ -1,15 +1,15 @@
 /** Runs `parley` commands in the test's own process, which is faster than starting a process. */
 import { runCommand } from '../../src/cli/program.ts'
-import type { Ended, RunOptions } from './process.ts'
+import type { ProcessResult, RunOptions } from './process.ts'
 
 /** Commands run one at a time because they change the process's working directory and environment. */
 let last: Promise<unknown> = Promise.resolve()
 
 /** Like `runParley`, but in this process and only for commands that exit on their own. */
-export function runCommandHere(
+export function runCommandInProcess(
   words: readonly string[],
   options: Pick<RunOptions, 'folder' | 'env'>,
-): Promise<Ended> {
+): Promise<ProcessResult> {
   const running = last.then(() => run(words, options))
   last = running.catch(() => {})
   return running
@@ -18,7 +18,7 @@ export function runCommandHere(
 async function run(
   words: readonly string[],
   { folder, env = {} }: Pick<RunOptions, 'folder' | 'env'>,
-): Promise<Ended> {
+): Promise<ProcessResult> {
   const { exit, exitCode } = process
   const before = { folder: process.cwd(), env: process.env }
   const captured = [capture(process.stdout), capture(process.stderr)] as const

@@ -11,7 +11,7 @@ import { openApp, type TestApp } from './app.ts'
 import { ffmpeg, h264, makeVideo } from './conversion.ts'
 import { tool } from './tools.ts'
 import { uploadWhole } from './uploads.ts'
-import { ask } from './usage.ts'
+import { sendChat } from './usage.ts'
 
 export interface Installation {
   readonly app: TestApp
@@ -127,7 +127,12 @@ async function chatForDay(app: TestApp, callers: readonly Caller[], day: number)
         const tokens = stream ? 12 : words + ((day * 13 + turn * 7) % 60)
         const delayMs = (stream ? 8 : 30) + ((day * 11 + turn * 17 + place * 29) % (stream ? 12 : 90))
         const failure = day % 6 === 2 && turn === 1 ? '[[error:400]]' : ''
-        return ask(app, `${question} [[delay:${delayMs}]] [[tokens:${tokens}]]${failure}`, { stream }, key)
+        return sendChat(
+          app,
+          `${question} [[delay:${delayMs}]] [[tokens:${tokens}]]${failure}`,
+          { stream },
+          key,
+        )
       }),
     ),
   )

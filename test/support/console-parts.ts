@@ -3,14 +3,14 @@ import type { Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 
 /** Opens a page through the navigation menu. */
-export async function goTo(page: Page, name: string): Promise<void> {
+export async function openMenuPage(page: Page, name: string): Promise<void> {
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
   await page.getByRole('heading', { name, level: 1 }).waitFor()
 }
 
 /** Creates an agent from the customer support template. */
-export async function createOfTemplate(page: Page, name: string): Promise<void> {
-  await goTo(page, 'Agents')
+export async function createFromTemplate(page: Page, name: string): Promise<void> {
+  await openMenuPage(page, 'Agents')
   await page.getByRole('link', { name: 'New agent' }).first().click()
   await page.getByRole('link', { name: /Customer support/ }).click()
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill(name)
@@ -20,7 +20,7 @@ export async function createOfTemplate(page: Page, name: string): Promise<void> 
 }
 
 /** Sends a message in the playground and waits for the echo; returns the details below the reply. */
-export async function tryOut(page: Page, text: string): Promise<string> {
+export async function chatInPlayground(page: Page, text: string): Promise<string> {
   await page.getByRole('button', { name: 'Try it' }).click()
   await page.getByRole('textbox', { name: 'Message' }).fill(text)
   await page.getByRole('button', { name: 'Send' }).click()
@@ -50,7 +50,7 @@ export async function readTable(page: Page, name: string): Promise<string[][]> {
 }
 
 /** Asserts that the displayed video has a poster and plays with a picture. */
-export async function expectToPlay(page: Page): Promise<void> {
+export async function expectPlayback(page: Page): Promise<void> {
   const video = page.locator('video')
   const readWidth = () => video.evaluate((element) => (element as HTMLVideoElement).videoWidth)
   await expect.poll(readWidth, { timeout: 60_000 }).toBeGreaterThan(0)

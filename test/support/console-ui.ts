@@ -100,7 +100,7 @@ function watch(page: Page, origin: string, complaints: string[]): void {
 }
 
 /** Saves a screenshot for manual review. */
-export async function keepPicture(page: Page, name: string): Promise<void> {
+export async function saveScreenshot(page: Page, name: string): Promise<void> {
   await mkdir('screenshots', { recursive: true })
   await page.screenshot({ path: `screenshots/${name}.png`, fullPage: true, animations: 'disabled' })
 }

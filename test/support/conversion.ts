@@ -16,7 +16,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { makeFolder } from './process.ts'
 import { getProgram } from './programs.ts'
 
-export interface StandOptions {
+export interface TestConverterOptions {
   readonly wallMs?: number
   readonly memoryBytes?: number
   /** The programs that the converter can find (default: all); a string is a shell script to run instead. */
@@ -24,7 +24,7 @@ export interface StandOptions {
 }
 
 /** A conversion's result, and the files in its work folder afterwards. */
-export interface Ended {
+export interface ConversionOutcome {
   readonly converted?: Converted
   /** The verdict and the message of a rejection. */
   readonly refused?: string
@@ -35,7 +35,7 @@ export interface Ended {
 let usual: Promise<Converter> | undefined
 
 /** Creates a converter with a work folder that is removed after the test. */
-export async function makeStand(options?: StandOptions) {
+export async function createTestConverter(options?: TestConverterOptions) {
   const folder = await makeFolder()
   const workFolder = join(folder, 'work')
   await mkdir(workFolder)
@@ -54,7 +54,7 @@ export async function makeStand(options?: StandOptions) {
     kind: ConversionKind,
     content: string | Uint8Array,
     more: Partial<ConversionRequest> = {},
-  ): Promise<Ended> {
+  ): Promise<ConversionOutcome> {
     const source = typeof content === 'string' && content.startsWith('/') ? content : join(folder, 'upload')
     if (source !== content) await writeFile(source, content)
     try {
@@ -69,14 +69,20 @@ export async function makeStand(options?: StandOptions) {
   return { folder, workFolder, converter, convert }
 }
 
-async function makeConverter(folder: string, { programs, ...limits }: StandOptions = {}): Promise<Converter> {
+async function makeConverter(
+  folder: string,
+  { programs, ...limits }: TestConverterOptions = {},
+): Promise<Converter> {
   const searchPath = programs === undefined ? (process.env.PATH ?? '') : await makePath(folder, programs)
   const conversion = { wallMs: 60_000, memoryBytes: 2 * 1024 ** 3, searchPath, tries: 1, ...limits }
   return createConverter({ config: { conversion }, clock: systemClock })
 }
 
 /** Creates a folder that contains only these programs; returns its path, for use as PATH. */
-export async function makePath(folder: string, programs: StandOptions['programs'] = {}): Promise<string> {
+export async function makePath(
+  folder: string,
+  programs: TestConverterOptions['programs'] = {},
+): Promise<string> {
   const path = join(folder, 'programs')
   await mkdir(path)
   for (const [name, script] of Object.entries(programs)) {

@@ -51,7 +51,7 @@ export class CuttingProxy {
   }
 
   /** Forwards new connections to another service when the promise of its URL resolves. */
-  leadTo(url: Promise<string>): void {
+  forwardTo(url: Promise<string>): void {
     this.target = url
   }
 

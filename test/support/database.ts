@@ -10,21 +10,21 @@ import type { Tables } from '../../src/db/tables.ts'
 import { StartupError } from '../../src/lib/errors.ts'
 
 /** Opens the database of a data directory and closes it when the test ends. */
-export async function opened(role: 'server' | 'command', dataDir: string): Promise<OpenedDatabase> {
+export async function openTestDatabase(role: 'server' | 'command', dataDir: string): Promise<OpenedDatabase> {
   const database = await openDatabase({ dataDir, role })
   onTestFinished(() => database.close())
   return database
 }
 
 /** Opens the SQLite file directly and closes it when the test ends. */
-export function raw(dataDir: string): Sqlite.Database {
+export function openSqliteFile(dataDir: string): Sqlite.Database {
   const connection = new Sqlite(join(dataDir, 'parley.db'))
   onTestFinished(() => void connection.close())
   return connection
 }
 
 /** Returns the message of the StartupError that the action must throw. */
-export async function refusal(action: Promise<unknown>): Promise<string> {
+export async function startupErrorOf(action: Promise<unknown>): Promise<string> {
   const error = await action.then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -43,7 +43,7 @@ export async function listIds(database: OpenedDatabase): Promise<string[]> {
 }
 
 /** Adds a trigger that fails with the message on every such change; returns a function that removes it. */
-export async function failAt(
+export async function failOnChange(
   db: Database,
   change: 'insert on audit_events' | 'insert on credentials' | 'update of outcome on artifacts',
   message: string,

@@ -4,10 +4,10 @@ import { type DefinitionFormat, parseDefinition } from '../../src/agents/definit
 import { ServiceError } from '../../src/lib/errors.ts'
 
 /** The smallest valid definition; a line that a test appends is line 3. */
-export const least = 'name: Guide\ninstructions: Be kind.\n'
+export const minimalDefinition = 'name: Guide\ninstructions: Be kind.\n'
 
 /** A definition that uses every field. */
-export const complete = `# Shown in the lobby
+export const fullDefinition = `# Shown in the lobby
 name: Guide
 instructions: |
   Be kind.
@@ -37,16 +37,16 @@ owner: facilities
 
 /** Returns a definition with one tool, whose input schema starts at line 3, column 33. */
 export function withSchema(schema: string): string {
-  return `${least}tools: [{ name: a, inputSchema: ${schema} }]`
+  return `${minimalDefinition}tools: [{ name: a, inputSchema: ${schema} }]`
 }
 
 /** Returns `count` tool names as items of a YAML list. */
-export function names(count: number): string {
+export function toolNames(count: number): string {
   return Array.from({ length: count }, (_, index) => `t${index}`).join(',')
 }
 
 /** Returns the error of a definition that must be invalid. */
-export function refusalOf(text: string, format: DefinitionFormat = 'yaml'): ServiceError {
+export function definitionErrorOf(text: string, format: DefinitionFormat = 'yaml'): ServiceError {
   try {
     parseDefinition(text, format)
   } catch (thrown) {
@@ -57,7 +57,7 @@ export function refusalOf(text: string, format: DefinitionFormat = 'yaml'): Serv
 }
 
 /** Asserts a 400 with this message, whose leading path is also the parameter. */
-export function expectRefusal(error: ServiceError, message: string): void {
+export function expectDefinitionError(error: ServiceError, message: string): void {
   expect({ reason: error.reason, status: error.status, message: error.message }).toEqual({
     reason: 'invalid_value',
     status: 400,

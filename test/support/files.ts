@@ -2,8 +2,6 @@
 
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { serviceActor } from '../../src/identity/audit.ts'
-import { createParentKey } from '../../src/identity/keys.ts'
 import { MARK } from '../../src/storage/mark.ts'
 import type { TestApp } from './app.ts'
 
@@ -53,7 +51,7 @@ export function toForm(parts: readonly Part[]): Buffer {
 }
 
 /** Returns a stream of chunks, so that `fetch` does not declare a length. */
-export function toPieces(bytes: Buffer, size = bytes.length): ReadableStream {
+export function toChunkStream(bytes: Buffer, size = bytes.length): ReadableStream {
   let sent = 0
   return new ReadableStream({
     pull(controller) {
@@ -103,11 +101,6 @@ export function download(
     ...init,
     headers: { Authorization: `Bearer ${app.key}`, ...init.headers },
   })
-}
-
-/** Creates another tenant; returns its parent key. */
-export async function createOtherKey(app: TestApp): Promise<string> {
-  return (await createParentKey(app.service.deps, serviceActor, 'other')).text
 }
 
 /** Lists the names of the committed and of the staged files in a data directory. */

@@ -3,20 +3,20 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { beforeEach, onTestFinished } from 'vitest'
 import { createGatewayBackend, type GatewayOptions } from '../../src/providers/gateway.ts'
 import type { ChatBackend } from '../../src/providers/provider.ts'
-import { never } from './backend.ts'
+import { neverAborted } from './backend.ts'
 import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream.ts'
 
 /** The key that test gateways send. */
 export const apiKey = 'provider-key-0123456789'
 
 /** Timeouts that are too long to expire during a test. */
-export const patient = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000 }
+export const longTimeouts = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000 }
 
 export interface GatewayChanges extends Partial<Omit<GatewayOptions, 'timings'>> {
   readonly timings?: Partial<GatewayOptions['timings']>
 }
 
-export interface GatewayStand {
+export interface GatewayHarness {
   readonly upstream: Upstream
   /** Creates a gateway and closes it when the test ends. */
   gateway(changes?: GatewayChanges): ChatBackend
@@ -27,7 +27,7 @@ export interface GatewayStand {
 }
 
 /** Uses the worker's scripted provider, and clears its request log before each test. */
-export async function startGatewayStand(): Promise<GatewayStand> {
+export async function startGatewayHarness(): Promise<GatewayHarness> {
   const upstream = await shareUpstream()
   beforeEach(() => upstream.clear())
   return {
@@ -37,7 +37,7 @@ export async function startGatewayStand(): Promise<GatewayStand> {
         name: 'gateway',
         url: upstream.url,
         apiKey,
-        timings: { ...patient, ...timings },
+        timings: { ...longTimeouts, ...timings },
         ...changes,
       })
       onTestFinished(() => backend.close())
@@ -77,19 +77,27 @@ export async function listen(
 }
 
 /** Returns a non-streaming request with `text` as the user message. */
-export function ask(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
+export function chatCall(
+  text: string,
+  signal: AbortSignal = neverAborted,
+  more: Record<string, unknown> = {},
+) {
   return { body: { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }, signal }
 }
 
 /** Returns a streaming request with `text` as the user message. */
-export function askForStream(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
-  return ask(text, signal, { stream: true, ...more })
+export function streamCall(
+  text: string,
+  signal: AbortSignal = neverAborted,
+  more: Record<string, unknown> = {},
+) {
+  return chatCall(text, signal, { stream: true, ...more })
 }
 
 type Call = (backend: ChatBackend, text: string, signal?: AbortSignal) => Promise<unknown>
 
 /** Sends a request without and with streaming, for `test.each`. */
 export const ways: readonly (readonly [string, Call])[] = [
-  ['complete', (backend, text, signal) => backend.complete(ask(text, signal))],
-  ['stream', (backend, text, signal) => backend.stream(askForStream(text, signal))],
+  ['complete', (backend, text, signal) => backend.complete(chatCall(text, signal))],
+  ['stream', (backend, text, signal) => backend.stream(streamCall(text, signal))],
 ]

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 export interface IdentityProxy {
   readonly url: string
   /** Forwards new requests to this URL. */
-  leadTo(url: string): void
+  forwardTo(url: string): void
 }
 
 export interface IdentityProxyOptions {
@@ -53,7 +53,7 @@ export async function startIdentityProxy({ headers, from }: IdentityProxyOptions
   })
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    leadTo(url) {
+    forwardTo(url) {
       target = url
     },
   }

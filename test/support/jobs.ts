@@ -10,7 +10,7 @@ import { getProgram } from './programs.ts'
 import type { Target } from './uploads.ts'
 
 /** Creates a fake clock whose `wait` never resolves and rejects only when it is aborted. */
-export function createMovedClock() {
+export function createManualClock() {
   const clock = createFakeClock(Math.floor(Date.now() / 1000))
   const wait = (_ms: number, signal?: AbortSignal) =>
     new Promise<void>((_resolve, reject) => {
@@ -26,7 +26,7 @@ export interface JobsOptions {
 
 /** Starts a service with a new data directory and a fake clock. */
 export async function startJobs({ env = {}, options = {} }: JobsOptions = {}) {
-  const clock = createMovedClock()
+  const clock = createManualClock()
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir, ...env }, { clock, ...options })
   /** Advances the clock and makes the service check for due jobs. */
@@ -44,10 +44,10 @@ export const getRow = ({ service }: { readonly service: Service }) =>
   service.deps.db.selectFrom('artifacts').selectAll().executeTakeFirstOrThrow()
 
 /** Lists the work folders of running conversions. */
-export const listWork = (dataDir: string) => readdir(join(dataDir, 'conversions', 'incoming'))
+export const listWorkFolders = (dataDir: string) => readdir(join(dataDir, 'conversions', 'incoming'))
 
 /** Waits until `ask` resolves to true; `what` describes the condition in the timeout error. */
-export async function until(ask: () => Promise<boolean>, what: string): Promise<void> {
+export async function waitUntil(ask: () => Promise<boolean>, what: string): Promise<void> {
   if (!(await eventually(ask, true))) throw new Error(`timed out waiting until ${what}`)
 }
 
@@ -62,7 +62,7 @@ export async function makeGate(before = '') {
 }
 
 /** Returns the number of started conversions; each runs ffmpeg twice, for the video and its poster. */
-export async function countTries({ folder }: { readonly folder: string }): Promise<number> {
+export async function countConversions({ folder }: { readonly folder: string }): Promise<number> {
   const text = await readFile(join(folder, 'started'), 'utf8').catch(() => '')
   return (text.split('\n').length - 1) / 2
 }

@@ -7,17 +7,17 @@ import { openApp, type TestApp } from './app.ts'
 import { type TinyModelOptions, writeTinyModel } from './tiny-model.ts'
 
 /** A service that all tests of a file share, because loading a model takes most of a second. */
-export interface LocalStand {
+export interface LocalModelHarness {
   readonly app: TestApp
   /** The path of the model file. */
   readonly path: string
 }
 
 /** Starts the service before a file's tests and closes it after them. */
-export function startLocalStand(
+export function startLocalModelHarness(
   options: TinyModelOptions = {},
   env: Readonly<Record<string, string>> = {},
-): LocalStand {
+): LocalModelHarness {
   const path = writeModelFile(options)
   let app: TestApp | undefined
   beforeAll(async () => {

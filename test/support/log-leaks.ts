@@ -42,7 +42,7 @@ export function checkLines(output: string): void {
 }
 
 /** Treats new log lines that contain the text as leaks. */
-export function keepFromLog(text: string): void {
+export function forbidInLog(text: string): void {
   // Splits the text at punctuation, because a log line may contain only a part of it.
   const runs = text.match(/[\p{L}\p{N} ,'’_-]+/gu) ?? []
   for (const run of runs) {
@@ -71,13 +71,13 @@ function findText(line: string): string | undefined {
 const spokenFields = new Set(['content', 'text', 'input', 'output', 'arguments', 'instructions', 'result'])
 
 /** Treats new log lines that contain a message from this JSON body as leaks. */
-export function keepBodyFromLog(body: string): void {
+export function forbidMessagesInLog(body: string): void {
   if (body.length > LARGEST_BODY || !/^\s*[{[]/.test(body)) return
   try {
     JSON.parse(body, function takeSpoken(this: unknown, name, value) {
       if (typeof value !== 'string') return value
       // List items have an index instead of a field name, so any item with a space is treated as a message.
-      if (spokenFields.has(name) || (Array.isArray(this) && /\s/.test(value))) keepFromLog(value)
+      if (spokenFields.has(name) || (Array.isArray(this) && /\s/.test(value))) forbidInLog(value)
       return value
     })
   } catch {
@@ -94,7 +94,7 @@ export function watchMessages(): void {
   })
   const sendOn = globalThis.fetch
   globalThis.fetch = (input, init) => {
-    if (typeof init?.body === 'string') keepBodyFromLog(init.body)
+    if (typeof init?.body === 'string') forbidMessagesInLog(init.body)
     return sendOn(input, init)
   }
 }
@@ -103,9 +103,9 @@ function keepCredentials({ headers }: IncomingMessage): void {
   const [, token] = /^bearer\s+(\S{16,})$/i.exec(headers.authorization ?? '') ?? []
   const end = token?.slice(-24) ?? ''
   // Ignores placeholder tokens, which contain only a few different characters.
-  if (new Set(end).size > 6) keepFromLog(end)
+  if (new Set(end).size > 6) forbidInLog(end)
   for (const [, secret = ''] of (headers.cookie ?? '').matchAll(/parley_session=([\w-]+)/g))
-    keepFromLog(secret)
+    forbidInLog(secret)
 }
 
 /** Searches a request body for messages as it arrives, even if the server does not read it. */
@@ -114,7 +114,7 @@ function keepBody(request: IncomingMessage): void {
   const push = request.push.bind(request)
   request.push = (chunk: Buffer | null, encoding) => {
     if (chunk !== null) pieces.push(chunk)
-    else keepBodyFromLog(Buffer.concat(pieces).toString())
+    else forbidMessagesInLog(Buffer.concat(pieces).toString())
     return push(chunk, encoding)
   }
 }

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ServiceOptions } from '../../src/server/build.ts'
 import type { TestApp } from './app.ts'
-import type { ChatStand } from './chat-stand.ts'
+import type { ChatHarness } from './chat-harness.ts'
 import { writeConfigFile } from './config-file.ts'
 import { eventually } from './process.ts'
 
@@ -79,17 +79,17 @@ export async function withMcp(servers: object): Promise<Record<string, string>> 
 
 /** Starts a service with these MCP servers, and waits until it has listed the tools. */
 export async function startWithMcp(
-  stand: ChatStand,
+  harness: ChatHarness,
   servers: object,
   tools: readonly string[],
   options: Omit<ServiceOptions, 'config'> = {},
 ): Promise<TestApp> {
-  const app = await stand.start(await withMcp(servers), { clock: systemClock, ...options })
-  await hasTools(app, tools)
+  const app = await harness.start(await withMcp(servers), { clock: systemClock, ...options })
+  await waitForTools(app, tools)
   return app
 }
 
-export async function hasTools(app: TestApp, names: readonly string[]): Promise<void> {
+export async function waitForTools(app: TestApp, names: readonly string[]): Promise<void> {
   const { tools } = app.service.deps
   const listed = async () => names.every((name) => tools.list().some((tool) => tool.name === name))
   if (!(await eventually(listed, true)))

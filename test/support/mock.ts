@@ -1,7 +1,7 @@
 /** Creates mock providers, sends requests to them and joins their streams. */
 import type OpenAI from 'openai'
 import { createMockBackend } from '../../src/providers/mock.ts'
-import { never, readAll } from './backend.ts'
+import { neverAborted, readAll } from './backend.ts'
 
 export type Body = Record<string, unknown>
 
@@ -28,7 +28,7 @@ export interface Chunk {
 }
 
 /** Creates a mock provider whose clock is fixed and records waits instead of waiting. */
-export function createWorld() {
+export function createMockProvider() {
   const waitsMs: number[] = []
   let ids = 0
   const backend = createMockBackend({
@@ -43,21 +43,21 @@ export function createWorld() {
 }
 
 /** A mock provider that tests can share. */
-export const { backend } = createWorld()
+export const { backend } = createMockProvider()
 
 /** Returns a request body with `content` as the user message. */
-export function say(content: unknown, more: Body = {}): Body {
+export function chatRequest(content: unknown, more: Body = {}): Body {
   return { model: 'mock', messages: [{ role: 'user', content }], ...more }
 }
 
 /** Sends a non-streaming request; returns the parsed response. */
 export async function complete(body: Body, from = backend) {
-  const bytes = await from.complete({ body, signal: never })
+  const bytes = await from.complete({ body, signal: neverAborted })
   return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as OpenAI.ChatCompletion
 }
 
 /** Sends a non-streaming request; returns the first choice. */
-export async function answerTo(body: Body) {
+export async function firstChoiceOf(body: Body) {
   const choice = (await complete(body)).choices[0]
   if (choice === undefined) throw new Error('the answer has no choices')
   return choice
@@ -65,12 +65,12 @@ export async function answerTo(body: Body) {
 
 /** Sends a non-streaming request; returns the text, or null if the model calls tools. */
 export async function textOf(body: Body) {
-  return (await answerTo(body)).message.content
+  return (await firstChoiceOf(body)).message.content
 }
 
 /** Sends a non-streaming request; returns the names and the parsed arguments of the tool calls. */
 export async function callsOf(body: Body) {
-  const calls = (await answerTo(body)).message.tool_calls ?? []
+  const calls = (await firstChoiceOf(body)).message.tool_calls ?? []
   return calls.flatMap((call) =>
     call.type === 'function' ? [[call.function.name, JSON.parse(call.function.arguments)]] : [],
   )
@@ -78,7 +78,7 @@ export async function callsOf(body: Body) {
 
 /** Sends a streaming request; returns the complete response text. */
 export async function streamText(body: Body, from = backend) {
-  return (await readAll(await from.stream({ body, signal: never }))).toString('utf8')
+  return (await readAll(await from.stream({ body, signal: neverAborted }))).toString('utf8')
 }
 
 /** Parses the complete events of a stream, without `[DONE]`. */

@@ -28,7 +28,7 @@ export interface RunOptions {
 }
 
 /** The exit status and the output of a process. */
-export interface Ended {
+export interface ProcessResult {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
@@ -36,7 +36,7 @@ export interface Ended {
 }
 
 /** A running process and its output so far. */
-export interface Running {
+export interface RunningProcess {
   readonly child: ChildProcess
   readonly pid: number
   readonly stdout: string
@@ -44,7 +44,7 @@ export interface Running {
   /** Waits until the output matches; rejects if the process exits first. */
   prints(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
   /** Resolves when the process has exited and its output is complete. */
-  readonly ended: Promise<Ended>
+  readonly ended: Promise<ProcessResult>
   kill(signal: NodeJS.Signals): void
 }
 
@@ -56,7 +56,7 @@ export async function makeFolder(): Promise<string> {
 }
 
 /** Starts `parley` with these arguments; it inherits only PATH from the test's environment. */
-export function startParley(words: readonly string[], options: RunOptions): Running {
+export function startParley(words: readonly string[], options: RunOptions): RunningProcess {
   const { folder, env = {}, wrapper = [], nodeOptions = [], main = join(repository, 'src/main.ts') } = options
   const [command = '', ...rest] = [...wrapper, process.execPath, ...nodeOptions, main, ...words]
   const child = spawn(command, rest, {
@@ -71,7 +71,7 @@ export function startParley(words: readonly string[], options: RunOptions): Runn
       child.emit('printed')
     })
   }
-  const ended = once(child, 'close').then(([code, signal]): Ended => {
+  const ended = once(child, 'close').then(([code, signal]): ProcessResult => {
     checkLines(printed.stderr)
     return { code, signal, stdout: printed.stdout, stderr: printed.stderr }
   })
@@ -106,18 +106,18 @@ export function startParley(words: readonly string[], options: RunOptions): Runn
   }
 }
 
-export function runParley(words: readonly string[], options: RunOptions): Promise<Ended> {
+export function runParley(words: readonly string[], options: RunOptions): Promise<ProcessResult> {
   return startParley(words, options).ended
 }
 
-export interface RunningServer extends Running {
+export interface RunningServer extends RunningProcess {
   readonly url: string
   /** The parent key that this start printed, if any. */
   readonly key: string | undefined
   /** Stops the server gracefully and waits until it has exited. */
-  stop(): Promise<Ended>
+  stop(): Promise<ProcessResult>
   /** Kills the server and waits until it has exited. */
-  crash(): Promise<Ended>
+  crash(): Promise<ProcessResult>
 }
 
 const printedKey = /svc_[0-9A-Za-z]{61}/

@@ -93,7 +93,7 @@ export function toRequest(line: string, headers: readonly string[], body = ''): 
 
 /** Parses a raw response; a JSON body is parsed too. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
-export function readAnswer(answer: string): { status: number; body: any } {
+export function parseRawResponse(answer: string): { status: number; body: any } {
   const [head = '', text = ''] = answer.split('\r\n\r\n')
   // Ignores the chunk sizes around a chunked body.
   const [json] = /\{.*\}/s.exec(text) ?? []

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { GREETER, readEvents } from './app.ts'
 import { callServer } from './process.ts'
-import { beginUpload, patchUpload, readOffset, readStatus, type Target } from './uploads.ts'
+import { createUpload, patchUpload, readOffset, readStatus, type Target } from './uploads.ts'
 
 /** A request's result: `failed` for a missing or 5xx response, `wrong` for another unexpected one. */
 export interface Outcome {
@@ -124,10 +124,10 @@ export function startLoad(target: Target, known: Uploaded): Load {
   /** Uploads with unlimited retries, and checks that the server keeps all acknowledged bytes. */
   async function upload(): Promise<void> {
     const bytes = randomBytes(PARTS * PART_BYTES)
-    let begun: Awaited<ReturnType<typeof beginUpload>> | undefined
+    let begun: Awaited<ReturnType<typeof createUpload>> | undefined
     while (begun === undefined) {
       await observe('upload', async () => {
-        begun = await beginUpload(target, { size: bytes.length, metadata: { filename: 'data.bin' } })
+        begun = await createUpload(target, { size: bytes.length, metadata: { filename: 'data.bin' } })
       })
     }
     const going = begun

@@ -6,14 +6,14 @@ import { forgeKey } from './forge-key.ts'
 import { createTestDatabase } from './postgres.ts'
 import { RawConnection, toRequest } from './raw-connection.ts'
 import { startRedis } from './redis.ts'
-import { type Begun, BODY_TYPE } from './uploads.ts'
+import { BODY_TYPE, type CreatedUpload } from './uploads.ts'
 
 /** The stores that replicas can use for coordination. */
 export const sharedStores = ['Redis', 'PostgreSQL'] as const
 export type SharedStore = (typeof sharedStores)[number]
 
 /** Creates a database; returns the settings that all replicas share. */
-export async function makeInstallation(store: SharedStore): Promise<Record<string, string>> {
+export async function createReplicaSettings(store: SharedStore): Promise<Record<string, string>> {
   return {
     DATABASE_URL: await createTestDatabase(),
     PARLEY_SECRET: 'the secret that all replicas share',
@@ -31,7 +31,7 @@ export async function startReplicas(
 }
 
 /** Sends concurrent requests to the replicas in turn; returns the number of responses by status. */
-export async function callInTurn(
+export async function callRoundRobin(
   apps: readonly TestApp[],
   calls: number,
   call: (app: TestApp) => Promise<{ readonly status: number }>,
@@ -51,7 +51,7 @@ export function countStatuses(answers: readonly { readonly status: number }[]): 
 /** Sends a PATCH request with only part of its body. */
 export async function stallPatch(
   { url, key }: Pick<TestApp, 'url' | 'key'>,
-  { location }: Begun,
+  { location }: CreatedUpload,
   bytes: Buffer,
 ): Promise<RawConnection> {
   const connection = await RawConnection.open({ url })

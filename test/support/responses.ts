@@ -35,7 +35,7 @@ export function readResponseEvents(text: string): AnyEvent[] {
 }
 
 /** Returns the event types without the prefix `response.` and without consecutive duplicates. */
-export function outline(types: readonly string[]): string[] {
+export function listEventTypes(types: readonly string[]): string[] {
   return types
     .map((type) => type.replace('response.', ''))
     .filter((type, index, all) => type !== all[index - 1])

@@ -15,7 +15,7 @@ import type { S3Server } from './s3-server.ts'
 export const MIB = 1024 ** 2
 
 /** Timeouts short enough for a test to wait for them. */
-export const shortTimings = { connectMs: 1_000, idleMs: 300 }
+export const shortTimeouts = { connectMs: 1_000, idleMs: 300 }
 /** Timeouts long enough for a busy machine. */
 const longTimings = { connectMs: 10_000, idleMs: 10_000 }
 
@@ -63,20 +63,23 @@ function toArguments(
 }
 
 /** Yields bytes in chunks. */
-export async function* piecesOf(bytes: Buffer, pieceBytes = 64 * 1024): AsyncIterable<Uint8Array> {
+export async function* chunksOf(bytes: Buffer, pieceBytes = 64 * 1024): AsyncIterable<Uint8Array> {
   for (let start = 0; start < bytes.length; start += pieceBytes)
     yield bytes.subarray(start, start + pieceBytes)
 }
 
 /** Stores random bytes as a blob. */
-export async function keepRandom(blobs: Blobs, sizeBytes: number): Promise<{ name: string; bytes: Buffer }> {
+export async function storeRandomBlob(
+  blobs: Blobs,
+  sizeBytes: number,
+): Promise<{ name: string; bytes: Buffer }> {
   const bytes = randomBytes(sizeBytes)
-  const blob = await blobs.stage(piecesOf(bytes))
+  const blob = await blobs.stage(chunksOf(bytes))
   await blob.commit()
   return { name: blob.name, bytes }
 }
 
-export async function read(blobs: Blobs, name: string, range?: ByteRange): Promise<Buffer> {
+export async function readBlob(blobs: Blobs, name: string, range?: ByteRange): Promise<Buffer> {
   const stream: Readable = await blobs.open(name, range)
   return Buffer.concat(await stream.toArray())
 }

@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/db/open.ts'
 const own = ['unshare', process.getuid?.() === 0 ? '-m' : '-rm']
 
 /** Returns the error if this machine cannot mount a file system, or undefined if it can. */
-export function findDiskObstacle(): string | undefined {
+export function findMountError(): string | undefined {
   const [command = '', ...words] = [...own, 'sh', '-c', mountScript('1m'), '/mnt', 'true']
   const { status, stderr, error } = spawnSync(command, words, { encoding: 'utf8' })
   return status === 0 ? undefined : (error?.message ?? stderr)

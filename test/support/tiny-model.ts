@@ -1,6 +1,7 @@
 /** Writes a tiny llama model with random weights whose printable ASCII responses depend only on its seed. */
 import { writeFileSync } from 'node:fs'
 import { type GgufTensor, type GgufValue, renderGguf } from './gguf.ts'
+import { createRandom } from './random.ts'
 import { chatMlWithTools } from './tiny-template.ts'
 
 export interface TinyModelOptions {
@@ -214,15 +215,4 @@ function put(tensor: GgufTensor, row: number, column: number, value: number): vo
 
 function clearRow(tensor: GgufTensor, row: number): void {
   tensor.data.fill(0, row * tensor.columns, (row + 1) * tensor.columns)
-}
-
-/** Returns a seeded random number generator for [0, 1) (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }

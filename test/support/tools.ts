@@ -3,7 +3,7 @@
 import type { ServiceOptions } from '../../src/server/build.ts'
 import type { HostTool } from '../../src/server/service.ts'
 import type { StreamedAnswer, TestApp } from './app.ts'
-import { type ChatStand, say } from './chat-stand.ts'
+import { type ChatHarness, chatRequest } from './chat-harness.ts'
 
 export const CHAT = '/v1/chat/completions'
 
@@ -65,17 +65,22 @@ function nameOfCall(call: { function: { name: string } }): string {
 
 /** Lists the bodies of the provider's requests, oldest first. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
-export async function bodiesOf(stand: ChatStand): Promise<any[]> {
-  return (await stand.listChats()).map(({ body }) => body)
+export async function listRequestBodies(harness: ChatHarness): Promise<any[]> {
+  return (await harness.listChats()).map(({ body }) => body)
 }
 
 /** Makes the model call a tool; returns the result that the model receives. */
-export async function resultOf(stand: ChatStand, app: TestApp, name: string, args = '{}'): Promise<string> {
+export async function resultOf(
+  harness: ChatHarness,
+  app: TestApp,
+  name: string,
+  args = '{}',
+): Promise<string> {
   const { agent_key } = await app.createAgent(agentWith([name]))
-  await stand.answerWith(answerCalling('whole', [{ name, args }]), 1)
-  const { finishes } = await chat(app, 'whole', agent_key, say('hello'))
+  await harness.answerWith(toolCallResponse('whole', [{ name, args }]), 1)
+  const { finishes } = await chat(app, 'whole', agent_key, chatRequest('hello'))
   if (finishes[0] !== 'stop') throw new Error(`the turn ended with ${finishes}`)
-  return resultsIn((await bodiesOf(stand)).at(-1))[0] ?? 'nothing'
+  return resultsIn((await listRequestBodies(harness)).at(-1))[0] ?? 'nothing'
 }
 
 /** Lists the contents of the tool messages in a request body. */
@@ -83,7 +88,7 @@ export function resultsIn(body: { messages: { role: string; content: string }[] 
   return body.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
 }
 
-export function hosting(tools: Record<string, HostTool>): Pick<ServiceOptions, 'tools'> {
+export function withHostTools(tools: Record<string, HostTool>): Pick<ServiceOptions, 'tools'> {
   return { tools }
 }
 
@@ -91,7 +96,7 @@ const names = { id: 'chatcmpl-x', created: 1, model: 'up-chat' }
 const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 }
 
 /** Builds a provider's response with text and tool calls, either whole or as stream events. */
-export function answerCalling(
+export function toolCallResponse(
   way: Way,
   calls: readonly { name: string; args?: string; more?: object }[],
   said: object = { content: 'Hm. ' },

@@ -40,7 +40,7 @@ export function createClientUpload(
 }
 
 /** Returns the status and the text of the response that made the client stop retrying. */
-export function readRefusal(error: unknown): { status: number | undefined; text: string | undefined } {
+export function readUploadError(error: unknown): { status: number | undefined; text: string | undefined } {
   const { originalResponse } = error as DetailedError
   return { status: originalResponse?.getStatus(), text: originalResponse?.getBody() }
 }

@@ -1,4 +1,5 @@
 /** Sends tus requests and reads the resulting artifacts. */
+import { createHash } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -20,6 +21,9 @@ export function toMetadata(values: Readonly<Record<string, string>>): string {
     .map(([key, value]) => `${key} ${Buffer.from(value).toString('base64')}`)
     .join(',')
 }
+
+/** Returns the value of the metadata `checksum` for these bytes. */
+export const checksumOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 
 /** Sends a request with the tus version and the key. */
 export async function callUpload(
@@ -60,12 +64,12 @@ export function postUpload(target: Target, creation: Creation = {}): Promise<Ans
   return callUpload(target, 'POST', '/upload', all, body)
 }
 
-export interface Begun {
+export interface CreatedUpload {
   readonly location: string
   readonly id: string
 }
 
-export async function beginUpload(target: Target, creation: Creation = {}): Promise<Begun> {
+export async function createUpload(target: Target, creation: Creation = {}): Promise<CreatedUpload> {
   const { status, headers, text } = await postUpload(target, creation)
   if (status !== 201) throw new Error(`the upload was not created: ${status} ${text}`)
   return { location: headers.get('location') as string, id: headers.get('x-artifact-id') as string }
@@ -73,7 +77,7 @@ export async function beginUpload(target: Target, creation: Creation = {}): Prom
 
 export function patchUpload(
   target: Target,
-  { location }: Pick<Begun, 'location'>,
+  { location }: Pick<CreatedUpload, 'location'>,
   offset: number,
   body: Buffer | ReadableStream,
   headers: Headers = {},
@@ -82,12 +86,12 @@ export function patchUpload(
   return callUpload(target, 'PATCH', location, all, body)
 }
 
-export function headUpload(target: Target, { location }: Pick<Begun, 'location'>): Promise<Answer> {
+export function headUpload(target: Target, { location }: Pick<CreatedUpload, 'location'>): Promise<Answer> {
   return callUpload(target, 'HEAD', location)
 }
 
 /** Returns the offset from which a client would resume. */
-export async function readOffset(target: Target, begun: Pick<Begun, 'location'>): Promise<number> {
+export async function readOffset(target: Target, begun: Pick<CreatedUpload, 'location'>): Promise<number> {
   const { status, headers } = await headUpload(target, begun)
   if (status !== 200) throw new Error(`HEAD of the upload returned ${status}`)
   return Number(headers.get('upload-offset'))
@@ -100,16 +104,33 @@ export async function readStatus(target: Target, id: string): Promise<any> {
   return (await target.fetch(`${target.url}/artifacts/${id}/status`, { headers })).json()
 }
 
-export async function untilState(target: Target, id: string, state: string): Promise<void> {
+export async function waitForState(target: Target, id: string, state: string): Promise<void> {
   const found = await eventually(async () => (await readStatus(target, id)).state, state)
   if (found !== state) throw new Error(`the artifact is ${found}, not ${state}`)
 }
 
 /** Uploads in one request; resolves when the artifact is ready. */
-export async function uploadWhole(target: Target, bytes: Buffer, creation: Creation = {}): Promise<Begun> {
-  const begun = await beginUpload(target, { size: bytes.length, body: bytes, ...creation })
-  await untilState(target, begun.id, 'ready')
+export async function uploadWhole(
+  target: Target,
+  bytes: Buffer,
+  creation: Creation = {},
+): Promise<CreatedUpload> {
+  const begun = await createUpload(target, { size: bytes.length, body: bytes, ...creation })
+  await waitForState(target, begun.id, 'ready')
   return begun
+}
+
+/** Resumes and completes an upload, and checks that the artifact contains `bytes`. */
+export async function finishUpload(
+  target: Target,
+  begun: Pick<CreatedUpload, 'location' | 'id'>,
+  bytes: Buffer,
+): Promise<void> {
+  const offset = await readOffset(target, begun)
+  const { status, text } = await patchUpload(target, begun, offset, bytes.subarray(offset))
+  expect([status, text]).toEqual([204, ''])
+  await waitForState(target, begun.id, 'ready')
+  expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
 }
 
 /** Downloads a ready artifact. */

@@ -1,6 +1,7 @@
 /** Sends the scripted model provider's responses, with the scripted delays and faults. */
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { createRandom } from './random.ts'
 import type { Plan } from './upstream-answers.ts'
 import type { SeenRequest } from './upstream-log.ts'
 import type { Script } from './upstream-script.ts'
@@ -93,17 +94,6 @@ function toWrites(parts: readonly string[], script: Script): readonly (string | 
     start += length
   }
   return writes
-}
-
-/** Returns a seeded random number generator for [0, 1) (mulberry32). */
-export function createRandom(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
 }
 
 async function flood(sizeBytes: number, seen: SeenRequest, response: ServerResponse): Promise<void> {

@@ -1,8 +1,9 @@
 /** Sends short chats, and reads their usage. */
+import type { Caller } from '../../src/operations/operation.ts'
 import type { UsageEntry, UsageList, UsageSums } from '../../src/usage/schema.ts'
 import type { Answer, TestApp } from './app.ts'
 
-export function ask(app: TestApp, content: string, more: object = {}, key = app.key): Promise<Answer> {
+export function sendChat(app: TestApp, content: string, more: object = {}, key = app.key): Promise<Answer> {
   const body = { model: 'mock', messages: [{ role: 'user', content }], ...more }
   return app.call('POST', '/v1/chat/completions', { key, body })
 }
@@ -23,4 +24,14 @@ export async function totalUsage(app: TestApp, key = app.key): Promise<UsageSums
 export async function countBy(app: TestApp, grouping: 'day' | 'agent' | 'model', query = '') {
   const { data } = await listUsage(app, `?group_by=${grouping}${query}`)
   return data.map((entry: UsageEntry) => [entry[grouping], entry.requests])
+}
+
+/** Returns the app's parent key as the owner of a budget. */
+export function ownerOf(app: TestApp): Caller {
+  return { kind: 'parent', tenantId: app.key.slice(4, 16) }
+}
+
+/** Lists the used and the reserved tokens of all budgets. */
+export function listBudgetCounters({ service }: TestApp) {
+  return service.deps.db.selectFrom('budget_counters').select(['period', 'used', 'reserved']).execute()
 }

@@ -11,14 +11,14 @@ export interface Reserved {
   readonly view_token: string
 }
 
-export async function reserve(app: TestApp, body: object = {}): Promise<Reserved> {
+export async function reserveArtifact(app: TestApp, body: object = {}): Promise<Reserved> {
   const answer = await app.call('POST', '/v1/artifacts', { body })
   if (answer.status !== 201) throw new Error(answer.text)
   return answer.body
 }
 
 /** Returns the status page's path and query. */
-export function pageOf({ artifact_id, view_token }: Reserved): string {
+export function statusPagePath({ artifact_id, view_token }: Reserved): string {
   return `/artifacts/${artifact_id}/watch?token=${view_token}`
 }
 
@@ -75,7 +75,7 @@ export async function openPage(
 }
 
 /** Saves screenshots in both themes and on a phone, for manual review. */
-export async function photograph(page: Page, name: string): Promise<void> {
+export async function saveScreenshots(page: Page, name: string): Promise<void> {
   const viewport = page.viewportSize() ?? { width: 900, height: 700 }
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })

@@ -6,7 +6,7 @@ import type { FrameMessage } from '../../widget/messages.ts'
 import type { FrameOptions } from '../../widget/options.ts'
 import { openApp, type TestApp } from './app.ts'
 import { launchBrowser } from './browser.ts'
-import { listenElsewhere } from './elsewhere.ts'
+import { listenOnOtherOrigin } from './other-origin.ts'
 import { hostPage } from './widget-host-page.ts'
 
 /** A tool that the page offers over MCP. */
@@ -47,7 +47,7 @@ export interface OpenFrame {
   readonly replies: () => Promise<string[]>
 }
 
-export interface FrameStand {
+export interface FrameHarness {
   readonly app: TestApp
   readonly agent: { readonly agent_id: string; readonly agent_key: string }
   readonly browser: Browser
@@ -65,14 +65,14 @@ embed:
 `
 
 /** Starts a service with an agent, a page server and a browser; the caller must close the result. */
-export async function openFrameStand(env: Readonly<Record<string, string>> = {}): Promise<FrameStand> {
+export async function openFrameHarness(env: Readonly<Record<string, string>> = {}): Promise<FrameHarness> {
   const app = await openApp({ PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env })
   const agent = await app.createAgent(helper)
   const server = createServer((_request, response) =>
     response.setHeader('Content-Type', 'text/html').end(hostPage(app.url)),
   )
   const browser = await launchBrowser()
-  const hostUrl = `${await listenElsewhere(server)}/`
+  const hostUrl = `${await listenOnOtherOrigin(server)}/`
   return {
     app,
     agent,
@@ -163,6 +163,6 @@ export async function expectOnly(opened: OpenFrame, ...types: FrameMessage['type
 }
 
 /** Finds visible text in the frame, without screen reader announcements. */
-export function shown(frame: Frame, text: string | RegExp): Locator {
+export function visibleText(frame: Frame, text: string | RegExp): Locator {
   return frame.locator('header, main, footer, dialog').getByText(text)
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { askForCompletion } from '../../src/chat/model-answer.ts'
 import { BackendFailure, type ChatBackend } from '../../src/providers/provider.ts'
-import { answerOptions, readAnswer } from '../support/rounds.ts'
+import { answerOptions, readClientBytes } from '../support/client-streams.ts'
 
 type Fields = Record<string, unknown>
 
@@ -12,7 +12,7 @@ const toolCalls = (count: number) => listIndexes(count).map((index) => ({ id: `c
 
 /** Returns the kind of failure that a stream with these events causes, or undefined. */
 async function streamEvents(...data: string[]): Promise<unknown> {
-  const { failure } = await readAnswer(data.map((text) => Buffer.from(`data: ${text}\n\n`)))
+  const { failure } = await readClientBytes(data.map((text) => Buffer.from(`data: ${text}\n\n`)))
   return kindOf(failure)
 }
 
@@ -87,7 +87,7 @@ describe('a streamed response', () => {
 
   test('is rejected for more than 50,000 values in an event even if a comment contains a quotation mark', async () => {
     const chunk = JSON.stringify({ choices: [{ index: 0, delta: { extra: Array(50_001).fill(0) } }] })
-    const { failure } = await readAnswer([Buffer.from(`: "\ndata: ${chunk}\n\n`)])
+    const { failure } = await readClientBytes([Buffer.from(`: "\ndata: ${chunk}\n\n`)])
     expect(kindOf(failure)).toBe('protocol')
   })
 })

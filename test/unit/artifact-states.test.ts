@@ -13,7 +13,7 @@ import {
   stateEvents,
   states,
 } from '../../src/artifacts/store.ts'
-import { opened, parentKey } from '../support/database.ts'
+import { openTestDatabase, parentKey } from '../support/database.ts'
 
 /** The next state for each state and event. A dash means that the event is rejected. */
 const table: Readonly<Record<State, Readonly<Record<StateEvent, State | '-'>>>> = {
@@ -59,7 +59,7 @@ describe('an artifact', () => {
 const one = { blob: 'one', fence: 0 }
 
 async function storeOf(state: State) {
-  const { db } = await opened('server', ':memory:')
+  const { db } = await openTestDatabase('server', ':memory:')
   const owner = 'a'.repeat(12)
   await db.insertInto('parent_keys').values(parentKey(owner)).execute()
   await insertArtifact(db, { id: 'one', parent_key_id: owner, state, created_at: 1, blob: one.blob })

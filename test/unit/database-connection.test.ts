@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { mapConstraintError, openDatabase } from '../../src/db/open.ts'
 import { assertSqliteVersion } from '../../src/db/sqlite.ts'
-import { listIds, opened, parentKey } from '../support/database.ts'
+import { listIds, openTestDatabase, parentKey } from '../support/database.ts'
 import { makeFolder } from '../support/process.ts'
 
 let dataDir: string
@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 describe('a SQLite connection', () => {
   test('has the settings for durable writes, foreign keys and an untrusted schema', async () => {
-    const { db } = await opened('server', dataDir)
+    const { db } = await openTestDatabase('server', dataDir)
     const setting = async (name: string) => {
       const { rows } = await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(db)
       return Object.values(rows[0] ?? {})[0]
@@ -38,12 +38,12 @@ describe('a SQLite connection', () => {
     await Promise.all([database.close(), database.close()])
     await database.close()
     expect((await readdir(dataDir)).sort()).toEqual(['.lock', 'parley.db'])
-    expect(await listIds(await opened('server', dataDir))).toEqual(['kept'])
+    expect(await listIds(await openTestDatabase('server', dataDir))).toEqual(['kept'])
   })
 
   test('has every table in memory mode but does not create a file', async () => {
-    const first = await opened('server', ':memory:')
-    const second = await opened('command', ':memory:')
+    const first = await openTestDatabase('server', ':memory:')
+    const second = await openTestDatabase('command', ':memory:')
     await first.db.insertInto('parent_keys').values(parentKey('mine')).execute()
     expect(await listIds(first)).toEqual(['mine'])
     expect(await listIds(second)).toEqual([])
@@ -51,7 +51,7 @@ describe('a SQLite connection', () => {
   })
 
   test('can run more different statements than its cache of prepared statements can hold', async () => {
-    const { db } = await opened('server', ':memory:')
+    const { db } = await openTestDatabase('server', ':memory:')
     for (let length = 1; length <= 600; length++) {
       const ids = Array.from({ length }, (_, index) => `id-${index}`)
       await db.selectFrom('parent_keys').selectAll().where('id', 'in', ids).execute()
@@ -60,7 +60,7 @@ describe('a SQLite connection', () => {
   })
 
   test('rolls back a failed transaction and remains usable', async () => {
-    const database = await opened('server', ':memory:')
+    const database = await openTestDatabase('server', ':memory:')
     const attempt = database.db.transaction().execute(async (trx) => {
       await trx.insertInto('parent_keys').values(parentKey('lost')).execute()
       throw new Error('transaction failed')
@@ -83,7 +83,7 @@ describe('a SQLite connection', () => {
 
 describe('a constraint violation', () => {
   async function errorOf(insert: string): Promise<unknown> {
-    const { db } = await opened('server', ':memory:')
+    const { db } = await openTestDatabase('server', ':memory:')
     await sql`create table things (id text primary key, name text not null unique, owner text references things (id))`.execute(
       db,
     )

@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { loadOrCreateSecret } from '../../src/db/data-directory.ts'
-import { refusal } from '../support/database.ts'
+import { startupErrorOf } from '../support/database.ts'
 import { makeFolder } from '../support/process.ts'
 
 let dataDir: string
@@ -32,7 +32,7 @@ describe("a data directory's secret", () => {
 
   test('is rejected but not replaced if it has fewer than 32 bytes', async () => {
     await writeFile(join(dataDir, 'secret'), 'too short\n')
-    const message = await refusal(loadOrCreateSecret(dataDir, randomBytes))
+    const message = await startupErrorOf(loadOrCreateSecret(dataDir, randomBytes))
     expect(message).toContain(`${join(dataDir, 'secret')} must contain at least 32 bytes`)
     expect(message).not.toContain('too short')
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe('too short\n')
@@ -46,7 +46,7 @@ describe("a data directory's secret", () => {
 
   test('causes an error with its path if it cannot be read', async () => {
     await mkdir(join(dataDir, 'secret'))
-    expect(await refusal(loadOrCreateSecret(dataDir, randomBytes))).toContain(
+    expect(await startupErrorOf(loadOrCreateSecret(dataDir, randomBytes))).toContain(
       `The file ${join(dataDir, 'secret')} is not usable by`,
     )
   })

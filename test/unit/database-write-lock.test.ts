@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { disableBlockingWaits, openSqlite, toKysely } from '../../src/db/sqlite.ts'
 import { toServiceError } from '../../src/lib/errors.ts'
-import { opened, parentKey, raw } from '../support/database.ts'
+import { openSqliteFile, openTestDatabase, parentKey } from '../support/database.ts'
 import { makeFolder } from '../support/process.ts'
 
 async function openLocked(patienceMs?: number) {
   const dataDir = await makeFolder()
-  await (await opened('server', dataDir)).close()
+  await (await openTestDatabase('server', dataDir)).close()
   const connection = openSqlite(join(dataDir, 'parley.db'))
   onTestFinished(() => void connection.close())
   disableBlockingWaits(connection)
-  const other = raw(dataDir)
+  const other = openSqliteFile(dataDir)
   other.exec('begin immediate')
   const db = toKysely(connection, patienceMs)
   const insert = (id: string) => db.insertInto('parent_keys').values(parentKey(id)).execute()

@@ -1,7 +1,7 @@
 /** Tests how Markdown definitions are validated, and how other definitions are rendered as Markdown. */
 import { describe, expect, test } from 'vitest'
 import { parseDefinition, renderMarkdown } from '../../src/agents/definition.ts'
-import { complete, expectRefusal, refusalOf } from '../support/definition.ts'
+import { definitionErrorOf, expectDefinitionError, fullDefinition } from '../support/definition.ts'
 
 const brokenMarkdown: [text: string, message: string][] = [
   [
@@ -42,14 +42,14 @@ const brokenMarkdown: [text: string, message: string][] = [
 
 describe('an invalid Markdown definition', () => {
   test.each(brokenMarkdown)('is rejected with the position of the fault: %j', (text, message) => {
-    expectRefusal(refusalOf(text, 'markdown'), message)
+    expectDefinitionError(definitionErrorOf(text, 'markdown'), message)
   })
 })
 
 describe('a definition rendered as Markdown', () => {
   test('has the unchanged configuration, without the instructions, as its front matter', () => {
-    expect(renderMarkdown(complete, 'yaml')).toBe(
-      `---\n${complete.replace(/instructions: .*(?=model)/s, '')}---\n\nBe kind.\n\nUse find_room for rooms.\n`,
+    expect(renderMarkdown(fullDefinition, 'yaml')).toBe(
+      `---\n${fullDefinition.replace(/instructions: .*(?=model)/s, '')}---\n\nBe kind.\n\nUse find_room for rooms.\n`,
     )
   })
 

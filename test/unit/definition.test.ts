@@ -1,11 +1,17 @@
 /** Tests which agent definitions are valid, and the errors for invalid ones. */
 import { describe, expect, test } from 'vitest'
 import { type DefinitionFormat, parseDefinition, toolName } from '../../src/agents/definition.ts'
-import { complete, expectRefusal, least, names, refusalOf } from '../support/definition.ts'
+import {
+  definitionErrorOf,
+  expectDefinitionError,
+  fullDefinition,
+  minimalDefinition,
+  toolNames,
+} from '../support/definition.ts'
 
 describe('reading a definition', () => {
   test('returns every field, and each tool in the notation of the definition', () => {
-    expect(parseDefinition(complete, 'yaml')).toEqual({
+    expect(parseDefinition(fullDefinition, 'yaml')).toEqual({
       name: 'Guide',
       instructions: 'Be kind.\n\nUse find_room for rooms.\n',
       model: 'small',
@@ -36,7 +42,7 @@ describe('reading a definition', () => {
   })
 
   test('returns default values for missing fields', () => {
-    expect(parseDefinition(least, 'yaml')).toStrictEqual({
+    expect(parseDefinition(minimalDefinition, 'yaml')).toStrictEqual({
       name: 'Guide',
       instructions: 'Be kind.',
       temperature: 0.7,
@@ -50,20 +56,22 @@ describe('reading a definition', () => {
     ['unknown keys', 'temprature: 3\nnested: { deep: [1] }\n<<: { name: B }\nconstructor: 1\n'],
     ['comments and a document end marker', '# done\n...\n# really\n'],
   ])('ignores %s', (_, addition) => {
-    expect(parseDefinition(least + addition, 'yaml')).toStrictEqual(parseDefinition(least, 'yaml'))
+    expect(parseDefinition(minimalDefinition + addition, 'yaml')).toStrictEqual(
+      parseDefinition(minimalDefinition, 'yaml'),
+    )
   })
 
   test.each([
     ['JSON', '{"name":"Guide","instructions":"Be kind."}'],
-    ['a byte order mark', `\uFEFF${least}`],
-    ['CRLF line endings', least.replaceAll('\n', '\r\n')],
-    ['a directive and a document marker', `%YAML 1.2\n---\n${least}`],
-    ['a missing trailing newline', least.trimEnd()],
+    ['a byte order mark', `\uFEFF${minimalDefinition}`],
+    ['CRLF line endings', minimalDefinition.replaceAll('\n', '\r\n')],
+    ['a directive and a document marker', `%YAML 1.2\n---\n${minimalDefinition}`],
+    ['a missing trailing newline', minimalDefinition.trimEnd()],
     ['front matter', '---\nname: Guide\n---\n\nBe kind.', 'markdown'],
     ['front matter with CRLF line ends', '---\r\nname: Guide\r\n---\r\n\r\nBe kind.', 'markdown'],
     ['front matter after a byte order mark', '\uFEFF---\nname: Guide\n---\n\nBe kind.', 'markdown'],
   ] as [string, string, DefinitionFormat?][])('accepts %s', (_, text, format = 'yaml') => {
-    expect(parseDefinition(text, format)).toEqual(parseDefinition(least, 'yaml'))
+    expect(parseDefinition(text, format)).toEqual(parseDefinition(minimalDefinition, 'yaml'))
   })
 
   test.each([
@@ -86,9 +94,9 @@ describe('reading a definition', () => {
     ['the maximum temperature', 'temperature: 2', { temperature: 2 }],
     ['the word no as text', 'model: no', { model: 'no' }],
     ['a name of 200 code points', `model: ${'🙂'.repeat(200)}`, { model: '🙂'.repeat(200) }],
-    ['128 tools', `tools: [${names(128)}]`, { tools: names(128).split(',') }],
+    ['128 tools', `tools: [${toolNames(128)}]`, { tools: toolNames(128).split(',') }],
   ])('accepts %s', (_, addition, expected) => {
-    expect(parseDefinition(least + addition, 'yaml')).toMatchObject(expected)
+    expect(parseDefinition(minimalDefinition + addition, 'yaml')).toMatchObject(expected)
   })
 
   test('does not change any character of the instructions in Markdown', () => {
@@ -100,7 +108,7 @@ describe('reading a definition', () => {
     const head = 'name: A\ninstructions: '
     const text = head + 'é'.repeat((256 * 1024 - head.length) / 2)
     expect(parseDefinition(text, 'yaml').instructions).toHaveLength(text.length - head.length)
-    expect(refusalOf(`${text}a`)).toMatchObject({ reason: 'too_large', status: 413 })
+    expect(definitionErrorOf(`${text}a`)).toMatchObject({ reason: 'too_large', status: 413 })
   })
 })
 
@@ -124,7 +132,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['other: { : a }', 'other: must have a key before each colon (line 3, column 9)'],
   ['"a key": { b.c: .inf }', '["a key"]["b.c"]: must be a finite number (line 3, column 17)'],
   ['tools: open_door', 'tools: must be a list (line 3, column 8)'],
-  [`tools: [${names(129)}]`, 'tools: must have at most 128 tools (line 3, column 8)'],
+  [`tools: [${toolNames(129)}]`, 'tools: must have at most 128 tools (line 3, column 8)'],
   ['tools: [a, 5]', 'tools[1]: must be a tool name, or a mapping with a name (line 3, column 12)'],
   ['tools: [[a]]', 'tools[0]: must be a tool name, or a mapping with a name (line 3, column 9)'],
   ['tools:\n- description: Opens', 'tools[0].name: is required (line 4, column 3)'],
@@ -168,7 +176,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['embed: { title: 5 }', 'embed.title: must be a string (line 3, column 17)'],
   ['embed: { starters: [5] }', 'embed.starters[0]: must be a string (line 3, column 21)'],
   [
-    `embed: { origins: [${names(101).replaceAll('t', 'http://t')}] }`,
+    `embed: { origins: [${toolNames(101).replaceAll('t', 'http://t')}] }`,
     'embed.origins: must have at most 100 origins (line 3, column 19)',
   ],
   ...[
@@ -199,15 +207,17 @@ const invalidTexts: [text: string, message: string][] = [
 ]
 
 describe('an invalid definition', () => {
-  test.each([...invalidAdditions.map(([addition, message]) => [least + addition, message]), ...invalidTexts])(
-    'is rejected with the position of the fault: %j',
-    (text = '', message = '') => {
-      expectRefusal(refusalOf(text), message)
-    },
-  )
+  test.each([
+    ...invalidAdditions.map(([addition, message]) => [minimalDefinition + addition, message]),
+    ...invalidTexts,
+  ])('is rejected with the position of the fault: %j', (text = '', message = '') => {
+    expectDefinitionError(definitionErrorOf(text), message)
+  })
 
   test('is rejected with an error of one short line, even if the invalid part is long', () => {
-    const { message } = refusalOf(`${least}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`)
+    const { message } = definitionErrorOf(
+      `${minimalDefinition}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`,
+    )
     expect(message).toMatch(
       /^\["é\\n(é\\n){31}…"\]\["🙂{32}…"\]: must be a finite number \(line 3, column \d+\)$/u,
     )

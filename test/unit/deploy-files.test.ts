@@ -1,44 +1,25 @@
 /** Tests that the example deployment files match the server's settings, without starting containers. */
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { parseConfig } from '../../src/config/parse.ts'
-import { settingNames } from '../../src/config/settings.ts'
-import { getText, parseDockerfile, readEnvironment, type Stage } from '../support/dockerfile.ts'
+import { configOf, image, moveFiles, readRepositoryFile } from '../support/deploy-files.ts'
+import { getText, readEnvironment } from '../support/dockerfile.ts'
 import { forgeKey } from '../support/forge-key.ts'
 import { makeFolder, repository } from '../support/process.ts'
 
-const read = (path: string) => readFile(join(repository, path), 'utf8')
-const image = parseDockerfile(await read('Dockerfile')).at(-1) as Stage
 const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
-
-/** Variables that the image sets although they are not Parley settings. */
-const others = ['NODE_ENV']
-
-/** Parses these variables as settings and expects no warnings. */
-async function configOf(variables: Readonly<Record<string, string>>) {
-  for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
-  const { config, warnings } = await parseConfig(variables)
-  expect(warnings).toEqual([])
-  return config
-}
-
-/** Replaces the folder `from` in each value with the folder `to`. */
-function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
-  const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
-  return Object.fromEntries(moved) as Record<string, string>
-}
 
 const secondsOf = (text: string) => Number(/^(\d+)s$/.exec(text)?.[1])
 
 describe('compose.yaml', () => {
   /** Replaces every variable of the form `${NAME:-default}` with its default. */
   const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
-  const load = async () => parse(fillIn(await read('compose.yaml')), { merge: true })
+  const load = async () => parse(fillIn(await readRepositoryFile('compose.yaml')), { merge: true })
 
   test('refers only to services, networks, volumes and secrets that it defines', async () => {
     const { services, networks, volumes, secrets } = await load()
@@ -79,7 +60,7 @@ describe('compose.yaml', () => {
     const { services } = await load()
     const { balancer } = services
     expect(balancer.volumes).toContain('./deploy/Caddyfile:/etc/caddy/Caddyfile:ro')
-    const caddyfile = await read('deploy/Caddyfile')
+    const caddyfile = await readRepositoryFile('deploy/Caddyfile')
     for (const name of Object.keys(balancer.environment)) expect(caddyfile).toContain(`{$${name}:`)
     for (const address of balancer.environment.PARLEY_REPLICAS.split(' ')) {
       const [host, port] = address.split(':')
@@ -102,7 +83,7 @@ describe('compose.yaml', () => {
 describe('deploy/kubernetes.yaml', () => {
   // biome-ignore lint/suspicious/noExplicitAny: each Kubernetes object has a different shape
   const load = async (): Promise<any[]> => {
-    const documents = parseAllDocuments(await read('deploy/kubernetes.yaml'))
+    const documents = parseAllDocuments(await readRepositoryFile('deploy/kubernetes.yaml'))
     expect(documents.flatMap(({ errors }) => errors)).toEqual([])
     return documents.map((document) => document.toJS())
   }
@@ -178,7 +159,7 @@ describe('deploy/kubernetes.yaml', () => {
 
   test('configures the Ingress like deploy/nginx.conf', async () => {
     const { find } = await getPod()
-    const nginx = await read('deploy/nginx.conf')
+    const nginx = await readRepositoryFile('deploy/nginx.conf')
     const settingOf = (name: string) =>
       new RegExp(`^ *${name} (.*);$`, 'm').exec(nginx)?.[1]?.replace(/^(\d+)s$/, '$1')
     const names: Record<string, string> = { 'proxy-body-size': 'client_max_body_size' }
@@ -193,10 +174,11 @@ describe('deploy/kubernetes.yaml', () => {
 
 describe('deploy/parley.service', () => {
   test('matches the settings in docs/deploy.md and allows enough time to finish open requests', async () => {
-    const unit = await read('deploy/parley.service')
+    const unit = await readRepositoryFile('deploy/parley.service')
     const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
     const [, folder = '', settings = ''] =
-      /install .* (\/.*)\/\.env <<'END'\n([\s\S]*?)END\n/.exec(await read('docs/deploy.md')) ?? []
+      /install .* (\/.*)\/\.env <<'END'\n([\s\S]*?)END\n/.exec(await readRepositoryFile('docs/deploy.md')) ??
+      []
     expect(settingOf('WorkingDirectory')).toBe(folder)
     const secrets = await makeFolder()
     await writeFile(join(secrets, 'secret'), parentKey)

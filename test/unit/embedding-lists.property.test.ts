@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { toWantedList } from '../../src/embeddings/list.ts'
-import { cutAt, cuts } from '../support/rounds.ts'
+import { splitAt, splitPositions } from '../support/client-streams.ts'
 
 const model = 'up-embedding'
 
@@ -63,8 +63,8 @@ const anyList = fc
 describe('an embedding list', () => {
   test('is parsed identically in one chunk and in many chunks', () => {
     fc.assert(
-      fc.property(anyList, anyEncoding, cuts, ({ bytes, count }, wanted, shares) => {
-        expect(read(cutAt(bytes, shares), count, wanted)).toEqual(read([bytes], count, wanted))
+      fc.property(anyList, anyEncoding, splitPositions, ({ bytes, count }, wanted, shares) => {
+        expect(read(splitAt(bytes, shares), count, wanted)).toEqual(read([bytes], count, wanted))
       }),
       { numRuns: 500 },
     )
@@ -81,9 +81,9 @@ describe('an embedding list', () => {
 
   test('is forwarded unchanged if it has the requested encoding', () => {
     fc.assert(
-      fc.property(anyVectors, anyEncoding, cuts, (vectors, encoding, shares) => {
+      fc.property(anyVectors, anyEncoding, splitPositions, (vectors, encoding, shares) => {
         const text = JSON.stringify(listOf(encoding === 'float' ? vectors : vectors.map(encode)))
-        const answer = read(cutAt(Buffer.from(text), shares), vectors.length, encoding)
+        const answer = read(splitAt(Buffer.from(text), shares), vectors.length, encoding)
         expect(answer).toEqual({ text, isForwarded: true })
       }),
     )
@@ -91,10 +91,10 @@ describe('an embedding list', () => {
 
   test('is converted without loss if it has the other encoding', () => {
     fc.assert(
-      fc.property(anyVectors, cuts, (vectors, shares) => {
+      fc.property(anyVectors, splitPositions, (vectors, shares) => {
         const [float, base64] = [vectors, vectors.map(encode)].map((all) => JSON.stringify(listOf(all)))
         const convert = (text = '', wanted: 'float' | 'base64') =>
-          read(cutAt(Buffer.from(text), shares), vectors.length, wanted)
+          read(splitAt(Buffer.from(text), shares), vectors.length, wanted)
         expect(convert(float, 'base64')).toEqual({ text: base64, isForwarded: false })
         expect(convert(base64, 'float')).toEqual({ text: float, isForwarded: false })
       }),

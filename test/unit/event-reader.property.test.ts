@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ChunkNormalizer } from '../../src/chat/normalize-chunks.ts'
 import { dataOf, EventReader, encodeEvent, plainEnd, splitRun } from '../../src/chat/sse-reader.ts'
-import { answerOptions, cutAt, cuts, readAnswer } from '../support/rounds.ts'
+import { answerOptions, readClientBytes, splitAt, splitPositions } from '../support/client-streams.ts'
 
 const line = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }).map((text) => `data: ${text}`) },
@@ -44,8 +44,8 @@ function isPlain(run: Buffer): boolean {
 describe('the data of an event stream', () => {
   test('equals the output of a standard parser, regardless of how the stream is split', () => {
     fc.assert(
-      fc.property(stream, cuts, (bytes, shares) => {
-        expect(readData(cutAt(bytes, shares))).toEqual(readDataWithParser(bytes))
+      fc.property(stream, splitPositions, (bytes, shares) => {
+        expect(readData(splitAt(bytes, shares))).toEqual(readDataWithParser(bytes))
       }),
       { numRuns: 500 },
     )
@@ -238,10 +238,10 @@ test('the stream to the client does not depend on how the network splits the str
   const begin = (index: number) =>
     encodeEvent({ ...names, choices: [{ index, delta: { role: 'assistant' }, finish_reason: null }] })
   await fc.assert(
-    fc.asyncProperty(events, cuts, async (written, shares) => {
+    fc.asyncProperty(events, splitPositions, async (written, shares) => {
       const bytes = Buffer.concat([...[0, 1, 2].map(begin), Buffer.from(written.join(''))])
-      const whole = await readAnswer([bytes], answerOptions({ choices: 3 }))
-      const cut = await readAnswer(cutAt(bytes, shares), answerOptions({ choices: 3 }))
+      const whole = await readClientBytes([bytes], answerOptions({ choices: 3 }))
+      const cut = await readClientBytes(splitAt(bytes, shares), answerOptions({ choices: 3 }))
       expect(cut.bytes.toString()).toBe(whole.bytes.toString())
       expect(String(cut.failure)).toBe(String(whole.failure))
     }),

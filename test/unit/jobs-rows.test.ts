@@ -6,42 +6,24 @@ import {
   clearTakenJobs,
   deleteJob,
   findNextDue,
-  insertJob,
   type JobRow,
   renewJob,
   returnJob,
-  takeJob,
 } from '../../src/artifacts/jobs/store.ts'
 import { insertArtifact, raiseProgress } from '../../src/artifacts/store.ts'
-import type { Database } from '../../src/db/database.ts'
 import { applyMigrations } from '../../src/db/migrate.ts'
 import { migrations } from '../../src/db/migrations/index.ts'
 import { openSqlite, toKysely } from '../../src/db/sqlite.ts'
 import { Metrics } from '../../src/telemetry/metrics.ts'
-import { opened, parentKey } from '../support/database.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
-import { until } from '../support/jobs.ts'
+import { insertUploads, openWithJobs } from '../support/job-rows.ts'
+import { waitUntil } from '../support/jobs.ts'
 
 const owner = 'a'.repeat(12)
 
-async function insertUploads(db: Database, ...blobs: string[]): Promise<void> {
-  await db.insertInto('parent_keys').values(parentKey(owner)).execute()
-  for (const blob of blobs)
-    await insertArtifact(db, { id: blob, parent_key_id: owner, state: 'processing', created_at: 1, blob })
-}
-
-async function openWith(blobs: readonly string[], dataDir = ':memory:') {
-  const { db } = await opened('server', dataDir)
-  await insertUploads(db, ...blobs)
-  for (const [index, blob] of blobs.entries()) await insertJob(db, 'convert', blob, 100 + index)
-  const take = (now: number, running: string[] = []) =>
-    takeJob(db, 'convert', { now, until: now + 30, running })
-  return { db, take }
-}
-
 describe('a job', () => {
   test('is taken by one worker at a time when it is due, oldest first', async () => {
-    const { take } = await openWith(['one', 'two'])
+    const { take } = await openWithJobs(['one', 'two'])
     expect(await take(99)).toBeUndefined()
     expect((await take(101))?.blob).toBe('one')
     expect((await take(101))?.blob).toBe('two')
@@ -49,7 +31,7 @@ describe('a job', () => {
   })
 
   test('can be taken by another worker when its lease expires, and the first worker can no longer change it', async () => {
-    const { db, take } = await openWith(['one'])
+    const { db, take } = await openWithJobs(['one'])
     const before = (await take(100)) as JobRow
     expect(await renewJob(db, before, 140)).toBe(true)
     expect(await take(139)).toBeUndefined()
@@ -64,26 +46,26 @@ describe('a job', () => {
   })
 
   test('is not taken again by the process that runs it, even if the process renews its lease late', async () => {
-    const { take } = await openWith(['one', 'two'])
+    const { take } = await openWithJobs(['one', 'two'])
     expect((await take(1_000, ['one']))?.blob).toBe('two')
     expect(await take(1_000, ['one', 'two'])).toBeUndefined()
   })
 
   test('is due immediately if it is scheduled for more than an hour ahead, as after a change of the clock', async () => {
-    const { db, take } = await openWith(['one'])
+    const { db, take } = await openWithJobs(['one'])
     await returnJob(db, (await take(90_000)) as JobRow, { next_at: 90_600 })
     expect(await take(90_000 - 3_000)).toBeUndefined()
     expect(await take(90_000 - 3_001)).toMatchObject({ blob: 'one' })
   })
 
   test('is deleted with its artifact', async () => {
-    const { db, take } = await openWith(['one'])
+    const { db, take } = await openWithJobs(['one'])
     await db.deleteFrom('artifacts').execute()
     expect(await take(1_000)).toBeUndefined()
   })
 
   test('is released immediately with one more failure if its process has died', async () => {
-    const { db, take } = await openWith(['one', 'two'])
+    const { db, take } = await openWithJobs(['one', 'two'])
     await take(100)
     await returnJob(db, { kind: 'convert', blob: 'two', fence: 0 }, { next_at: 900, failures: 4 })
     await clearTakenJobs(db, 105)
@@ -93,7 +75,7 @@ describe('a job', () => {
 })
 
 test("a conversion's progress never decreases and does not change after the conversion", async () => {
-  const { db } = await openWith(['one'])
+  const { db } = await openWithJobs(['one'])
   const raise = (permille: number) => raiseProgress(db, { blob: 'one' }, permille)
   expect([await raise(300), await raise(300), await raise(200), await raise(301)]).toEqual([
     true,
@@ -106,7 +88,7 @@ test("a conversion's progress never decreases and does not change after the conv
 })
 
 test("a worker aborts a job that another worker has taken and does not change the job's row", async () => {
-  const { db } = await openWith(['one'])
+  const { db } = await openWithJobs(['one'])
   vi.useFakeTimers({ toFake: ['setInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const reasons: unknown[] = []
@@ -130,12 +112,12 @@ test("a worker aborts a job that another worker has taken and does not change th
   onTestFinished(() => runner.close())
   runner.wake()
   const read = () => db.selectFrom('jobs').selectAll().executeTakeFirstOrThrow()
-  await until(async () => (await read()).is_taken === 1, 'it is taken')
+  await waitUntil(async () => (await read()).is_taken === 1, 'it is taken')
   vi.advanceTimersByTime(10_000)
   expect(reasons).toEqual([])
   await db.updateTable('jobs').set({ fence: 7, next_at: 1_000 }).execute()
   vi.advanceTimersByTime(10_000)
-  await until(async () => reasons.length > 0, 'it is stopped')
+  await waitUntil(async () => reasons.length > 0, 'it is stopped')
   await runner.close()
   expect(reasons).toEqual(['lost'])
   expect(await read()).toMatchObject({ fence: 7, next_at: 1_000, is_taken: 1, failures: 0 })

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { MOST_REQUESTS, Queue } from '../../packages/in-process/src/queue.ts'
 import { BackendFailure } from '../../src/providers/provider.ts'
-import { failureOf, never } from '../support/backend.ts'
+import { failureOf, neverAborted } from '../support/backend.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 
 /** Creates a queue whose work ends when the test calls `end`, and a list of the work that has started. */
@@ -15,7 +15,7 @@ function createHarness(slotCount = 2) {
     queue,
     clock,
     started,
-    run: (name: string, signal: AbortSignal = never) =>
+    run: (name: string, signal: AbortSignal = neverAborted) =>
       queue.run(signal, async (place) => {
         started.push(`${name}${place}`)
         await new Promise<void>((resolve) => ends.set(name, resolve))
@@ -59,7 +59,7 @@ test('a ninth waiting request is rejected with the expected wait', async () => {
 
 test('work that fails releases its slot to the next caller that has not left the queue', async () => {
   const { run, end, queue, started } = createHarness(1)
-  const failing = queue.run(never, () => Promise.reject(new Error('broken')))
+  const failing = queue.run(neverAborted, () => Promise.reject(new Error('broken')))
   const leaving = new AbortController()
   const left = run('left', leaving.signal)
   const next = run('next')

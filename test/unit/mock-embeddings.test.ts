@@ -1,13 +1,13 @@
 /** Tests that the mock backend returns similar embeddings for similar inputs. */
 import { describe, expect, test } from 'vitest'
-import { failureOf, never } from '../support/backend.ts'
+import { failureOf, neverAborted } from '../support/backend.ts'
 import { backend } from '../support/mock.ts'
 
 type List = { data: { embedding: number[] }[]; model: string; usage: object }
 
 async function embed(body: Record<string, unknown>): Promise<List> {
   const bytes = Buffer.concat(
-    await backend.embed({ body: { model: 'mock-embedding', ...body }, signal: never }),
+    await backend.embed({ body: { model: 'mock-embedding', ...body }, signal: neverAborted }),
   )
   return JSON.parse(Buffer.from(bytes).toString())
 }

@@ -4,8 +4,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { failureOf, never } from '../support/backend.ts'
-import { backend, say, streamChunks, textOf } from '../support/mock.ts'
+import { failureOf, neverAborted } from '../support/backend.ts'
+import { backend, chatRequest, streamChunks, textOf } from '../support/mock.ts'
 
 describe('structured mock responses', () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false })
@@ -26,7 +26,7 @@ describe('structured mock responses', () => {
 
   async function instanceOf(schema: unknown) {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } }
-    return JSON.parse((await textOf(say('hi type=7', { response_format }))) ?? '')
+    return JSON.parse((await textOf(chatRequest('hi type=7', { response_format }))) ?? '')
   }
 
   test.each<[string, object | boolean]>([
@@ -238,14 +238,16 @@ describe('structured mock responses', () => {
     ],
   ])('are replaced by a 400 if the schema %s', async (_, schema) => {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } }
-    const failure = await failureOf(backend.complete({ body: say('hi', { response_format }), signal: never }))
+    const failure = await failureOf(
+      backend.complete({ body: chatRequest('hi', { response_format }), signal: neverAborted }),
+    )
     expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'response_format' } })
   })
 
   test('contain the text in an object for json_object and can be streamed', async () => {
-    const body = say('say "hi"', { response_format: { type: 'json_object' } })
+    const body = chatRequest('say "hi"', { response_format: { type: 'json_object' } })
     expect(JSON.parse((await textOf(body)) ?? '')).toEqual({ answer: 'You said: say "hi"' })
     expect((await streamChunks(body)).length).toBeGreaterThan(4)
-    expect(await textOf(say('hi', { response_format: { type: 'text' } }))).toBe('You said: hi')
+    expect(await textOf(chatRequest('hi', { response_format: { type: 'text' } }))).toBe('You said: hi')
   })
 })

@@ -5,15 +5,15 @@ import { zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createMockBackend } from '../../src/providers/mock.ts'
-import { never, noMore } from '../support/backend.ts'
+import { iteratorDone, neverAborted } from '../support/backend.ts'
 import {
   type Body,
   backend,
+  chatRequest,
   clock,
   complete,
   joinChoice,
   parseChunks,
-  say,
   streamText,
   weather,
   weatherSchema,
@@ -57,7 +57,7 @@ describe('a mock stream', () => {
     )
     await fc.assert(
       fc.asyncProperty(content, options, async (text, more) => {
-        const body = say(text, more)
+        const body = chatRequest(text, more)
         const whole = await complete(body)
         const streamed = await streamText(body)
         const chunks = parseChunks(streamed)
@@ -97,35 +97,40 @@ describe('a call to the mock backend', () => {
     async (verb) => {
       const gone = AbortSignal.abort(new Error('gone'))
       const attempt =
-        verb === 'listModels' ? backend.listModels(gone) : backend[verb]({ body: say('hi'), signal: gone })
+        verb === 'listModels'
+          ? backend.listModels(gone)
+          : backend[verb]({ body: chatRequest('hi'), signal: gone })
       await expect(attempt).rejects.toThrow('gone')
     },
   )
 
   test("fails with the signal's reason if it is aborted during a delay", async () => {
     const caller = new AbortController()
-    const request = { body: say('[[delay:1000]] hi'), signal: caller.signal }
+    const request = { body: chatRequest('[[delay:1000]] hi'), signal: caller.signal }
     const reader = await createStuck().stream(request)
     const attempts = [reader.next(), createStuck().complete(request)]
     caller.abort(new Error('left'))
     for (const attempt of attempts) await expect(attempt).rejects.toThrow('left')
-    expect(await reader.next()).toEqual(noMore)
+    expect(await reader.next()).toEqual(iteratorDone)
   })
 
   test('fails if it is aborted between two reads of its stream', async () => {
     const caller = new AbortController()
-    const reader = await backend.stream({ body: say('[[tokens:500]]'), signal: caller.signal })
+    const reader = await backend.stream({ body: chatRequest('[[tokens:500]]'), signal: caller.signal })
     await reader.next()
     caller.abort(new Error('left'))
     await expect(reader.next()).rejects.toThrow('left')
   })
 
   test('ends its current delay if its reader calls return()', async () => {
-    const reader = await createStuck().stream({ body: say('[[delay:1000]] hi'), signal: never })
+    const reader = await createStuck().stream({
+      body: chatRequest('[[delay:1000]] hi'),
+      signal: neverAborted,
+    })
     const pending = reader.next()
-    expect(await reader.return?.()).toEqual(noMore)
-    expect(await pending).toEqual(noMore)
-    expect(await reader.next()).toEqual(noMore)
+    expect(await reader.return?.()).toEqual(iteratorDone)
+    expect(await pending).toEqual(iteratorDone)
+    expect(await reader.next()).toEqual(iteratorDone)
   })
 })
 
@@ -137,7 +142,7 @@ describe('the official client with the mock backend', () => {
     fetch: async (_url, init) => {
       const body = JSON.parse(String(init?.body)) as Body
       if (body.stream !== true) {
-        const bytes = await backend.complete({ body, signal: never })
+        const bytes = await backend.complete({ body, signal: neverAborted })
         return new Response(Buffer.from(bytes), { headers: { 'Content-Type': 'application/json' } })
       }
       return new Response(await streamText(body), { headers: { 'Content-Type': 'text/event-stream' } })

@@ -6,9 +6,9 @@ import { encodeEvent } from '../../src/chat/sse-reader.ts'
 import { ResponseEvent } from '../../src/responses/answer-schema.ts'
 import { ResponseStream } from '../../src/responses/responses.ts'
 import { ResponsesRequest } from '../../src/responses/schema.ts'
+import { clientChunksOf, splitAt, splitPositions } from '../support/client-streams.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { type AnyEvent, readResponseEvents } from '../support/responses.ts'
-import { cutAt, cuts, runsOf } from '../support/rounds.ts'
 
 const text = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 6 }),
@@ -50,7 +50,7 @@ async function eventsOf(reads: readonly Uint8Array[]): Promise<AnyEvent[]> {
   const request = ResponsesRequest.parse({ input: 'x' })
   const stream = new ResponseStream({ clock: createFakeClock(1), random }, request)
   const sent: Uint8Array[] = []
-  for await (const bytes of stream.read(runsOf(reads))) sent.push(bytes)
+  for await (const bytes of stream.read(clientChunksOf(reads))) sent.push(bytes)
   return readResponseEvents(Buffer.concat(sent).toString())
 }
 
@@ -58,9 +58,9 @@ const encode = (stream: readonly object[]) => Buffer.concat(stream.map(encodeEve
 
 test('the Responses API events do not depend on how the network splits the chat stream', async () => {
   await fc.assert(
-    fc.asyncProperty(chunks, cuts, async (stream, shares) => {
+    fc.asyncProperty(chunks, splitPositions, async (stream, shares) => {
       const bytes = encode(stream)
-      expect(await eventsOf(cutAt(bytes, shares))).toEqual(await eventsOf([bytes]))
+      expect(await eventsOf(splitAt(bytes, shares))).toEqual(await eventsOf([bytes]))
     }),
     { numRuns: 200 },
   )

@@ -1,7 +1,7 @@
 /** Tests that stream chunks from nonconforming backends are normalized for clients. */
 import { describe, expect, test } from 'vitest'
 import { encodeEvent } from '../../src/chat/sse-reader.ts'
-import { answerOptions, chunksIn, readAnswer } from '../support/rounds.ts'
+import { answerOptions, parseEventData, readClientBytes } from '../support/client-streams.ts'
 
 type Fields = Record<string, unknown>
 
@@ -21,9 +21,9 @@ function calls(...tool_calls: Fields[]): Fields {
 }
 
 async function normalize(chunks: readonly unknown[], options = answerOptions()): Promise<Fields[]> {
-  const { bytes, failure } = await readAnswer(chunks.map(encodeEvent), options)
+  const { bytes, failure } = await readClientBytes(chunks.map(encodeEvent), options)
   if (failure !== undefined) throw failure
-  return chunksIn(bytes) as Fields[]
+  return parseEventData(bytes) as Fields[]
 }
 
 /** Sends each choice in a separate chunk and returns the normalized choices. */
@@ -224,18 +224,21 @@ describe('a stream from a backend', () => {
     ['if it ends in the middle of a line', 'data: {"id":"chatcmpl-1","choi', 'protocol'],
     ['with [DONE] before the finish reason', 'data: [DONE]\n\n', 'protocol'],
   ])('fails %s', async (_how, text, kind) => {
-    const { bytes, failure } = await readAnswer([Buffer.concat([good, Buffer.from(text)])])
+    const { bytes, failure } = await readClientBytes([Buffer.concat([good, Buffer.from(text)])])
     expect(bytes).toEqual(good)
     expect(failure).toMatchObject({ name: 'BackendFailure', kind })
   })
 
   test('succeeds without [DONE] after all choices have finished', async () => {
-    const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))])
+    const { failure } = await readClientBytes([good, encodeEvent(chunkOf(stop))])
     expect(failure).toBeUndefined()
   })
 
   test('fails without [DONE] if one of two choices has not finished', async () => {
-    const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))], answerOptions({ choices: 2 }))
+    const { failure } = await readClientBytes(
+      [good, encodeEvent(chunkOf(stop))],
+      answerOptions({ choices: 2 }),
+    )
     expect(failure).toMatchObject({ kind: 'protocol' })
   })
 })

@@ -6,7 +6,13 @@ import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
 import { setBudget } from '../../../src/usage/budgets.ts'
 import { createTenant } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
-import { auditOf, expectNoSecrets, listAuditRows, publicIdOf, refuseAudit } from '../../support/audit.ts'
+import {
+  auditRowsOf,
+  expectNoSecrets,
+  failAuditInserts,
+  listAuditRows,
+  publicIdOf,
+} from '../../support/audit.ts'
 import { readTables } from '../../support/database.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { upload } from '../../support/files.ts'
@@ -46,7 +52,7 @@ describe('the audit log has one row for', () => {
     const app = await start()
     const body = { overlap_seconds: 60 }
     let hint = ''
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       hint = (await app.call('POST', '/v1/keys/rotate', { headers, body })).body.key_hint
     })
     const details = { key_hint: hint, overlap_seconds: 60 }
@@ -58,7 +64,7 @@ describe('the audit log has one row for', () => {
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/rotate-key`
     let hint = ''
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       hint = (await app.call('POST', path, { headers })).body.key_hint
     })
     const details = { key_hint: hint, overlap_seconds: 0 }
@@ -68,7 +74,7 @@ describe('the audit log has one row for', () => {
   test('each creation, replacement and restoration of an agent', async () => {
     const app = await start()
     let id = ''
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       id = (await app.call('POST', '/v1/agents', { headers, body: { yaml: GREETER } })).body.agent_id
       const yaml = GREETER.replace('Greeter', 'Host')
       await app.call('PUT', `/v1/agents/${id}`, { headers, body: { yaml } })
@@ -90,7 +96,7 @@ describe('the audit log has one row for', () => {
   test('each deletion of an agent', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
-    const rows = await auditOf(app, () => app.call('DELETE', `/v1/agents/${agent_id}`, { headers }))
+    const rows = await auditRowsOf(app, () => app.call('DELETE', `/v1/agents/${agent_id}`, { headers }))
     const details = { name: 'Greeter', version: 1 }
     expect(rows).toEqual([expectedRow(app, 'agent.delete', 'agent', agent_id, details)])
   })
@@ -98,7 +104,7 @@ describe('the audit log has one row for', () => {
   test('each deletion of a file', async () => {
     const app = await start()
     const { id } = (await upload(app)).body
-    const rows = await auditOf(app, () => app.call('DELETE', `/v1/files/${id}`, { headers }))
+    const rows = await auditRowsOf(app, () => app.call('DELETE', `/v1/files/${id}`, { headers }))
     expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
@@ -108,7 +114,7 @@ describe('the audit log has one row for', () => {
     const path = `/v1/agents/${agent_id}/model-policy`
     const before = { default_model: null, allowed_models: [], fallback_models: [], max_output_tokens: null }
     const after = { ...before, max_output_tokens: 5 }
-    const put = (body: object) => auditOf(app, () => app.call('PUT', path, { headers, body }))
+    const put = (body: object) => auditRowsOf(app, () => app.call('PUT', path, { headers, body }))
     const none = { day: null, month: null }
     expect(await put({ max_output_tokens: 5, budget: { day: 9 } })).toEqual([
       expectedRow(app, 'policy.set', 'agent', agent_id, { before, after }),
@@ -124,7 +130,7 @@ describe('the audit log has one row for', () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const { id } = (await upload(app)).body
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       await callProcedure(app, 'agents.rotateKey', { agent_id }, { headers })
       await callProcedure(app, 'agents.delete', { agent_id }, { headers })
       await callProcedure(app, 'files.delete', { file_id: id }, { headers })
@@ -148,7 +154,7 @@ describe('the audit log has one row for', () => {
     expect(await listAuditRows(app)).toMatchObject([
       { ...by, action: 'key.create', target_kind: 'key', target_id: first, tenant: first },
     ])
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       await setBudget(deps, serviceActor, parentOf(app), { day: 5 })
       await setBudget(deps, serviceActor, parentOf(app), { month: 7 })
       await revokeParentKey(deps, serviceActor, first)
@@ -184,7 +190,7 @@ test('a rejected change does not write an audit row', async () => {
   const { agent_id, agent_key } = await app.createAgent()
   const file = (await upload(app)).body.id
   const other = await createTenant(app)
-  const rows = await auditOf(app, async () => {
+  const rows = await auditRowsOf(app, async () => {
     const answers = await Promise.all([
       app.call('DELETE', `/v1/agents/${agent_id}`, { key: other }),
       app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { key: other }),
@@ -207,7 +213,7 @@ test('only one of several concurrent deletions succeeds and writes an audit row'
   const { agent_id } = await app.createAgent()
   const file = (await upload(app)).body.id
   for (const path of [`/v1/agents/${agent_id}`, `/v1/files/${file}`]) {
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       const answers = await Promise.all(Array.from({ length: 8 }, () => app.call('DELETE', path)))
       expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     })
@@ -244,7 +250,7 @@ describe('when the audit row cannot be written', () => {
     const agent = await app.createAgent()
     const file = (await upload(app)).body.id as string
     await setBudget(app.service.deps, serviceActor, parentOf(app), { day: 1_000_000 })
-    await refuseAudit(app)
+    await failAuditInserts(app)
     const tables = ['parent_keys', 'credentials', 'agents', 'files', 'budgets', 'audit_events'] as const
     const readAffectedTables = () => readTables(app.service.deps.db, tables)
     return { app, agent, file, readAffectedTables }

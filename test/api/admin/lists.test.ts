@@ -3,12 +3,18 @@ import { describe, expect, test } from 'vitest'
 import { asAdmin, listInPages, root, startAdminApp } from '../../support/admin.ts'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
-import { auditOf, expectNoSecrets, listAuditRows, publicIdOf, refuseAudit } from '../../support/audit.ts'
-import { as, proxied } from '../../support/console.ts'
+import {
+  auditRowsOf,
+  expectNoSecrets,
+  failAuditInserts,
+  listAuditRows,
+  publicIdOf,
+} from '../../support/audit.ts'
+import { asUser, behindProxy } from '../../support/console.ts'
 import { readTables } from '../../support/database.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
-import { ask } from '../../support/usage.ts'
+import { sendChat } from '../../support/usage.ts'
 
 const NOON = Date.UTC(2027, 1, 1, 12) / 1000
 const DAY = 86_400
@@ -18,24 +24,25 @@ const errorOf = ({ status, body }: Answer) => [status, body.error.code, body.err
 
 describe('the audit log of a user', () => {
   test('has one row for the first visit and one for each later change', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     const headers = { 'X-Request-Id': 'visit-1' }
-    const rows = await auditOf(app, async () => {
-      const options = as(ada, { headers })
+    const rows = await auditRowsOf(app, async () => {
+      const options = asUser(ada, { headers })
       await Promise.all([1, 2, 3].map(() => app.call('GET', '/v1/manager/me', options)))
-      await app.call('GET', '/v1/manager/me', as(ada))
+      await app.call('GET', '/v1/manager/me', asUser(ada))
     })
-    const { parent_key, keys } = (await app.call('GET', '/v1/manager/me', as(ada))).body
+    const { parent_key, keys } = (await app.call('GET', '/v1/manager/me', asUser(ada))).body
     const own = { actor_kind: 'user', actor: ada, client_address: '127.0.0.1', tenant: keys[0].id }
     expect(rows).toMatchObject([
       { ...own, action: 'key.provision', target_kind: 'key', target_id: keys[0].id, request_id: 'visit-1' },
     ])
     expect(rows).toHaveLength(1)
     const yaml = 'name: Guide\ninstructions: Help.\n'
-    const changeRows = await auditOf(app, async () => {
-      const { agent_id } = (await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))).body
-      await app.call('POST', `/v1/manager/agents/${agent_id}/rotate-key`, as(ada))
-      await callProcedure(app, 'agents.delete', { agent_id }, as(ada))
+    const changeRows = await auditRowsOf(app, async () => {
+      const { agent_id } = (await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } })))
+        .body
+      await app.call('POST', `/v1/manager/agents/${agent_id}/rotate-key`, asUser(ada))
+      await callProcedure(app, 'agents.delete', { agent_id }, asUser(ada))
     })
     expect(changeRows).toMatchObject([
       { ...own, action: 'agent.create', target_kind: 'agent' },
@@ -47,13 +54,13 @@ describe('the audit log of a user', () => {
   })
 
   test('lists what a claim moved and omits repeated and rejected claims', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     const yaml = 'name: Guide\ninstructions: Help.\n'
-    await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
-    const { keys } = (await app.call('GET', '/v1/manager/me', as(ada))).body
+    await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } }))
+    const { keys } = (await app.call('GET', '/v1/manager/me', asUser(ada))).body
     const claim = (parent_key: string, email = ada) =>
-      app.call('POST', '/v1/manager/claim-key', as(email, { body: { parent_key } }))
-    const rows = await auditOf(app, () => claim(app.key))
+      app.call('POST', '/v1/manager/claim-key', asUser(email, { body: { parent_key } }))
+    const rows = await auditRowsOf(app, () => claim(app.key))
     const id = publicIdOf(app.key)
     expect(rows).toMatchObject([
       { action: 'key.claim', actor: ada, target_kind: 'key', target_id: id, tenant: id },
@@ -63,8 +70,8 @@ describe('the audit log of a user', () => {
       retired: keys[0].id,
       moved: { agents: 1, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 },
     })
-    await app.call('GET', '/v1/manager/me', as('eve@example.org'))
-    const none = await auditOf(app, async () => {
+    await app.call('GET', '/v1/manager/me', asUser('eve@example.org'))
+    const none = await auditRowsOf(app, async () => {
       const statuses = [
         await claim(app.key),
         await claim(`${app.key}x`),
@@ -78,15 +85,15 @@ describe('the audit log of a user', () => {
 })
 
 test('a failed audit insert rolls back a first visit or the claim of a key', async () => {
-  const app = await startApp(proxied)
-  await app.call('GET', '/v1/manager/me', as(ada))
-  await refuseAudit(app)
+  const app = await startApp(behindProxy)
+  await app.call('GET', '/v1/manager/me', asUser(ada))
+  await failAuditInserts(app)
   const readAffectedTables = () => readTables(app.service.deps.db, ['users', 'parent_keys', 'credentials'])
   const before = await readAffectedTables()
   const body = { parent_key: app.key }
   const answers = [
-    await app.call('GET', '/v1/manager/me', as('eve@example.org')),
-    await app.call('POST', '/v1/manager/claim-key', as(ada, { body })),
+    await app.call('GET', '/v1/manager/me', asUser('eve@example.org')),
+    await app.call('POST', '/v1/manager/claim-key', asUser(ada, { body })),
   ]
   expect(answers.map(({ status }) => status)).toEqual([500, 500])
   expect(await readAffectedTables()).toEqual(before)
@@ -128,7 +135,7 @@ describe('the administrator’s audit log', () => {
       { action: 'key.create', target_id: first, request_id: null, client_address: null, created_at: NOON },
     ])
     expect(answer.text).not.toMatch(/(svc_|agnt_key-)[0-9A-Za-z]{13}/)
-    const rpc = await callProcedure(app, 'admin.audit', { limit: 1 }, as(root))
+    const rpc = await callProcedure(app, 'admin.audit', { limit: 1 }, asUser(root))
     expect(rpc.body.result.data.json).toEqual({ ...answer.body, data: [answer.body.data[0]], has_more: true })
   })
 
@@ -204,10 +211,10 @@ describe('usage across all keys', () => {
     const app = await startAdminApp({}, { clock })
     const other = await createTenant(app)
     const { agent_id, agent_key } = await app.createAgent()
-    await ask(app, 'one')
+    await sendChat(app, 'one')
     clock.advance(DAY)
-    await ask(app, '[[tokens:500]]', {}, other)
-    await ask(app, 'two', {}, agent_key)
+    await sendChat(app, '[[tokens:500]]', {}, other)
+    await sendChat(app, 'two', {}, agent_key)
     const usage = async (query = '') => (await asAdmin(app, 'GET', `/usage${query}`)).body
     return { app, agent_id, first: publicIdOf(app.key), second: publicIdOf(other), other, usage }
   }

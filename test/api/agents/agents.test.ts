@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { mintKey } from '../../../src/lib/api-key.ts'
-import { FULL, listIds, sendDefinition } from '../../support/agents.ts'
+import { FULL_DEFINITION, listIds, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
-import { failAt, readTables } from '../../support/database.ts'
+import { failOnChange, readTables } from '../../support/database.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
@@ -57,7 +57,7 @@ describe('creating an agent', () => {
     const app = await startApp()
     const { db } = app.service.deps
     await app.createAgent()
-    const stopFailing = await failAt(db, 'insert on credentials', 'disk on fire')
+    const stopFailing = await failOnChange(db, 'insert on credentials', 'disk on fire')
     const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', GREETER)
     expect(status).toBe(500)
     expect(body).toEqual({ error: expect.not.stringContaining('fire'), code: 'internal_error' })
@@ -75,7 +75,7 @@ describe('creating an agent', () => {
 describe('reading an agent', () => {
   test('returns every field of the agent except its key', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
-    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
     const { status, headers, body } = await app.call('GET', `/v1/agents/${agent_id}`)
     expect(status).toBe(200)
     expect(headers.get('etag')).toBe('"1"')
@@ -103,7 +103,7 @@ describe('reading an agent', () => {
       },
       instructions: 'Help people.\nUse look_up for orders.\n',
       format: 'yaml',
-      yaml: FULL,
+      yaml: FULL_DEFINITION,
       version: 1,
       key_hint: `agnt_key-…${agent_key.slice(-4)}`,
     })
@@ -154,7 +154,7 @@ describe('stored agents', () => {
       PARLEY_PARENT_KEY: mintKey('parent', randomBytes).text,
     }
     const before = await startApp(env)
-    const { agent_id, agent_key } = await before.createAgent(FULL)
+    const { agent_id, agent_key } = await before.createAgent(FULL_DEFINITION)
     await before.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })
     await before.createAgent()
     const paths = ['', `/${agent_id}`, `/${agent_id}/versions`].map((path) => `/v1/agents${path}`)

@@ -1,6 +1,6 @@
 /** Tests which formats a definition may have, and that its text is stored unchanged. */
 import { describe, expect, test } from 'vitest'
-import { FULL, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
+import { FULL_DEFINITION, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 
 const MARKDOWN = '---\nname: Greeter\ntools: [wave]\n---\n\nGreet people.\n\n---\n\nAlways.'
@@ -30,7 +30,7 @@ describe('an agent definition', () => {
 
   test.each(forms)('can be sent as %s to replace an agent: %j', async (mediaType, body, kept) => {
     const app = await startApp()
-    const { agent_id } = await app.createAgent(FULL)
+    const { agent_id } = await app.createAgent(FULL_DEFINITION)
     const path = `/v1/agents/${agent_id}`
     const { status, body: replaced } = await sendDefinition(app, 'PUT', path, mediaType, body)
     expect([status, replaced.name, replaced.version]).toEqual([200, 'Greeter', 2])
@@ -85,7 +85,7 @@ describe('the stored text of a definition', () => {
 })
 
 describe('an agent exported as Markdown', () => {
-  test.each([['every field', FULL] as const, ...texts])(
+  test.each([['every field', FULL_DEFINITION] as const, ...texts])(
     'is identical after an import and a second export, with %s',
     async (_what, text) => {
       const app = await startApp()

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
-import { createTenant, FULL } from '../../support/agents.ts'
+import { createTenant, FULL_DEFINITION } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
@@ -150,7 +150,7 @@ describe('the parent key of an agent', () => {
 describe('the route /v1/agents/me', () => {
   test('returns the fields that the widget needs but not the instructions', async () => {
     const app = await startApp()
-    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
     const { status, headers, body, text } = await me(app, agent_key)
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
     expect(body).toEqual({

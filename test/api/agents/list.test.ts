@@ -1,7 +1,7 @@
 /** Tests how agents and their versions are listed page by page. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createTenant, FULL, listIds } from '../../support/agents.ts'
+import { createTenant, FULL_DEFINITION, listIds } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
@@ -21,7 +21,7 @@ describe('the list of agents without parameters', () => {
 
   test('contains each agent’s settings, and `behavior` only if it is set', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
-    const full = await app.createAgent(FULL)
+    const full = await app.createAgent(FULL_DEFINITION)
     const plain = await app.createAgent()
     const { status, headers, body } = await list(app)
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
@@ -64,7 +64,7 @@ describe('the list of agents without parameters', () => {
     const ids = await createAgents(app, 3)
     const before = (await list(app)).body.data
     clock.advance(5)
-    await app.call('PUT', `/v1/agents/${ids[2]}`, { body: { yaml: FULL } })
+    await app.call('PUT', `/v1/agents/${ids[2]}`, { body: { yaml: FULL_DEFINITION } })
     await app.call('POST', `/v1/agents/${ids[1]}/rotate-key`)
     const after = (await list(app)).body.data
     expect(after).toEqual([

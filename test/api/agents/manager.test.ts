@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { restOperations } from '../../../src/server/api.ts'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, type CallOptions, startApp, type TestApp } from '../../support/app.ts'
-import { as, claim, proxied } from '../../support/console.ts'
+import { asUser, behindProxy, claimKey } from '../../support/console.ts'
 
 const ada = 'ada@example.org'
 const yaml = 'name: Guide\ninstructions: Help.\n'
@@ -28,8 +28,8 @@ function summarize({ status, headers, body }: Answer) {
 
 /** Starts a service and claims its parent key for Ada. */
 async function start(): Promise<TestApp> {
-  const app = await startApp(proxied)
-  await claim(app, ada, app.key)
+  const app = await startApp(behindProxy)
+  await claimKey(app, ada, app.key)
   return app
 }
 
@@ -51,7 +51,7 @@ describe.each(originals)('$http.method $http.path', (operation) => {
     }
     const here = await ask('path', (options) => options)
     expect(await ask('mirrored', (options) => options)).toEqual(here)
-    expect(await ask('mirrored', (options) => as(ada, options))).toEqual(here)
+    expect(await ask('mirrored', (options) => asUser(ada, options))).toEqual(here)
   })
 
   test('does not reveal the agent to other callers of the console route', async () => {
@@ -60,7 +60,7 @@ describe.each(originals)('$http.method $http.path', (operation) => {
     const { method, mirrored, options } = toRequest(operation, id)
     const isAboutOne = mirrored.includes(id)
     const other = { ...options, key: await createTenant(app) }
-    for (const foreign of [other, as('eve@example.org', options)]) {
+    for (const foreign of [other, asUser('eve@example.org', options)]) {
       const { status, body } = await app.call(method, mirrored, foreign)
       if (isAboutOne) expect([status, body]).toEqual([404, { error: 'Agent not found.', code: 'not_found' }])
       else expect(status).toBeLessThan(300)
@@ -76,20 +76,23 @@ describe.each(originals)('$http.method $http.path', (operation) => {
 
 test('an agent created on the console route is available in the public API', async () => {
   const app = await start()
-  const { body: created } = await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
+  const { body: created } = await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } }))
   expect(created.parent_key).toBe(app.key.slice(0, 16))
   const path = `agents/${created.agent_id}`
-  const change = as(ada, { body: { yaml: yaml.replace('Guide', 'Leader') }, headers: { 'If-Match': '"1"' } })
+  const change = asUser(ada, {
+    body: { yaml: yaml.replace('Guide', 'Leader') },
+    headers: { 'If-Match': '"1"' },
+  })
   expect((await app.call('PUT', `/v1/manager/${path}`, change)).status).toBe(200)
   expect((await app.call('PUT', `/v1/manager/${path}`, change)).status).toBe(412)
   expect((await app.call('GET', `/v1/${path}`)).body).toMatchObject({
     definition: { name: 'Leader' },
     version: 2,
   })
-  expect((await app.call('GET', `/v1/manager/${path}/versions`, as(ada))).body.data).toHaveLength(2)
-  const list = await app.call('GET', '/v1/manager/agents?limit=1', as(ada))
+  expect((await app.call('GET', `/v1/manager/${path}/versions`, asUser(ada))).body.data).toHaveLength(2)
+  const list = await app.call('GET', '/v1/manager/agents?limit=1', asUser(ada))
   expect(list.body).toMatchObject({ data: [{ id: created.agent_id }], has_more: false })
-  expect((await app.call('DELETE', `/v1/manager/${path}`, as(ada))).body).toEqual({
+  expect((await app.call('DELETE', `/v1/manager/${path}`, asUser(ada))).body).toEqual({
     id: created.agent_id,
     deleted: true,
   })

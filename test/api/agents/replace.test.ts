@@ -1,6 +1,6 @@
 /** Tests how an agent's definition is replaced, with and without If-Match. */
 import { describe, expect, test } from 'vitest'
-import { FULL } from '../../support/agents.ts'
+import { FULL_DEFINITION } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
@@ -11,7 +11,7 @@ describe('replacing an agent', () => {
   test('returns the new definition and does not change the id, key or creation time', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
-    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
     clock.advance(100)
     const { status, headers, body } = await app.call('PUT', `/v1/agents/${agent_id}`, {
       body: { yaml: 'name: Other\ninstructions: Be other.\ntools: [find]\n' },
@@ -68,7 +68,7 @@ describe('replacing an agent', () => {
     const path = `/v1/agents/${agent_id}`
     await app.call('PUT', path, { body: { yaml: GREETER } })
     const { status, body } = await app.call('PUT', path, {
-      body: { yaml: FULL },
+      body: { yaml: FULL_DEFINITION },
       headers: { 'If-Match': tag },
     })
     expect(status).toBe(expected)

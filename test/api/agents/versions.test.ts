@@ -1,6 +1,6 @@
 /** Tests how an agent's earlier versions are listed and restored. */
 import { describe, expect, test } from 'vitest'
-import { FULL, sendDefinition } from '../../support/agents.ts'
+import { FULL_DEFINITION, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { publicIdOf } from '../../support/audit.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
@@ -70,7 +70,7 @@ describe('restoring a version of an agent', () => {
   test('creates a new current version with the old text', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
-    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
     const path = `/v1/agents/${agent_id}`
     await app.call('PUT', path, { body: { yaml: GREETER } })
     clock.advance(60)
@@ -79,7 +79,7 @@ describe('restoring a version of an agent', () => {
     expect(body).toMatchObject({ agent_id, agent_key, name: 'Guide', updated: true, version: 3 })
     expect(headers.get('etag')).toBe('"3"')
     const read = (await app.call('GET', path)).body
-    expect(read).toMatchObject({ yaml: FULL, version: 3, created_at: 1_800_000_000 })
+    expect(read).toMatchObject({ yaml: FULL_DEFINITION, version: 3, created_at: 1_800_000_000 })
     expect((await app.call('GET', '/v1/agents/me', { key: agent_key })).body.greeting).toBe('Hello there!')
     expect(await versionsOf(app, path)).toEqual([
       [3, 'Guide', true],

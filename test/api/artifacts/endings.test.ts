@@ -6,12 +6,12 @@ import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import {
-  beginUpload,
+  createUpload,
   patchUpload,
   postUpload,
   readStatus,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../../support/uploads.ts'
 
 const DAY = 86_400
@@ -39,7 +39,7 @@ describe('the reason of an artifact that became unknown', () => {
   test('is `expired` once the upload expires, before and after it is swept', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
-    const { id } = await beginUpload(app, { size: 10 })
+    const { id } = await createUpload(app, { size: 10 })
     clock.advance(2 * DAY)
     expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown', reason: 'expired' })
     await sweep(app)
@@ -50,7 +50,7 @@ describe('the reason of an artifact that became unknown', () => {
   test('is `checksum_mismatch` after the bytes did not match', async () => {
     const app = await startApp()
     const metadata = { checksum: `sha256:${'0'.repeat(64)}` }
-    const upload = await beginUpload(app, { size: 10, metadata })
+    const upload = await createUpload(app, { size: 10, metadata })
     expect((await patchUpload(app, upload, 0, tenBytes)).status).not.toBe(204)
     expect(await readStatus(app, upload.id)).toMatchObject({ state: 'unknown', reason: 'checksum_mismatch' })
   })
@@ -91,7 +91,7 @@ describe('the reason of an artifact that became unknown', () => {
 describe('the SHA-256 of an upload', () => {
   test('is in the status once the server has verified the checksum', async () => {
     const app = await startApp()
-    const upload = await beginUpload(app, { size: 10, metadata: { checksum: `sha256:${sha256}` } })
+    const upload = await createUpload(app, { size: 10, metadata: { checksum: `sha256:${sha256}` } })
     expect(await readStatus(app, upload.id)).not.toHaveProperty('sha256')
     await patchUpload(app, upload, 0, tenBytes)
     expect(await readStatus(app, upload.id)).toMatchObject({ sha256 })
@@ -99,10 +99,10 @@ describe('the SHA-256 of an upload', () => {
 
   test('is computed when the client sent no checksum', async () => {
     const app = await startApp()
-    const upload = await beginUpload(app, { size: 10 })
+    const upload = await createUpload(app, { size: 10 })
     await patchUpload(app, upload, 0, tenBytes.subarray(0, 4))
     await patchUpload(app, upload, 4, tenBytes.subarray(4))
-    await untilState(app, upload.id, 'ready')
+    await waitForState(app, upload.id, 'ready')
     expect(await readStatus(app, upload.id)).toMatchObject({ sha256 })
   })
 })

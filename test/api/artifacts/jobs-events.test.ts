@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, test, vi } from 'vitest'
 import type { EndedConversion, OnConversionEnd, UploadHooks } from '../../../src/server/service.ts'
-import { listJobs, startJobs, until } from '../../support/jobs.ts'
-import { beginUpload, readStatus, untilState } from '../../support/uploads.ts'
+import { listJobs, startJobs, waitUntil } from '../../support/jobs.ts'
+import { createUpload, readStatus, waitForState } from '../../support/uploads.ts'
 import { makeZip } from '../../support/zip.ts'
 
 // Conversions may exceed the default timeout on a busy machine.
@@ -25,7 +25,7 @@ async function startHost(failures = 0, handle: OnConversionEnd = () => {}) {
   const env = { PARLEY_CONVERSION_TRIES: '1' }
   const started = await startJobs({ env, options: { onConversionEnd } })
   const untilDelivered = () =>
-    until(
+    waitUntil(
       async () => events.length > failures && (await listJobs(started.app)).length === 0,
       'all is delivered',
     )
@@ -35,7 +35,7 @@ async function startHost(failures = 0, handle: OnConversionEnd = () => {}) {
 describe('the onConversionEnd handler', () => {
   test('receives the upload and the served file of a converted upload', async () => {
     const { app, events, untilDelivered } = await startHost()
-    const { id } = await beginUpload(app, captions)
+    const { id } = await createUpload(app, captions)
     await untilDelivered()
     expect(events).toEqual([
       {
@@ -58,7 +58,7 @@ describe('the onConversionEnd handler', () => {
 
   test('receives the reason of an upload that could not be converted', async () => {
     const { app, events, untilDelivered } = await startHost()
-    const { id } = await beginUpload(app, { size: page.length, body: page })
+    const { id } = await createUpload(app, { size: page.length, body: page })
     await untilDelivered()
     expect(events).toMatchObject([
       { artifactId: id, result: 'original', reason: 'The file is not a video in a supported format.' },
@@ -72,7 +72,7 @@ describe('the onConversionEnd handler', () => {
       failure = await open().catch((error: unknown) => error)
     })
     const metadata = { kind: 'project', artifactId: randomUUID() }
-    const { id } = await beginUpload(app, { size: bomb.length, body: bomb, metadata })
+    const { id } = await createUpload(app, { size: bomb.length, body: bomb, metadata })
     await untilDelivered()
     expect(events).toMatchObject([{ artifactId: id, result: 'rejected', reason: expect.any(String) }])
     expect(events[0]).not.toHaveProperty('mediaType')
@@ -82,10 +82,10 @@ describe('the onConversionEnd handler', () => {
 
   test('is called again with the same event until it succeeds', async () => {
     const { app, events, advance, untilDelivered } = await startHost(2)
-    await beginUpload(app, captions)
+    await createUpload(app, captions)
     for (const failures of [1, 2]) {
       const isBack = async () => (await listJobs(app)).some((job) => job.failures === failures)
-      await until(isBack, `it failed ${failures} times`)
+      await waitUntil(isBack, `it failed ${failures} times`)
       advance(600)
     }
     await untilDelivered()
@@ -100,7 +100,7 @@ describe('the onConversionEnd handler', () => {
       served = (await buffer(await open())).toString()
       await recordOutcome({ moved: true })
     })
-    const { id } = await beginUpload(app, captions)
+    const { id } = await createUpload(app, captions)
     await untilDelivered()
     expect(served).toMatch(/^WEBVTT/)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', outcome: { moved: true } })
@@ -108,11 +108,11 @@ describe('the onConversionEnd handler', () => {
 
   test('is not called for an upload that is deleted before its last byte', async () => {
     const { app, events } = await startHost()
-    const { id } = await beginUpload(app, { size: 10 })
+    const { id } = await createUpload(app, { size: 10 })
     await app.call('DELETE', `/artifacts/${id}`)
-    const other = await beginUpload(app, captions)
-    await untilState(app, other.id, 'ready')
-    await until(async () => events.length > 0, 'it is called')
+    const other = await createUpload(app, captions)
+    await waitForState(app, other.id, 'ready')
+    await waitUntil(async () => events.length > 0, 'it is called')
     expect(events.map(({ artifactId }) => artifactId)).toEqual([other.id])
   })
 })

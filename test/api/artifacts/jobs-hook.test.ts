@@ -3,10 +3,16 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import type { CompletedUpload, OnUploadComplete, UploadHooks } from '../../../src/server/service.ts'
 import { startApp } from '../../support/app.ts'
-import { failAt } from '../../support/database.ts'
-import { createMovedClock, getRow, listJobs, startJobs, until } from '../../support/jobs.ts'
+import { failOnChange } from '../../support/database.ts'
+import { createManualClock, getRow, listJobs, startJobs, waitUntil } from '../../support/jobs.ts'
 import { createLineLog } from '../../support/log-lines.ts'
-import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
+import {
+  createUpload,
+  listArtifactBytes,
+  readStatus,
+  uploadWhole,
+  waitForState,
+} from '../../support/uploads.ts'
 
 // Conversions may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -31,7 +37,7 @@ function createHost() {
       calls.push({ artifact, hooks, end: resolve, fail: () => reject(new Error('not today')) })
     })
   const call = async (number: number): Promise<Call> => {
-    await until(async () => calls.length > number, `it is called ${number + 1} times`)
+    await waitUntil(async () => calls.length > number, `it is called ${number + 1} times`)
     return calls[number] as Call
   }
   return { onUploadComplete, calls, call }
@@ -50,7 +56,7 @@ describe('the onUploadComplete handler', () => {
     const sha256 = createHash('sha256').update(SRT).digest('hex')
     const names = { filename: 'ä.srt', filetype: 'text/plain', name: 'Untertitel', relatedTo }
     const metadata = { ...names, kind: 'captions', checksum: `sha256:${sha256}`, mood: 'good' }
-    const { id } = await beginUpload(app, { ...captions, metadata })
+    const { id } = await createUpload(app, { ...captions, metadata })
     const { artifact, end } = await call(0)
     expect(artifact).toEqual({
       ...names,
@@ -69,7 +75,7 @@ describe('the onUploadComplete handler', () => {
 
   test('does not receive fields that the client omitted', async () => {
     const { app, call } = await startHost()
-    await beginUpload(app, captions)
+    await createUpload(app, captions)
     const { artifact, end } = await call(0)
     const otherFields = ['completedAt', 'eventId', 'filename', 'kind', 'metadata', 'sizeBytes', 'tenantId']
     expect(Object.keys(artifact).sort()).toEqual(['artifactId', ...otherFields])
@@ -78,9 +84,9 @@ describe('the onUploadComplete handler', () => {
 
   test('can read the original file until it returns, even after the conversion', async () => {
     const { app, call, dataDir } = await startHost()
-    const { id } = await beginUpload(app, captions)
+    const { id } = await createUpload(app, captions)
     const { hooks, end } = await call(0)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect(await readStatus(app, id)).toMatchObject({
       acknowledged: false,
       conversion: { result: 'converted' },
@@ -90,8 +96,11 @@ describe('the onUploadComplete handler', () => {
     const before = await getRow(app)
     expect(before.kept_bytes).toBe(SRT.length + (before.served_bytes ?? 0))
     end()
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
-    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 1, 'the original is deleted')
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    await waitUntil(
+      async () => (await listArtifactBytes(dataDir)).kept.length === 1,
+      'the original is deleted',
+    )
     expect((await getRow(app)).kept_bytes).toBe(before.served_bytes)
     expect(hooks.signal.aborted).toBe(true)
     await expect(hooks.open()).rejects.toThrow('This delivery of the upload has already ended.')
@@ -101,13 +110,13 @@ describe('the onUploadComplete handler', () => {
   test('does not delay conversions when it is slow', async () => {
     const { app, calls, call } = await startHost()
     for (let count = 0; count < 6; count++)
-      await untilState(app, (await beginUpload(app, captions)).id, 'ready')
+      await waitForState(app, (await createUpload(app, captions)).id, 'ready')
     await call(3)
     expect(calls).toHaveLength(4)
     for (const { end } of calls) end()
     await call(5)
     for (const { end } of calls) end()
-    await until(async () => (await listJobs(app)).length === 0, 'all uploads are delivered')
+    await waitUntil(async () => (await listJobs(app)).length === 0, 'all uploads are delivered')
     expect(new Set(calls.map(({ artifact }) => artifact.eventId)).size).toBe(6)
   })
 })
@@ -116,12 +125,12 @@ describe('a failing onUploadComplete handler', () => {
   test('is called again with the same event after increasing delays, and its last recorded outcome is stored', async () => {
     const { log, lines } = createLineLog()
     const { app, call, advance } = await startHost({ options: { log } })
-    const { id } = await beginUpload(app, captions)
+    const { id } = await createUpload(app, captions)
     const first = await call(0)
     await first.hooks.recordOutcome({ tries: 1 })
     first.fail()
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
-    await untilState(app, id, 'ready')
+    await waitUntil(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    await waitForState(app, id, 'ready')
     expect(await readStatus(app, id)).toMatchObject({ acknowledged: false, outcome: { tries: 1 } })
     expect(lines.join()).toContain('onUploadComplete failed; retrying')
     advance(1)
@@ -130,12 +139,15 @@ describe('a failing onUploadComplete handler', () => {
     // The outcome must be stored even though the handler fails before this promise settles.
     void second.hooks.recordOutcome({ tries: 2 })
     second.fail()
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 2), 'it has failed again')
+    await waitUntil(
+      async () => (await listJobs(app)).some((job) => job.failures === 2),
+      'it has failed again',
+    )
     expect((await readStatus(app, id)).outcome).toEqual({ tries: 2 })
     advance(2)
     const third = await call(2)
     third.end()
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
     expect(await listJobs(app)).toEqual([])
   })
 
@@ -147,38 +159,38 @@ describe('a failing onUploadComplete handler', () => {
     }
     const { app, advance } = await startJobs({ options: { onUploadComplete } })
     const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    await waitUntil(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
     advance(1)
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
   })
 
   test('is called again if its outcome cannot be stored, even if it does not await recordOutcome', async () => {
     const onUploadComplete: OnUploadComplete = (_artifact, { recordOutcome }) => void recordOutcome('kept')
     const { app, advance } = await startJobs({ options: { onUploadComplete } })
     const { db } = app.service.deps
-    const stopFailing = await failAt(db, 'update of outcome on artifacts', 'the disk is full')
-    const { id } = await beginUpload(app, captions)
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    const stopFailing = await failOnChange(db, 'update of outcome on artifacts', 'the disk is full')
+    const { id } = await createUpload(app, captions)
+    await waitUntil(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
     expect((await readStatus(app, id)).acknowledged).toBe(false)
     await stopFailing()
     advance(1)
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
     expect((await readStatus(app, id)).outcome).toBe('kept')
   })
 
   test('is aborted after the timeout and called again', async () => {
-    const clock = createMovedClock()
+    const clock = createManualClock()
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const wait = (ms: number, signal?: AbortSignal) =>
       ms === 600_000 ? Promise.race([late, clock.wait(ms, signal)]) : clock.wait(ms, signal)
     const { onUploadComplete, call } = createHost()
     const env = { PARLEY_CONVERSION_SECONDS: '500' }
     const app = await startApp(env, { clock: { ...clock, wait }, onUploadComplete })
-    await beginUpload(app, captions)
+    await createUpload(app, captions)
     const { hooks } = await call(0)
     expect(hooks.signal.aborted).toBe(false)
     resolve()
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    await waitUntil(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
     expect(hooks.signal.aborted).toBe(true)
   })
 })
@@ -195,8 +207,8 @@ describe('a recorded outcome', () => {
       }
     }
     const app = await startApp({}, { onUploadComplete })
-    const { id } = await beginUpload(app, captions)
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    const { id } = await createUpload(app, captions)
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
     const status = await readStatus(app, id)
     return {
       ...(error === undefined ? {} : { error }),
@@ -251,11 +263,11 @@ test('uploads wait for an onUploadComplete handler, and a start without one logs
   const { log, lines } = createLineLog()
   const without = await startJobs({ env, options: { log } })
   expect((await readStatus(without.app, id)).acknowledged).toBe(false)
-  await until(async () => lines.join().includes('waiting for onUploadComplete'), 'the warning is logged')
+  await waitUntil(async () => lines.join().includes('waiting for onUploadComplete'), 'the warning is logged')
   await without.app.close()
   const again = await startHost({ env })
   const second = await again.call(0)
   expect(second.artifact).toEqual(artifact)
   second.end()
-  await until(async () => (await readStatus(again.app, id)).acknowledged, 'it is acknowledged')
+  await waitUntil(async () => (await readStatus(again.app, id)).acknowledged, 'it is acknowledged')
 })

@@ -6,17 +6,17 @@ import { backOffSeconds } from '../../../src/artifacts/jobs/queue.ts'
 import { openFolder } from '../../../src/storage/folder.ts'
 import { toResumableStore } from '../../../src/storage/local.ts'
 import { startApp } from '../../support/app.ts'
-import { listJobs, openArtifact, startJobs, until } from '../../support/jobs.ts'
+import { listJobs, openArtifact, startJobs, waitUntil } from '../../support/jobs.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { makeFolder } from '../../support/process.ts'
 import {
-  beginUpload,
+  createUpload,
   listArtifactBytes,
   postUpload,
   readArtifact,
   readStatus,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../../support/uploads.ts'
 import { makeZip } from '../../support/zip.ts'
 
@@ -37,10 +37,10 @@ describe('an uploaded zip bomb', () => {
     }
     const { app, dataDir } = await startJobs({ options: { onUploadComplete } })
     const metadata = { kind: 'project', artifactId: randomUUID() }
-    const { id } = await beginUpload(app, { size: bomb.length, body: bomb, metadata })
-    await untilState(app, id, 'unknown')
+    const { id } = await createUpload(app, { size: bomb.length, body: bomb, metadata })
+    await waitForState(app, id, 'unknown')
     expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown', reason: 'dangerous' })
-    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 0, 'its bytes are deleted')
+    await waitUntil(async () => (await listArtifactBytes(dataDir)).kept.length === 0, 'its bytes are deleted')
     expect(await listJobs(app)).toEqual([])
     expect(calls).toBe(1)
     expect((await openArtifact(app, id)).status).toBe(404)
@@ -51,20 +51,20 @@ describe('an uploaded zip bomb', () => {
 describe('an upload that cannot be converted', () => {
   test('is served unchanged as a download after three attempts', async () => {
     const { app, advance } = await startJobs({ env: { PARLEY_CONVERSION_TRIES: '3' } })
-    const { id } = await beginUpload(app, { size: page.length, body: page })
+    const { id } = await createUpload(app, { size: page.length, body: page })
     for (const refusals of [1, 2]) {
       const isBack = async () => {
         const [job] = await listJobs(app)
         return job?.refusals === refusals && job.is_taken === 0
       }
-      await until(isBack, `it was refused ${refusals} times`)
+      await waitUntil(isBack, `it was refused ${refusals} times`)
       expect(await readStatus(app, id)).toMatchObject({ state: 'processing', progress: 0 })
       // The retry delay has not passed yet, so the job must not run.
       advance(0)
       expect(await isBack()).toBe(true)
       advance(10)
     }
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'original', reason: REASON })
     expect(await listJobs(app)).toEqual([])
     const { headers, bytes } = await openArtifact(app, id)
@@ -91,9 +91,9 @@ describe('a server without disk space for a converted file', () => {
     const { log, lines } = createLineLog()
     const options = { artifactStore: toResumableStore(folder, true), log }
     const { app, advance } = await startJobs({ options })
-    const { id } = await beginUpload(app, { size: srt.length, body: srt, metadata: { kind: 'captions' } })
+    const { id } = await createUpload(app, { size: srt.length, body: srt, metadata: { kind: 'captions' } })
     const untilFailed = (failures: number) =>
-      until(async () => (await listJobs(app))[0]?.failures === failures, `it failed ${failures} times`)
+      waitUntil(async () => (await listJobs(app))[0]?.failures === failures, `it failed ${failures} times`)
     await untilFailed(1)
     return { app, advance, disk, id, untilFailed, lines }
   }
@@ -108,7 +108,7 @@ describe('a server without disk space for a converted file', () => {
     expect(lines.join()).toContain('failed to convert an upload; retrying')
     disk.freeBytes *= 2
     advance(600)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
   })
 
@@ -116,7 +116,7 @@ describe('a server without disk space for a converted file', () => {
     const { app, advance, id } = await startWithFullDisk()
     await app.service.deps.db.updateTable('jobs').set({ failures: 29 }).execute()
     advance(600)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     const { result, reason } = (await readStatus(app, id)).conversion
     expect([result, reason]).toEqual(['original', expect.stringMatching(/could not convert this file/)])
     const { headers, bytes } = await openArtifact(app, id)

@@ -4,11 +4,11 @@ import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { claim, proxied } from '../../support/console.ts'
+import { behindProxy, claimKey } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createLineLog } from '../../support/log-lines.ts'
-import { beginUpload, uploadWhole } from '../../support/uploads.ts'
-import { pageOf, reserve, setArtifact, setConverted } from '../../support/watch.ts'
+import { createUpload, uploadWhole } from '../../support/uploads.ts'
+import { reserveArtifact, setArtifact, setConverted, statusPagePath } from '../../support/watch.ts'
 
 const tenBytes = Buffer.from('0123456789')
 const POLICY =
@@ -26,7 +26,9 @@ const refreshOf = (page: string) =>
 describe('the status page', () => {
   test('is not cached and does not load anything from other origins', async () => {
     const app = await startApp()
-    const { status, headers, text } = await app.call('GET', pageOf(await reserve(app)), { key: null })
+    const { status, headers, text } = await app.call('GET', statusPagePath(await reserveArtifact(app)), {
+      key: null,
+    })
     expect(status).toBe(200)
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
     expect(headers.get('content-security-policy')).toBe(POLICY)
@@ -56,7 +58,7 @@ describe('the status page', () => {
 
   test('returns 405 for methods other than GET and HEAD', async () => {
     const app = await startApp()
-    const path = pageOf(await reserve(app))
+    const path = statusPagePath(await reserveArtifact(app))
     const head = await app.call('HEAD', path, { key: null })
     const got = await app.call('GET', path, { key: null })
     expect([head.status, head.text]).toEqual([200, ''])
@@ -68,11 +70,14 @@ describe('the status page', () => {
 
   test('shows every state without JavaScript and reloads itself until the artifact is ready', async () => {
     const app = await startApp()
-    const { artifact_id: id } = await reserve(app)
+    const { artifact_id: id } = await reserveArtifact(app)
     const before = await readPage(app, id)
     expect(before).toContain('Nothing here yet')
     expect(refreshOf(before)).toBe('10')
-    await beginUpload(app, { body: tenBytes.subarray(0, 4), metadata: { artifactId: id, name: 'Überblick' } })
+    await createUpload(app, {
+      body: tenBytes.subarray(0, 4),
+      metadata: { artifactId: id, name: 'Überblick' },
+    })
     const uploading = await readPage(app, id)
     expect(uploading).toContain('<progress max="1" value="0.4" aria-label="Uploading">')
     expect(uploading).toContain('<span id="percent">40</span> % of 10 bytes')
@@ -86,7 +91,7 @@ describe('the status page', () => {
 
   test('shows the number of received bytes for an upload of unknown length', async () => {
     const app = await startApp()
-    const { id } = await beginUpload(app, { size: 'deferred', body: tenBytes })
+    const { id } = await createUpload(app, { size: 'deferred', body: tenBytes })
     const page = await readPage(app, id)
     expect(page).toContain('<progress max="1" aria-label="Uploading">')
     expect(page).toContain('10 bytes so far')
@@ -168,7 +173,11 @@ describe('the status page without access', () => {
     ['an invalid id', 400, (path: string) => path.replace(/[0-9a-f-]{36}/, '%3Cimg%3E')],
   ])('returns an error page for %s', async (_what, expected, change) => {
     const app = await startApp()
-    const { status, headers, text } = await app.call('GET', change(pageOf(await reserve(app))), { key: null })
+    const { status, headers, text } = await app.call(
+      'GET',
+      change(statusPagePath(await reserveArtifact(app))),
+      { key: null },
+    )
     expect(status).toBe(expected)
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
     expect(headers.get('content-security-policy')).toBe(POLICY)
@@ -181,12 +190,15 @@ describe('the status page without access', () => {
   test('returns 401 after the token expires or its parent key is revoked', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
-    const [short, long] = [await reserve(app, { expires_in: 60 }), await reserve(app, { expires_in: 600 })]
+    const [short, long] = [
+      await reserveArtifact(app, { expires_in: 60 }),
+      await reserveArtifact(app, { expires_in: 600 }),
+    ]
     clock.advance(60)
-    expect((await app.call('GET', pageOf(short), { key: null })).status).toBe(401)
-    expect((await app.call('GET', pageOf(long), { key: null })).status).toBe(200)
+    expect((await app.call('GET', statusPagePath(short), { key: null })).status).toBe(401)
+    expect((await app.call('GET', statusPagePath(long), { key: null })).status).toBe(200)
     await revokeParentKey(app.service.deps, serviceActor, app.key.slice(4, 16))
-    expect((await app.call('GET', pageOf(long), { key: null })).status).toBe(401)
+    expect((await app.call('GET', statusPagePath(long), { key: null })).status).toBe(401)
   })
 
   test('returns 429 after too many wrong tokens and reloads itself later', async () => {
@@ -207,9 +219,9 @@ describe('the status page without access', () => {
 })
 
 test('a console user can open the status pages of only their artifacts, without a token', async () => {
-  const app = await startApp(proxied)
+  const app = await startApp(behindProxy)
   const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
-  await claim(app, 'ada@example.org', app.key)
+  await claimKey(app, 'ada@example.org', app.key)
   const openPage = (email: string) =>
     app.call('GET', `/artifacts/${id}/watch`, { key: null, headers: { 'X-Email': email } })
   const own = await openPage('ada@example.org')
@@ -220,8 +232,8 @@ test('a console user can open the status pages of only their artifacts, without 
 test("a status page's token is never logged", async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
-  const reserved = await reserve(app)
-  for (const path of [pageOf(reserved), pageOf(reserved).replace('/watch', '/watch/x')])
+  const reserved = await reserveArtifact(app)
+  for (const path of [statusPagePath(reserved), statusPagePath(reserved).replace('/watch', '/watch/x')])
     await app.call('GET', path, { key: null })
   expect(lines.join('\n')).not.toContain(reserved.view_token.slice(-20))
 })

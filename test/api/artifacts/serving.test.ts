@@ -4,8 +4,8 @@ import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'
-import { beginUpload, uploadWhole } from '../../support/uploads.ts'
-import { readRow, reserve, setArtifact, setConverted } from '../../support/watch.ts'
+import { createUpload, uploadWhole } from '../../support/uploads.ts'
+import { readRow, reserveArtifact, setArtifact, setConverted } from '../../support/watch.ts'
 
 const tenBytes = Buffer.from('0123456789')
 
@@ -83,9 +83,9 @@ describe('a converted artifact', () => {
 describe('an artifact token', () => {
   test('opens only directly related artifacts', async () => {
     const app = await startApp()
-    const [first, second] = [await reserve(app), crypto.randomUUID()]
+    const [first, second] = [await reserveArtifact(app), crypto.randomUUID()]
     const upload = (artifactId: string, relatedTo: string) =>
-      beginUpload(app, { metadata: { artifactId, relatedTo } })
+      createUpload(app, { metadata: { artifactId, relatedTo } })
     await upload(second, first.artifact_id)
     const { id: third } = await upload(crypto.randomUUID(), second)
     const ask = async (id: string) =>
@@ -95,12 +95,12 @@ describe('an artifact token', () => {
 
   test('opens both artifacts if each is related to the other', async () => {
     const app = await startApp()
-    const [first, second] = [await reserve(app), await reserve(app)]
+    const [first, second] = [await reserveArtifact(app), await reserveArtifact(app)]
     for (const [one, other] of [
       [first, second],
       [second, first],
     ] as const)
-      await beginUpload(app, { metadata: { artifactId: one.artifact_id, relatedTo: other.artifact_id } })
+      await createUpload(app, { metadata: { artifactId: one.artifact_id, relatedTo: other.artifact_id } })
     for (const { view_token: key } of [first, second])
       for (const { artifact_id: id } of [first, second])
         expect((await app.call('GET', `/artifacts/${id}/status`, { key })).status).toBe(200)
@@ -108,7 +108,7 @@ describe('an artifact token', () => {
 
   test('is checked after the id is validated and before the artifact is read', async () => {
     const app = await startApp()
-    const { view_token, upload_token, artifact_id: id } = await reserve(app)
+    const { view_token, upload_token, artifact_id: id } = await reserveArtifact(app)
     for (const path of ['', '/status', '/poster', '/watch']) {
       const ask = async (id: string, key: string | null) =>
         (await app.call('GET', `/artifacts/${id}${path}`, { key })).status
@@ -120,7 +120,7 @@ describe('an artifact token', () => {
 
   test('stops authorizing open event streams when its parent key is revoked', async () => {
     const app = await startApp()
-    const { view_token, artifact_id: id } = await reserve(app)
+    const { view_token, artifact_id: id } = await reserveArtifact(app)
     const response = await app.fetch(`${app.url}/artifacts/${id}/status?token=${view_token}`, {
       headers: { Accept: 'text/event-stream' },
     })
@@ -136,7 +136,7 @@ describe('an artifact token', () => {
 
   test('is accepted in the URL of a HEAD request', async () => {
     const app = await startApp()
-    const { view_token, artifact_id: id } = await reserve(app)
+    const { view_token, artifact_id: id } = await reserveArtifact(app)
     const head = await app.call('HEAD', `/artifacts/${id}/status?token=${view_token}`, { key: null })
     expect([head.status, head.text]).toEqual([200, ''])
   })

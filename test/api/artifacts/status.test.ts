@@ -5,7 +5,7 @@ import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createTypedClient } from '../../support/rpc.ts'
-import { beginUpload, patchUpload, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
+import { createUpload, patchUpload, readStatus, uploadWhole, waitForState } from '../../support/uploads.ts'
 
 const ID = '6f9619ff-8b86-4011-b42d-00c04fc964ff'
 const OTHER = '1b4e28ba-2fa1-41d2-883f-0016d3cca427'
@@ -30,7 +30,7 @@ describe("an artifact's status", () => {
   test('has the documented fields in each state', async () => {
     const app = await startApp()
     const metadata = { artifactId: ID, relatedTo: OTHER, kind: 'captions', name: ' Überblick ' }
-    const upload = await beginUpload(app, { size: 'deferred', metadata })
+    const upload = await createUpload(app, { size: 'deferred', metadata })
     const about = { artifactId: ID, kind: 'captions', relatedTo: OTHER, name: 'Überblick' }
     expect(await readStatus(app, ID)).toEqual({
       ...about,
@@ -47,7 +47,7 @@ describe("an artifact's status", () => {
       acknowledged: false,
     })
     await patchUpload(app, upload, 4, tenBytes.subarray(4))
-    await untilState(app, ID, 'ready')
+    await waitForState(app, ID, 'ready')
     expect(await readStatus(app, ID)).toEqual({
       ...about,
       state: 'ready',
@@ -84,7 +84,7 @@ describe("an artifact's status", () => {
       status: 200,
       body: { artifactId: id, deleted: true },
     })
-    const unfinished = await beginUpload(app)
+    const unfinished = await createUpload(app)
     clock.advance(30 * 86_400)
     for (const gone of [id, unfinished.id])
       expect(await readStatus(app, gone)).toMatchObject({ artifactId: gone, state: 'unknown' })
@@ -114,7 +114,7 @@ describe("an artifact's status", () => {
 describe("reading an artifact's status", () => {
   test('waits for a change with Prefer: wait', async () => {
     const app = await startApp()
-    const upload = await beginUpload(app)
+    const upload = await createUpload(app)
     const waiting = app.call('GET', pathOf(upload.id), { headers: { Prefer: 'wait=30' } })
     await patchUpload(app, upload, 0, tenBytes.subarray(0, 3))
     const answer = await waiting
@@ -131,7 +131,7 @@ describe("reading an artifact's status", () => {
 
   test('streams changes until the artifact is ready if the client accepts an event stream', async () => {
     const app = await startApp()
-    const upload = await beginUpload(app)
+    const upload = await createUpload(app)
     const controller = new AbortController()
     const response = await app.fetch(app.url + pathOf(upload.id), {
       headers: { Authorization: `Bearer ${app.key}`, Accept: 'text/event-stream' },
@@ -160,7 +160,7 @@ describe("reading an artifact's status", () => {
 
 test('the typed client can watch an upload until it is ready', async () => {
   const app = await startApp()
-  const upload = await beginUpload(app, { size: 10, metadata: { artifactId: ID, kind: 'project' } })
+  const upload = await createUpload(app, { size: 10, metadata: { artifactId: ID, kind: 'project' } })
   const states: string[] = []
   let isSent = false
   for await (const { state } of await createTypedClient(app).artifacts.watch.query({ artifact_id: ID })) {

@@ -1,20 +1,20 @@
 /** Tests how uploads are created, with or without initial bytes (tus 1.0.0, Creation). */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { createOtherKey } from '../../support/files.ts'
 import {
   BODY_TYPE,
-  beginUpload,
   callUpload,
+  createUpload,
   expectProtocol,
   patchUpload,
   postUpload,
   readArtifact,
   toMetadata,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../../support/uploads.ts'
 
 const error = { ok: false, error: expect.any(String) }
@@ -57,14 +57,14 @@ describe('POST /upload', () => {
     expect([all.status, all.headers.get('upload-offset')]).toEqual([201, '5'])
     expect(all.headers.has('upload-expires')).toBe(false)
     const id = all.headers.get('x-artifact-id') as string
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect(await readArtifact(app, id)).toEqual(hello)
   })
 
   test('immediately completes an empty upload', async () => {
     const app = await startApp()
-    const { id } = await beginUpload(app, { size: 0 })
-    await untilState(app, id, 'ready')
+    const { id } = await createUpload(app, { size: 0 })
+    await waitForState(app, id, 'ready')
     expect(await readArtifact(app, id)).toEqual(Buffer.alloc(0))
   })
 
@@ -109,8 +109,8 @@ describe('POST /upload', () => {
 describe('an artifact id chosen by the client', () => {
   test('is rejected with 409 for any tenant while it is in use', async () => {
     const app = await startApp()
-    const { id: artifactId } = await beginUpload(app)
-    for (const key of [app.key, await createOtherKey(app)]) {
+    const { id: artifactId } = await createUpload(app)
+    for (const key of [app.key, await createTenant(app)]) {
       const answer = await postUpload({ ...app, key }, { metadata: { artifactId } })
       expect(answer).toMatchObject({ status: 409, body: error })
     }
@@ -121,7 +121,7 @@ describe('an artifact id chosen by the client', () => {
   test('is assigned to only one of two tenants that request it concurrently', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
-    const keys = [app.key, await createOtherKey(app)]
+    const keys = [app.key, await createTenant(app)]
     const requests = Array.from({ length: 20 }, (_, index) =>
       postUpload({ ...app, key: keys[index % 2] as string }, { metadata: { artifactId } }),
     )
@@ -151,7 +151,7 @@ describe('an artifact id chosen by the client', () => {
   test('is available again after its upload is deleted', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
-    const begun = await beginUpload(app, { metadata: { artifactId } })
+    const begun = await createUpload(app, { metadata: { artifactId } })
     expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
     expect((await postUpload(app, { metadata: { artifactId } })).status).toBe(201)
   })
@@ -162,7 +162,7 @@ describe('repeating the creation of an upload', () => {
 
   test('returns the existing upload and its offset', async () => {
     const app = await startApp()
-    const begun = await beginUpload(app, creation)
+    const begun = await createUpload(app, creation)
     await patchUpload(app, begun, 0, hello.subarray(0, 2))
     const { status, headers } = await postUpload(app, creation)
     expect(status).toBe(201)
@@ -187,7 +187,7 @@ describe('repeating the creation of an upload', () => {
   test('with a token returns the upload that belongs to the token', async () => {
     const app = await startApp()
     const { upload_token: key } = (await app.call('POST', '/v1/artifacts', { body: {} })).body
-    const begun = await beginUpload({ ...app, key }, { size: 5 })
+    const begun = await createUpload({ ...app, key }, { size: 5 })
     const again = await postUpload({ ...app, key }, { size: 5 })
     expect([again.status, again.headers.get('location')]).toEqual([201, begun.location])
   })
@@ -198,7 +198,7 @@ describe('repeating the creation of an upload', () => {
     ['other metadata', { ...creation, metadata: { ...creation.metadata, name: 'other' } }],
   ])('with %s returns 409', async (_what, other) => {
     const app = await startApp()
-    await beginUpload(app, creation)
+    await createUpload(app, creation)
     expect((await postUpload(app, other)).status).toBe(409)
   })
 })

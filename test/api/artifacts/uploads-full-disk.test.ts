@@ -5,16 +5,16 @@ import { describe, expect, test } from 'vitest'
 import { openFolder } from '../../../src/storage/folder.ts'
 import { toResumableStore } from '../../../src/storage/local.ts'
 import { startApp } from '../../support/app.ts'
-import { filePart, purpose, toPieces, upload } from '../../support/files.ts'
+import { filePart, purpose, toChunkStream, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 import {
-  beginUpload,
   callUpload,
+  createUpload,
   patchUpload,
   postUpload,
   readArtifact,
   readOffset,
-  untilState,
+  waitForState,
 } from '../../support/uploads.ts'
 
 const GIB = 1024 ** 3
@@ -40,28 +40,28 @@ describe('a server with a full disk', () => {
 
   test('returns 507 for an upload in progress, which can be resumed later', async () => {
     const { app, disk } = await startWithDisk()
-    const begun = await beginUpload(app, { size: 10, body: Buffer.from('hello') })
+    const begun = await createUpload(app, { size: 10, body: Buffer.from('hello') })
     disk.freeBytes = 10 * GIB
     expect((await patchUpload(app, begun, 5, Buffer.from('hello'))).status).toBe(507)
     expect(await readOffset(app, begun)).toBe(5)
     disk.freeBytes = 900 * GIB
     expect((await patchUpload(app, begun, 5, Buffer.from('hello'))).status).toBe(204)
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).toString()).toBe('hellohello')
   })
 
   test('returns 507 when the disk fills up mid-request but stores the bytes before that', async () => {
     const { app, disk } = await startWithDisk()
     const bytes = randomBytes(100 * MIB)
-    const begun = await beginUpload(app, { size: bytes.length })
-    const answer = patchUpload(app, begun, 0, toPieces(bytes, MIB))
+    const begun = await createUpload(app, { size: bytes.length })
+    const answer = patchUpload(app, begun, 0, toChunkStream(bytes, MIB))
     disk.freeBytes = 10 * GIB
     expect((await answer).status).toBe(507)
     const offset = await readOffset(app, begun)
     expect(offset).toBeLessThan(bytes.length)
     disk.freeBytes = 900 * GIB
     expect((await patchUpload(app, begun, offset, bytes.subarray(offset))).status).toBe(204)
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 })
@@ -71,7 +71,7 @@ describe('the storage quota of a parent key', () => {
 
   test('applies to files and artifacts together, including declared but unsent bytes', async () => {
     const app = await startApp(quota)
-    const begun = await beginUpload(app, { size: 600 })
+    const begun = await createUpload(app, { size: 600 })
     expect((await upload(app, [filePart(Buffer.alloc(500)), purpose])).status).toBe(413)
     expect((await upload(app, [filePart(Buffer.alloc(400)), purpose])).status).toBe(200)
     const rejected = await postUpload(app, { size: 1 })
@@ -83,9 +83,9 @@ describe('the storage quota of a parent key', () => {
 
   test('limits an upload whose length is not declared', async () => {
     const app = await startApp(quota)
-    const begun = await beginUpload(app, { size: 'deferred' })
-    expect((await patchUpload(app, begun, 0, toPieces(Buffer.alloc(700)))).status).toBe(204)
-    const more = await patchUpload(app, begun, 700, toPieces(Buffer.alloc(301)))
+    const begun = await createUpload(app, { size: 'deferred' })
+    expect((await patchUpload(app, begun, 0, toChunkStream(Buffer.alloc(700)))).status).toBe(204)
+    const more = await patchUpload(app, begun, 700, toChunkStream(Buffer.alloc(301)))
     expect(more.body.error).toContain('storage quota of 1000 bytes is exceeded')
     expect((await postUpload(app, { size: 301 })).status).toBe(413)
     const declared = { 'Upload-Length': '1001' }
@@ -98,9 +98,11 @@ describe('the storage quota of a parent key', () => {
   test('limits concurrent uploads whose lengths are not declared', async () => {
     const app = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: String(10 * MIB) })
     const bytes = Buffer.alloc(9 * MIB)
-    const uploads = await Promise.all(Array.from({ length: 5 }, () => beginUpload(app, { size: 'deferred' })))
+    const uploads = await Promise.all(
+      Array.from({ length: 5 }, () => createUpload(app, { size: 'deferred' })),
+    )
     const statuses = await Promise.all(
-      uploads.map(async (begun) => (await patchUpload(app, begun, 0, toPieces(bytes))).status),
+      uploads.map(async (begun) => (await patchUpload(app, begun, 0, toChunkStream(bytes))).status),
     )
     expect(statuses.filter((status) => status === 204).length).toBeLessThanOrEqual(1)
     expect(statuses.filter((status) => status !== 204 && status !== 413)).toEqual([])
@@ -110,8 +112,8 @@ describe('the storage quota of a parent key', () => {
 
   test('is reduced only by the received bytes of an upload whose length is not declared', async () => {
     const app = await startApp(quota)
-    const begun = await beginUpload(app, { size: 'deferred' })
-    expect((await patchUpload(app, begun, 0, toPieces(Buffer.alloc(100)))).status).toBe(204)
+    const begun = await createUpload(app, { size: 'deferred' })
+    expect((await patchUpload(app, begun, 0, toChunkStream(Buffer.alloc(100)))).status).toBe(204)
     expect((await postUpload(app, { size: 900 })).status).toBe(201)
     expect((await postUpload(app, { size: 1 })).status).toBe(413)
   })

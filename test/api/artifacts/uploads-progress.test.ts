@@ -5,7 +5,7 @@ import { startApp, type TestApp } from '../../support/app.ts'
 import { eventually, makeFolder } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 import { S3Server } from '../../support/s3-server.ts'
-import { BODY_TYPE, beginUpload, readOffset, readStatus } from '../../support/uploads.ts'
+import { BODY_TYPE, createUpload, readOffset, readStatus } from '../../support/uploads.ts'
 
 afterEach(() => {
   vi.useRealTimers()
@@ -13,7 +13,7 @@ afterEach(() => {
 
 /** Sends the head of a `PATCH` with ten bytes, and the first five of them, while the timers of the server stand still. */
 async function startSlowUpload(app: TestApp) {
-  const begun = await beginUpload(app, { size: 10 })
+  const begun = await createUpload(app, { size: 10 })
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = await RawConnection.open(app)
   const head = ['Host: x', `Authorization: Bearer ${app.key}`, 'Tus-Resumable: 1.0.0', 'Upload-Offset: 0']

@@ -2,18 +2,18 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
+import { createRandom } from '../../support/random.ts'
 import {
-  type Begun,
-  beginUpload,
+  type CreatedUpload,
   callUpload,
+  createUpload,
   headUpload,
   patchUpload,
   readArtifact,
   readOffset,
   readStatus,
-  untilState,
+  waitForState,
 } from '../../support/uploads.ts'
-import { createRandom } from '../../support/upstream-sending.ts'
 
 // Disk writes may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -36,7 +36,7 @@ function toBody(bytes: Buffer, failsHalfway: boolean): ReadableStream {
 /** Acts as a client that reads the offset and sends a random chunk until the upload is complete. */
 async function sendRemaining(
   app: TestApp,
-  begun: Begun,
+  begun: CreatedUpload,
   bytes: Buffer,
   random: () => number,
 ): Promise<Set<number>> {
@@ -54,7 +54,7 @@ describe('an upload that three clients send concurrently', () => {
   test('contains the correct bytes at the end, and its offset never decreases', async () => {
     const app = await startApp()
     const bytes = randomBytes(MIB)
-    const begun = await beginUpload(app, { size: bytes.length })
+    const begun = await createUpload(app, { size: bytes.length })
     const offsets: number[] = []
     let isOver = false
     const watching = (async () => {
@@ -71,7 +71,7 @@ describe('an upload that three clients send concurrently', () => {
     await watching
     expect([...statuses].filter((status) => ![204, 409, 423].includes(status))).toEqual([])
     expect(offsets).toEqual(offsets.toSorted((one, other) => one - other))
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 })
@@ -81,7 +81,7 @@ describe('an upload that is deleted while a client sends it', () => {
     const app = await startApp()
     const random = createRandom(seed)
     const bytes = randomBytes(2 * MIB)
-    const begun = await beginUpload(app, { size: bytes.length })
+    const begun = await createUpload(app, { size: bytes.length })
     const sending = patchUpload(app, begun, 0, toBody(bytes, false))
     const removed = Array.from({ length: 3 }, async () => {
       for (let remaining = random() * 8; remaining > 0; remaining--) await headUpload(app, begun)
@@ -97,9 +97,9 @@ describe('an upload that is deleted while a client sends it', () => {
       state: 'unknown',
       reason: 'deleted',
     })
-    const again = await beginUpload(app, { size: 5, metadata: { artifactId: begun.id } })
+    const again = await createUpload(app, { size: 5, metadata: { artifactId: begun.id } })
     expect((await patchUpload(app, again, 0, Buffer.from('hello'))).status).toBe(204)
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 })

@@ -9,15 +9,15 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { getRow } from '../../support/jobs.ts'
 import { makeFolder } from '../../support/process.ts'
 import {
-  beginUpload,
+  createUpload,
   headUpload,
   listArtifactBytes,
   patchUpload,
   postUpload,
   readArtifact,
   readStatus,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../../support/uploads.ts'
 
 const DAY = 86_400
@@ -38,7 +38,7 @@ async function startWithClock() {
 describe('an unfinished upload', () => {
   test('expires exactly one day after its last bytes and is unknown afterwards', async () => {
     const { app, clock, dataDir, sweep, countRows } = await startWithClock()
-    const begun = await beginUpload(app, { size: 10 })
+    const begun = await createUpload(app, { size: 10 })
     clock.advance(DAY - 1)
     expect((await patchUpload(app, begun, 0, hello)).status).toBe(204)
     clock.advance(DAY - 1)
@@ -68,7 +68,7 @@ describe('an unfinished upload', () => {
 
   test('does not expire while a writer holds its lease', async () => {
     const { app, clock, sweep, countRows } = await startWithClock()
-    await beginUpload(app, { size: 10 })
+    await createUpload(app, { size: 10 })
     const { db } = app.service.deps
     const now = Math.floor(clock.now() / 1000)
     await db
@@ -85,7 +85,7 @@ describe('an unfinished upload', () => {
 
   test('can be resumed after the system clock has been a year ahead for hours', async () => {
     const { app, clock, dataDir, sweep } = await startWithClock()
-    const begun = await beginUpload(app, { size: 10, body: hello })
+    const begun = await createUpload(app, { size: 10, body: hello })
     // Changes only the wall clock; the monotonic clock does not jump.
     const { now } = clock
     clock.now = () => now() + 365 * DAY * 1000
@@ -101,10 +101,10 @@ describe('an unfinished upload', () => {
 
   test('is completed instead of deleted if it has all its bytes', async () => {
     const { app, sweep } = await startWithClock()
-    const begun = await beginUpload(app, { size: 10, body: hello })
+    const begun = await createUpload(app, { size: 10, body: hello })
     await app.service.deps.db.updateTable('artifacts').set({ size_bytes: 5 }).execute()
     await sweep()
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect(await readArtifact(app, begun.id)).toEqual(hello)
   })
 })
@@ -133,7 +133,7 @@ test('the sweeper deletes a reserved id when its tokens expire', async () => {
 
 test('the sweeper deletes many expired uploads in several runs', async () => {
   const { app, clock, sweep, countRows } = await startWithClock()
-  await beginUpload(app)
+  await createUpload(app)
   const { db } = app.service.deps
   const row = await db.selectFrom('artifacts').selectAll().executeTakeFirstOrThrow()
   for (let index = 0; index < 1_100; index++) {
@@ -153,7 +153,7 @@ test('the sweeper deletes many expired uploads in several runs', async () => {
 test('the sweeper deletes orphaned bytes after an hour and does not delete other bytes', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
   const begun = await uploadWhole(app, hello)
-  await beginUpload(app, { size: 10, body: hello })
+  await createUpload(app, { size: 10, body: hello })
   const owned = await listArtifactBytes(dataDir)
   const [kept, growing] = [randomUUID(), randomUUID()]
   await writeFile(join(dataDir, 'artifacts', kept), 'lost')
@@ -168,7 +168,7 @@ test('the sweeper deletes orphaned bytes after an hour and does not delete other
 
 test('the sweeper deletes nothing when it finds more than 100 orphans', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
-  await beginUpload(app, { size: 10, body: hello })
+  await createUpload(app, { size: 10, body: hello })
   const before = await listArtifactBytes(dataDir)
   const folders = [join(dataDir, 'artifacts'), join(dataDir, 'artifacts', 'growing')]
   const paths = Array.from({ length: 101 }, (_, index) => join(folders[index % 2] as string, randomUUID()))

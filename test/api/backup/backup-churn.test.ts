@@ -13,7 +13,7 @@ import { parseConfig } from '../../../src/config/parse.ts'
 import { openSnapshotSource } from '../../../src/db/snapshot.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { openApp } from '../../support/app.ts'
-import { refusal } from '../../support/database.ts'
+import { startupErrorOf } from '../../support/database.ts'
 import { filePart, purpose, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
@@ -63,5 +63,5 @@ test('a backup of quickly changing files contains every file and blocks writers 
 
 test('a backup of quickly changing files in a bucket fails because it cannot block writers', async () => {
   const { collecting } = await collectDuringChurn(false)
-  expect(await refusal(collecting.next())).toContain('Files change faster than the bucket can be read')
+  expect(await startupErrorOf(collecting.next())).toContain('Files change faster than the bucket can be read')
 })

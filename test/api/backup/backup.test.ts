@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../../src/db/open.ts'
 import { type CallOptions, openApp, startApp, type TestApp } from '../../support/app.ts'
-import { backUp, putBack, readEntries, readUnpacked } from '../../support/backup.ts'
-import { opened, raw, refusal } from '../../support/database.ts'
+import { backUp, readEntries, readUnpacked, restoreArchive } from '../../support/backup.ts'
+import { openSqliteFile, openTestDatabase, startupErrorOf } from '../../support/database.ts'
 import { download, filePart, purpose, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 import { S3Server } from '../../support/s3-server.ts'
-import { beginUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../../support/uploads.ts'
+import { createUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -37,7 +37,7 @@ async function createContents(app: TestApp) {
   const ready = await uploadWhole(app, Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHello\n'), {
     metadata: { kind: 'captions', filename: 'a.srt' },
   })
-  const growing = await beginUpload(app, { size: 2 * HALF.length })
+  const growing = await createUpload(app, { size: 2 * HALF.length })
   expect((await patchUpload(app, growing, 0, HALF)).status).toBe(204)
   return { agent, file, ready, growing, captions: await readArtifact(app, ready.id) }
 }
@@ -73,7 +73,7 @@ describe('a backup of a running server', () => {
     const added = (await readdir(dataDir, { recursive: true })).filter((name) => !before.includes(name))
     expect(added.sort()).toEqual(['.backup', '.backup/.lock'])
 
-    const restored = await putBack(archivePath(), target)
+    const restored = await restoreArchive(archivePath(), target)
     expect(restored.rows).toEqual(report.rows)
     await expectContents(await start(target, app), contents)
     await expectContents(app, contents)
@@ -97,7 +97,7 @@ describe('a backup of a running server', () => {
     expect(Math.max(...sizes.slice(0, 2))).toBeLessThan((sizes[2] as number) / 2)
     expect((await readdir(folder)).sort()).toEqual([...names, 'data'].sort())
     expect(await readdir(join(dataDir, 'files'))).not.toContain('held')
-    await putBack(archivePath('backup.tar.zst'), target)
+    await restoreArchive(archivePath('backup.tar.zst'), target)
   })
 })
 
@@ -116,7 +116,7 @@ test('a backup archive can be read with tar and sha256sum', async () => {
 })
 
 test('a backup includes every column that refers to stored bytes', async () => {
-  const { db } = await opened('server', ':memory:')
+  const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))
   // Jobs refer to blobs of artifacts. If you add a column, add it to src/backup/store.ts too.
@@ -138,7 +138,7 @@ test('a backup does not contain a secret that comes from the environment', async
   await app.close()
   expect([...(await readEntries(archivePath())).keys()]).not.toContain('secret')
   expect((await readUnpacked(archivePath())).includes(env.PARLEY_SECRET)).toBe(false)
-  await putBack(archivePath(), target)
+  await restoreArchive(archivePath(), target)
   await expectContents(await start(target, app, env), contents)
 })
 
@@ -146,17 +146,17 @@ test('a backup succeeds and lists the files whose bytes are lost', async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   const contents = await createContents(app)
   await app.close()
-  const [{ blob }] = raw(dataDir).prepare('select blob from files').all() as [{ blob: string }]
+  const [{ blob }] = openSqliteFile(dataDir).prepare('select blob from files').all() as [{ blob: string }]
   await rm(join(dataDir, 'files', blob))
   expect(await backUp(dataDir, archivePath())).toMatchObject({ blobs: 2, lost: [blob] })
-  await putBack(archivePath(), target)
+  await restoreArchive(archivePath(), target)
   const restored = await start(target, app)
   expect(await readArtifact(restored, contents.ready.id)).toEqual(contents.captions)
 })
 
 test('a backup of an older database is restored unchanged, and the next start migrates it', async () => {
   await (await openDatabase({ dataDir, role: 'server' })).close()
-  const connection = raw(dataDir)
+  const connection = openSqliteFile(dataDir)
   connection.exec(`
     drop table artifact_endings; drop index usage_calls_by_owner;
     alter table artifacts drop column sha256; alter table artifacts drop column arrived_bytes;
@@ -172,8 +172,8 @@ test('a backup of an older database is restored unchanged, and the next start mi
     delete from kysely_migration where name >= '0013'`)
   connection.close()
   expect((await backUp(dataDir, archivePath())).schema).toBe('0012_index_artifacts_by_creation')
-  await putBack(archivePath(), target)
-  expect(await refusal(openDatabase({ dataDir: target, role: 'command' }))).toContain(
+  await restoreArchive(archivePath(), target)
+  expect(await startupErrorOf(openDatabase({ dataDir: target, role: 'command' }))).toContain(
     'missing migrations: 0013',
   )
   await start(target)
@@ -189,7 +189,7 @@ describe('an installation with a bucket', () => {
     expect(report).toMatchObject({ blobs: 2, lost: [] })
     expect(report.unfinished).toHaveLength(1)
     await app.close()
-    const restored = await putBack(archivePath(), target, to.environment)
+    const restored = await restoreArchive(archivePath(), target, to.environment)
     expect(restored.bucket).toMatchObject({ copied: 2 })
     const again = await start(target, app, to.environment)
     await expectContents(again, contents, false)
@@ -204,7 +204,7 @@ describe('an installation with a bucket', () => {
     const contents = await createContents(app)
     await backUp(dataDir, archivePath())
     await app.close()
-    const restored = await putBack(archivePath(), target, to.environment)
+    const restored = await restoreArchive(archivePath(), target, to.environment)
     expect(restored.bucket).toMatchObject({ copied: 3, lost: [] })
     expect(await readdir(target)).not.toContain('files')
     await expectContents(await start(target, app, to.environment), contents)
@@ -215,14 +215,14 @@ describe('creating a backup', () => {
   test('fails if the archive file already exists', async () => {
     await (await openDatabase({ dataDir, role: 'server' })).close()
     await writeFile(archivePath(), 'mine')
-    expect(await refusal(backUp(dataDir, archivePath()))).toContain('already exists')
+    expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('already exists')
     expect(await readFile(archivePath(), 'utf8')).toBe('mine')
   })
 
   test('fails without an installation and with a PostgreSQL database', async () => {
-    expect(await refusal(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
+    expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
     const env = { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' }
-    expect(await refusal(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)
+    expect(await startupErrorOf(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)
     expect(await readdir(folder)).toEqual([])
   })
 
@@ -234,7 +234,7 @@ describe('creating a backup', () => {
     const bytes = await readFile(path)
     bytes.fill(0xff, bytes.length - 3 * 4096)
     await writeFile(path, bytes)
-    expect(await refusal(backUp(dataDir, archivePath()))).toContain('is damaged')
+    expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('is damaged')
     expect(await readdir(folder)).toEqual(['data'])
   })
 })

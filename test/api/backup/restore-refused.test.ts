@@ -9,8 +9,8 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { acquireLock } from '../../../src/db/lock.ts'
 import { openDatabase } from '../../../src/db/open.ts'
 import { openApp } from '../../support/app.ts'
-import { backUp, putBack, readEntries, writeArchive } from '../../support/backup.ts'
-import { opened, parentKey, refusal } from '../../support/database.ts'
+import { backUp, readEntries, restoreArchive, writeArchive } from '../../support/backup.ts'
+import { openTestDatabase, parentKey, startupErrorOf } from '../../support/database.ts'
 import { upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
@@ -67,7 +67,7 @@ const findBlobName = () => [...entries.keys()].find((name) => name.startsWith('f
 
 async function expectRefused(words: string | RegExp, env = {}): Promise<void> {
   const before = existsSync(dataDir) ? await readdir(dataDir, { recursive: true }) : undefined
-  const message = await refusal(putBack(archive, dataDir, env))
+  const message = await startupErrorOf(restoreArchive(archive, dataDir, env))
   expect(message).toMatch(words)
   expect(existsSync(dataDir)).toBe(before !== undefined)
   const after = before && (await readdir(dataDir, { recursive: true })).filter((name) => name !== '.lock')
@@ -76,7 +76,7 @@ async function expectRefused(words: string | RegExp, env = {}): Promise<void> {
 
 test('restoring an unmodified archive succeeds', async () => {
   await forge(() => {})
-  await putBack(archive, dataDir)
+  await restoreArchive(archive, dataDir)
   expect((await readdir(dataDir)).sort()).toEqual(['.lock', 'artifacts', 'files', 'parley.db', 'secret'])
   for (const name of ['', 'files', 'artifacts'])
     expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o700)
@@ -87,7 +87,7 @@ test('restoring an unmodified archive succeeds', async () => {
 
 describe('restoring into a directory', () => {
   test('is rejected if it contains a database, open or closed', async () => {
-    const database = await opened('server', dataDir)
+    const database = await openTestDatabase('server', dataDir)
     await database.db.insertInto('parent_keys').values(parentKey('mine')).execute()
     await expectRefused('contains a Parley database')
     await database.close()
@@ -114,7 +114,7 @@ describe('restoring into a directory', () => {
     await writeFile(join(dataDir, 'secret'), 'another secret of at least 32 bytes')
     await expectRefused('contains a different secret than the archive')
     await writeFile(join(dataDir, 'secret'), String(entries.get('secret')).trim())
-    await putBack(archive, dataDir)
+    await restoreArchive(archive, dataDir)
     expect(await readdir(dataDir)).toContain('parley.db')
   })
 
@@ -124,14 +124,16 @@ describe('restoring into a directory', () => {
       await writeFile(join(dataDir, left), '')
     }
     // A server cannot start in this directory until the restore has finished.
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('but no Parley database')
-    await putBack(archive, dataDir)
+    expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toContain(
+      'but no Parley database',
+    )
+    await restoreArchive(archive, dataDir)
     expect(await readdir(dataDir, { recursive: true })).not.toContain('files/left')
     expect(await readdir(dataDir)).not.toContain('.restore')
   })
 
   test('is rejected for :memory: and for a PostgreSQL database', async () => {
-    expect(await refusal(putBack(archive, ':memory:'))).toContain('PARLEY_DATA_DIR is :memory:')
+    expect(await startupErrorOf(restoreArchive(archive, ':memory:'))).toContain('PARLEY_DATA_DIR is :memory:')
     await expectRefused('store copy', { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' })
   })
 })
@@ -169,7 +171,7 @@ describe('restoring an archive', () => {
     await writeFile(archive, Buffer.concat([archived, Buffer.from('more')]))
     await expectRefused('contains data after its end')
     await writeFile(archive, Buffer.concat([archived, Buffer.alloc(9_000)]))
-    await putBack(archive, dataDir)
+    await restoreArchive(archive, dataDir)
   })
 
   test('is rejected if the file is not an archive', async () => {
@@ -234,7 +236,7 @@ describe('restoring an archive', () => {
   })
 
   test('is rejected if the archive does not exist', async () => {
-    await expect(putBack(join(folder, 'nowhere.tar'), dataDir)).rejects.toThrow('ENOENT')
+    await expect(restoreArchive(join(folder, 'nowhere.tar'), dataDir)).rejects.toThrow('ENOENT')
     expect(existsSync(dataDir)).toBe(false)
   })
 
@@ -245,7 +247,7 @@ describe('restoring an archive', () => {
         throw new Error('the connection is lost')
       })(),
     )
-    await expect(putBack(failing, dataDir)).rejects.toThrow('the connection is lost')
+    await expect(restoreArchive(failing, dataDir)).rejects.toThrow('the connection is lost')
     expect(existsSync(dataDir)).toBe(false)
   })
 })

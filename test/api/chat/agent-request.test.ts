@@ -1,8 +1,8 @@
 /** Tests how an agent's definition changes a chat request before it is sent to the backend. */
 import { describe, expect, test } from 'vitest'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 
 const PERSONA = `name: Guide
@@ -20,10 +20,10 @@ instructions: |
 
 /** Sends a request to an agent with this definition and returns the body that the backend received. */
 async function ask(yaml: string, request: object) {
-  const app = await stand.start()
+  const app = await harness.start()
   const { agent_key } = await app.createAgent(yaml)
   const answer = await app.call('POST', path, { key: agent_key, body: request })
-  const [chat] = await stand.listChats()
+  const [chat] = await harness.listChats()
   // biome-ignore lint/suspicious/noExplicitAny: the shape of the body depends on the test
   return { answer, body: chat?.body as any }
 }
@@ -259,6 +259,6 @@ test('an agent turn accepts every chat field that does not add costs', async () 
     },
     ...{ stream_options: null, frequency_penalty: 0, presence_penalty: 0, n: 1 },
   }
-  const { body } = await ask('name: A\ninstructions: B\n', { ...say('hello'), ...more })
+  const { body } = await ask('name: A\ninstructions: B\n', { ...chatRequest('hello'), ...more })
   expect(body).toMatchObject(more)
 })

@@ -4,10 +4,10 @@ import { serviceActor } from '../../../src/identity/audit.ts'
 import { updateManagedKey } from '../../../src/identity/managed-keys.ts'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 
 interface OpenStream {
@@ -22,40 +22,40 @@ async function openStream(app: TestApp, name: string, key = app.key, headers = {
   const { status } = await fetch(app.url + path, {
     method: 'POST',
     headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', ...headers },
-    body: JSON.stringify(say(`${name} {{up:hang-after 2}}`, { stream: true })),
+    body: JSON.stringify(chatRequest(`${name} {{up:hang-after 2}}`, { stream: true })),
     signal: controller.signal,
   })
   return {
     status,
     async disconnect() {
       controller.abort()
-      const { id } = await stand.upstream.waitForRequest(name)
-      await stand.upstream.waitForEnd(id)
+      const { id } = await harness.upstream.waitForRequest(name)
+      await harness.upstream.waitForEnd(id)
     },
   }
 }
 
 async function statusOf(app: TestApp, text = 'hello', key = app.key): Promise<number> {
-  return (await app.stream(say(text), key)).status
+  return (await app.stream(chatRequest(text), key)).status
 }
 
 const ONE = { PARLEY_MAX_STREAMS_PARENT: '1' }
 
 describe('a key at its stream limit', () => {
   test('receives 429 with Retry-After', async () => {
-    const app = await stand.start(ONE)
+    const app = await harness.start(ONE)
     await openStream(app, 'first')
-    const answer = await app.call('POST', path, { body: say('second', { stream: true }) })
+    const answer = await app.call('POST', path, { body: chatRequest('second', { stream: true }) })
     expect(answer).toMatchObject({
       status: 429,
       body: { error: { type: 'rate_limit_error', code: 'rate_limit_exceeded', param: null } },
     })
     expect(answer.headers.get('retry-after')).toBe('1')
-    expect(await stand.listChats()).toHaveLength(1)
+    expect(await harness.listChats()).toHaveLength(1)
   })
 
   test('receives 429 at its own limit, which is lower than the one in the settings', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const id = app.key.slice(4, 16)
     await updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, id, { max_streams: 1 })
     await openStream(app, 'first')
@@ -64,16 +64,16 @@ describe('a key at its stream limit', () => {
   })
 
   test('can still request complete responses, and other keys can still stream', async () => {
-    const app = await stand.start(ONE)
+    const app = await harness.start(ONE)
     await openStream(app, 'first')
-    expect((await app.call('POST', path, { body: say('whole') })).status).toBe(200)
+    expect((await app.call('POST', path, { body: chatRequest('whole') })).status).toBe(200)
     expect(await statusOf(app, 'other', await createTenant(app))).toBe(200)
   })
 
   test('is also rejected over tRPC', async () => {
-    const app = await stand.start(ONE)
+    const app = await harness.start(ONE)
     await openStream(app, 'first')
-    const stream = createTypedClient(app).chat.stream.mutate(say('second') as never)
+    const stream = createTypedClient(app).chat.stream.mutate(chatRequest('second') as never)
     const failure = stream.then(async (chunks) => {
       for await (const _ of chunks);
     })
@@ -88,20 +88,20 @@ describe('a stream releases its slot', () => {
     ['when it fails midway', '{{up:cut-off 2}}'],
     ['when its model does not exist', 'hello', { model: 'gone' }],
   ])('%s', async (_how, text, more?: object) => {
-    const app = await stand.start(ONE)
-    await app.stream(say(text, more))
+    const app = await harness.start(ONE)
+    await app.stream(chatRequest(text, more))
     expect(await statusOf(app)).toBe(200)
   })
 
   test('when the client disconnects', async () => {
-    const app = await stand.start(ONE)
+    const app = await harness.start(ONE)
     await (await openStream(app, 'first')).disconnect()
     expect(await statusOf(app)).toBe(200)
   })
 
   test('when it reaches the maximum duration', async () => {
-    const app = await stand.start({ ...ONE, PARLEY_STREAM_MAX_SECONDS: '0.2' })
-    await app.stream(say('{{up:hang-after 2}}'))
+    const app = await harness.start({ ...ONE, PARLEY_STREAM_MAX_SECONDS: '0.2' })
+    await app.stream(chatRequest('{{up:hang-after 2}}'))
     expect(await statusOf(app)).toBe(200)
   })
 })
@@ -111,7 +111,7 @@ describe('the stream limit of an agent key', () => {
   const from = (address: string) => ({ 'X-Forwarded-For': address })
 
   test('applies to each agent separately', async () => {
-    const app = await stand.start({ PARLEY_MAX_STREAMS_AGENT: '2', ...proxied })
+    const app = await harness.start({ PARLEY_MAX_STREAMS_AGENT: '2', ...proxied })
     const [one, other] = [await app.createAgent(), await app.createAgent()]
     const statuses: number[] = []
     for (const [place, key] of [one, one, one, other].map(({ agent_key }) => agent_key).entries()) {
@@ -121,7 +121,7 @@ describe('the stream limit of an agent key', () => {
   })
 
   test('also applies to each address, and a rejected stream does not use a slot of the agent', async () => {
-    const app = await stand.start({
+    const app = await harness.start({
       PARLEY_MAX_STREAMS_AGENT: '2',
       PARLEY_MAX_STREAMS_ADDRESS: '1',
       ...proxied,
@@ -136,7 +136,7 @@ describe('the stream limit of an agent key', () => {
 })
 
 test('a stream limit of 0 means no limit', async () => {
-  const app = await stand.start({ PARLEY_MAX_STREAMS_AGENT: '0', PARLEY_MAX_STREAMS_ADDRESS: '0' })
+  const app = await harness.start({ PARLEY_MAX_STREAMS_AGENT: '0', PARLEY_MAX_STREAMS_ADDRESS: '0' })
   const { agent_key } = await app.createAgent()
   const streams = Array.from({ length: 25 }, (_, place) => openStream(app, `stream ${place}`, agent_key))
   expect(new Set((await Promise.all(streams)).map(({ status }) => status))).toEqual(new Set([200]))

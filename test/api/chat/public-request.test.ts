@@ -1,8 +1,8 @@
 /** Tests that a request with a public agent key cannot control or bill the provider through nested fields. */
 import { describe, expect, test } from 'vitest'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 const AGENT = 'name: A\ninstructions: B\n'
 const hello = { messages: [{ role: 'user', content: 'hello' }] }
@@ -18,10 +18,10 @@ const search = {
 
 /** Sends a request with an agent key and returns the response and the body that the provider received. */
 async function ask(request: object) {
-  const app = await stand.start()
+  const app = await harness.start()
   const { agent_key } = await app.createAgent(AGENT)
   const answer = await app.call('POST', path, { key: agent_key, body: { ...hello, ...request } })
-  const [chat] = await stand.listChats()
+  const [chat] = await harness.listChats()
   // biome-ignore lint/suspicious/noExplicitAny: the shape of the body depends on the test
   return { answer, body: chat?.body as any }
 }
@@ -150,7 +150,7 @@ describe('a request with an agent key', () => {
 })
 
 test('a request with a parent key is sent to the provider with unknown nested fields', async () => {
-  const app = await stand.start()
+  const app = await harness.start()
   const request = {
     messages: [
       { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
@@ -161,6 +161,6 @@ test('a request with a parent key is sent to the provider with unknown nested fi
   }
   const answer = await app.call('POST', path, { body: { model: 'up-chat', ...request } })
   expect(answer.status).toBe(200)
-  const [chat] = await stand.listChats()
+  const [chat] = await harness.listChats()
   expect(chat?.body).toMatchObject(request)
 })

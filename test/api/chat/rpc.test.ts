@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest'
 import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 async function stream(app: TestApp, request: object, key?: string) {
   const runs: ChatChunk[][] = []
@@ -26,11 +26,11 @@ describe('a tRPC stream', () => {
     ['comments', '{{up:comments}}', {}],
     ['usage', 'a', { stream_options: { include_usage: true } }],
   ])('yields the same chunks as REST: %s', async (_what, text, more) => {
-    const app = await stand.start()
-    const { runs, failure } = await stream(app, say(text, more))
+    const app = await harness.start()
+    const { runs, failure } = await stream(app, chatRequest(text, more))
     expect(failure).toBe(undefined)
     expect(runs.every((chunks) => chunks.length > 0)).toBe(true)
-    expect(runs.flat()).toEqual((await app.stream(say(text, more))).events)
+    expect(runs.flat()).toEqual((await app.stream(chatRequest(text, more))).events)
   })
 
   test('has the same text as a complete response from the same agent', async () => {
@@ -44,16 +44,16 @@ describe('a tRPC stream', () => {
   })
 
   test('ends the backend request when the client aborts it', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const controller = new AbortController()
     const chat = createTypedClient(app).chat
-    const answer = await chat.stream.mutate(say('{{up:hang-after 2}}') as ChatRequest, {
+    const answer = await chat.stream.mutate(chatRequest('{{up:hang-after 2}}') as ChatRequest, {
       signal: controller.signal,
     })
     for await (const _ of answer) break
     controller.abort()
-    const { id } = await stand.upstream.waitForRequest('hang-after')
-    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    const { id } = await harness.upstream.waitForRequest('hang-after')
+    expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 })
 
@@ -61,25 +61,25 @@ describe('a tRPC stream fails', () => {
   test.each([
     ['for an invalid field', { messages: [] }, 'invalid_value', 'messages'],
     ['for a model that does not exist', { model: 'gone' }, 'model_not_found', 'model'],
-    ['if the backend rejects the key', say('{{up:status 401}}'), 'backend_error', null],
-    ['if the backend rejects the request', say('{{up:status 400}}'), 'invalid_value', null],
+    ['if the backend rejects the key', chatRequest('{{up:status 401}}'), 'backend_error', null],
+    ['if the backend rejects the request', chatRequest('{{up:status 400}}'), 'invalid_value', null],
     [
       'if the backend is rate-limited',
-      say('{{up:status 429}}{{up:retry-after 60}}'),
+      chatRequest('{{up:status 429}}{{up:retry-after 60}}'),
       'rate_limit_exceeded',
       null,
     ],
-    ['if the backend closes the connection', say('{{up:close}}'), 'backend_unavailable', null],
+    ['if the backend closes the connection', chatRequest('{{up:close}}'), 'backend_unavailable', null],
   ])('%s', async (_how, change, reason, param) => {
-    const app = await stand.start()
-    const { runs, failure } = await stream(app, { ...say('hello'), ...change })
+    const app = await harness.start()
+    const { runs, failure } = await stream(app, { ...chatRequest('hello'), ...change })
     expect(runs).toEqual([])
     expect(failure).toMatchObject({ data: { reason, param, path: 'chat.stream' } })
   })
 
   test('midway, and the client has the chunks before the failure', async () => {
-    const app = await stand.start()
-    const { runs, failure } = await stream(app, say('a b {{up:cut-off 3}}'))
+    const app = await harness.start()
+    const { runs, failure } = await stream(app, chatRequest('a b {{up:cut-off 3}}'))
     expect(runs.flat()).toHaveLength(3)
     expect(failure).toMatchObject({
       message: 'The model provider failed before completing its response.',

@@ -4,10 +4,10 @@ import { zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 function ask(content: string) {
   return { model: 'mock', messages: [{ role: 'user' as const, content }] }
@@ -74,7 +74,7 @@ describe('a stream', () => {
   })
 
   test.each(['abort', 'break'])('ends the backend request on %s', async (how) => {
-    const client = (await stand.start()).openai()
+    const client = (await harness.start()).openai()
     const stream = await client.chat.completions.create({
       ...ask('{{up:hang-after 2}}'),
       model: 'up-chat',
@@ -84,8 +84,8 @@ describe('a stream', () => {
       if (how === 'break') break
       stream.controller.abort()
     }
-    const { id } = await stand.upstream.waitForRequest('hang-after')
-    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    const { id } = await harness.upstream.waitForRequest('hang-after')
+    expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 
   test('throws an APIError after the received chunks if it is interrupted', async () => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { as, claim, proxied, readMe } from '../../support/console.ts'
+import { asUser, behindProxy, claimKey, readMe } from '../../support/console.ts'
 import { makeFolder } from '../../support/process.ts'
 
 const ada = 'ada@example.org'
@@ -12,16 +12,16 @@ const people = Array.from({ length: 25 }, (_, index) => `user${index}@example.or
 
 /** Starts a service with a database on disk and an agent for each of these users. */
 async function start(emails: readonly string[]): Promise<TestApp> {
-  const app = await startApp({ ...proxied, PARLEY_DATA_DIR: await makeFolder() })
+  const app = await startApp({ ...behindProxy, PARLEY_DATA_DIR: await makeFolder() })
   await Promise.all(
-    emails.map((email) => app.call('POST', '/v1/manager/agents', as(email, { body: { yaml } }))),
+    emails.map((email) => app.call('POST', '/v1/manager/agents', asUser(email, { body: { yaml } }))),
   )
   return app
 }
 
 test('a key that 25 users claim concurrently is assigned to one of them, and the others keep their data', async () => {
   const app = await start(people)
-  const answers = await Promise.all(people.map((email) => claim(app, email, app.key)))
+  const answers = await Promise.all(people.map((email) => claimKey(app, email, app.key)))
   const statuses = answers.map(({ status }) => status)
   expect(statuses.toSorted()).toEqual([200, ...Array.from({ length: 24 }, () => 409)])
   const winner = statuses.indexOf(200)
@@ -36,7 +36,7 @@ test('a key that 25 users claim concurrently is assigned to one of them, and the
 
 test("20 concurrent claims of a key by the same user move the user's data only once", async () => {
   const app = await start([ada])
-  const answers = await Promise.all(Array.from({ length: 20 }, () => claim(app, ada, app.key)))
+  const answers = await Promise.all(Array.from({ length: 20 }, () => claimKey(app, ada, app.key)))
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   expect(answers.reduce((sum, { body }) => sum + body.moved.agents, 0)).toBe(1)
   expect(await readMe(app, ada)).toMatchObject({ agents: 1, keys: [{ is_automatic: false }] })
@@ -48,7 +48,7 @@ test('a user who claims several keys concurrently owns all of them, and one of t
   const keys = await Promise.all(
     Array.from({ length: 10 }, (_, index) => createParentKey(deps, serviceActor, `${index}`)),
   )
-  const answers = await Promise.all(keys.map(({ text }) => claim(app, ada, text)))
+  const answers = await Promise.all(keys.map(({ text }) => claimKey(app, ada, text)))
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200))
   expect(answers.reduce((sum, { body }) => sum + body.moved.agents, 0)).toBe(1)
   expect((await readMe(app, ada)).keys).toHaveLength(10)
@@ -62,7 +62,7 @@ test('a claim during the revocation of its key moves all agents or none', async 
   for (const email of people.slice(0, 8)) {
     const key = await createParentKey(deps, serviceActor, email)
     const [claimed] = await Promise.all([
-      claim(app, email, key.text),
+      claimKey(app, email, key.text),
       revokeParentKey(deps, serviceActor, key.publicId),
     ])
     const { agents } = await readMe(app, email)

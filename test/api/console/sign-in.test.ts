@@ -3,13 +3,17 @@ import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createSignInLink } from '../../../src/identity/sessions.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
-import { as, ownPage, proxied } from '../../support/console.ts'
+import { asUser, behindProxy, consoleHeaders } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
 const linkOf = async ({ service }: TestApp) => (await createSignInLink(service.deps, serviceActor)).text
 
-function signIn(app: TestApp, link: string, headers: Record<string, string> = ownPage): Promise<Answer> {
+function signIn(
+  app: TestApp,
+  link: string,
+  headers: Record<string, string> = consoleHeaders,
+): Promise<Answer> {
   return app.call('POST', '/v1/manager/sign-in', { key: null, headers, body: { link } })
 }
 
@@ -20,7 +24,7 @@ function cookieOf({ headers }: Answer): string {
 
 const withSession = (Cookie: string, body?: unknown) => ({
   key: null,
-  headers: { ...ownPage, Cookie },
+  headers: { ...consoleHeaders, Cookie },
   ...(body === undefined ? {} : { body }),
 })
 
@@ -53,7 +57,7 @@ describe('a one-time sign-in link', () => {
   test('also signs in over tRPC', async () => {
     const app = await startApp()
     const input = { link: await linkOf(app) }
-    const answer = await callProcedure(app, 'manager.signIn', input, { key: null, headers: ownPage })
+    const answer = await callProcedure(app, 'manager.signIn', input, { key: null, headers: consoleHeaders })
     expect([answer.status, answer.body.result.data.json]).toEqual([200, { signed_in: true }])
     const me = await callProcedure(app, 'manager.me', undefined, withSession(cookieOf(answer)))
     expect(me.body.result.data.json.signed_in_by).toBe('link')
@@ -93,14 +97,18 @@ describe('a one-time sign-in link', () => {
     'is rejected with the body %j',
     async (body) => {
       const app = await startApp()
-      const answer = await app.call('POST', '/v1/manager/sign-in', { key: null, headers: ownPage, body })
+      const answer = await app.call('POST', '/v1/manager/sign-in', {
+        key: null,
+        headers: consoleHeaders,
+        body,
+      })
       expect(answer.status).toBe('link' in body && body.link === 'unknown' ? 401 : 400)
     },
   )
 
   test.each(['REST', 'tRPC'])('over %s is charged as a failed authentication if it is wrong', async (api) => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
-    const options = { key: null, headers: ownPage }
+    const options = { key: null, headers: consoleHeaders }
     const attempt = (link: string) =>
       api === 'REST' ? signIn(app, link) : callProcedure(app, 'manager.signIn', { link }, options)
     expect([(await attempt('wrong')).status, (await attempt('wrong')).status]).toEqual([401, 401])
@@ -117,17 +125,17 @@ describe('a one-time sign-in link', () => {
     async (path) => {
       const app = await startApp()
       const send = (size: number) =>
-        app.call('POST', path, { key: null, headers: ownPage, body: { link: 'x'.repeat(size) } })
+        app.call('POST', path, { key: null, headers: consoleHeaders, body: { link: 'x'.repeat(size) } })
       expect((await send(16_384)).status).toBe(413)
       expect((await send(16_000)).status).toBe(400)
     },
   )
 
   test('has no effect if a proxy provides the identity', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     const answer = await signIn(app, await linkOf(app))
     expect((await app.call('GET', '/v1/manager/me', withSession(cookieOf(answer)))).status).toBe(401)
-    const me = await app.call('GET', '/v1/manager/me', as('ada@example.org'))
+    const me = await app.call('GET', '/v1/manager/me', asUser('ada@example.org'))
     expect(me.body).toMatchObject({ signed_in_by: 'proxy', is_administrator: false })
   })
 })

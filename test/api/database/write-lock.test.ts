@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { GREETER, startApp } from '../../support/app.ts'
-import { raw } from '../../support/database.ts'
+import { openSqliteFile } from '../../support/database.ts'
 import { makeFolder } from '../../support/process.ts'
 
 const yaml = { body: GREETER, headers: { 'Content-Type': 'application/yaml' } }
@@ -12,7 +12,7 @@ describe.runIf(inject('database') === 'sqlite')('while another program holds the
     const dataDir = await makeFolder()
     onTestFinished(() => rm(dataDir, { recursive: true, force: true }))
     const app = await startApp({ PARLEY_DATA_DIR: dataDir })
-    const other = raw(dataDir)
+    const other = openSqliteFile(dataDir)
     other.exec('begin immediate')
     let answered = 0
     const writes = Array.from({ length: 3 }, async () => {

@@ -5,17 +5,10 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import OpenAI, { toFile } from 'openai'
 import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import {
-  createOtherKey,
-  download,
-  field,
-  filePart,
-  listStored,
-  purpose,
-  upload,
-} from '../../support/files.ts'
+import { download, field, filePart, listStored, purpose, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
 const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => (index * 31) % 251))
@@ -201,7 +194,7 @@ describe("a missing file and another tenant's file", () => {
     ['DELETE', ''],
   ])('cause the same 404 to %s /v1/files/{id}%s', async (method, rest) => {
     const app = await startApp()
-    const other = await createOtherKey(app)
+    const other = await createTenant(app)
     const { body: file } = await upload(app)
     const ask = (id: string) => app.call(method, `/v1/files/${id}${rest}`, { key: other })
     const [foreign, missing] = [await ask(file.id), await ask(`file-${'0'.repeat(27)}`)]
@@ -213,7 +206,7 @@ describe("a missing file and another tenant's file", () => {
 
   test('do not appear in lists, and the list after such an id is empty', async () => {
     const app = await startApp()
-    const other = await createOtherKey(app)
+    const other = await createTenant(app)
     const { body: foreign } = await upload({ ...app, key: other })
     await upload(app)
     expect((await app.call('GET', '/v1/files', { key: other })).body.data).toEqual([foreign])

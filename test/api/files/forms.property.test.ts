@@ -16,8 +16,8 @@ import {
   partHead,
   postFiles,
   purpose,
+  toChunkStream,
   toForm,
-  toPieces,
 } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
@@ -163,7 +163,7 @@ test('a downloaded file equals the uploaded file', async () => {
   await fc.assert(
     fc.asyncProperty(trickyBytes, fc.integer({ min: 40, max: 100_000 }), async (bytes, pieceSize) => {
       const form = toForm([purpose, filePart(bytes)])
-      const { status, body } = await postFiles(app, toPieces(form, pieceSize))
+      const { status, body } = await postFiles(app, toChunkStream(form, pieceSize))
       expect([status, body.bytes]).toEqual([200, bytes.length])
       const content = Buffer.from(await (await download(app, body.id)).arrayBuffer())
       expect(content.equals(bytes)).toBe(true)

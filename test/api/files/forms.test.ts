@@ -13,8 +13,8 @@ import {
   partHead,
   postFiles,
   purpose,
+  toChunkStream,
   toForm,
-  toPieces,
   upload,
 } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
@@ -59,7 +59,7 @@ describe('a form', () => {
   test.each([1, 2, 7, 64])('may arrive in chunks of %i bytes', async (size) => {
     const app = await startApp()
     const bytes = `\r\n-\r\n--\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--${BOUNDARY.toUpperCase()}--\r\n\r\n`
-    const { status, body } = await postFiles(app, toPieces(toForm([purpose, filePart(bytes)]), size))
+    const { status, body } = await postFiles(app, toChunkStream(toForm([purpose, filePart(bytes)]), size))
     expect(status).toBe(200)
     expect(await contentOf(app, body.id)).toBe(bytes)
   })
@@ -180,7 +180,7 @@ describe('an invalid form', () => {
 describe('a file-size limit', () => {
   test.each([
     ['of known length', (form: Buffer) => form],
-    ['of unknown length', (form: Buffer) => toPieces(form)],
+    ['of unknown length', (form: Buffer) => toChunkStream(form)],
   ])('accepts a file of exactly that size and rejects a larger one (form %s)', async (_how, toBody) => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const send = (size: number) =>
@@ -194,7 +194,7 @@ describe('a file-size limit', () => {
   test('also limits the form data around the file', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const epilogue = Buffer.alloc(300_000, 'x')
-    const form = toPieces(Buffer.concat([toForm([filePart(), purpose]), epilogue]))
+    const form = toChunkStream(Buffer.concat([toForm([filePart(), purpose]), epilogue]))
     const answer = await postFiles(app, form)
     expect([answer.status, answer.body.error.code]).toEqual([413, 'too_large'])
     expect(await listStored(dataDir)).toEqual(emptyStore)

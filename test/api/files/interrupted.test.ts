@@ -1,10 +1,7 @@
-/** Tests that interrupted file uploads do not leave any bytes behind. */
-import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import {
-  BOUNDARY,
   FORM_TYPE,
   filePart,
   formEnd,
@@ -14,39 +11,12 @@ import {
   toForm,
   upload,
 } from '../../support/files.ts'
+import { countIncomingBytes, storePartialFile } from '../../support/partial-file-upload.ts'
 import { eventually, makeFolder } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 
 const MIB = 1024 * 1024
 const emptyStore = { kept: [], incoming: [] }
-
-/** Sends an upload's headers and the first `sizeBytes` bytes of its file, and waits until they are stored. */
-async function beginUpload(
-  app: { url: string; key: string },
-  dataDir: string,
-  sizeBytes: number,
-): Promise<RawConnection> {
-  const connection = await RawConnection.open(app)
-  connection.send(
-    toRequest('POST /v1/files', [
-      'Host: x',
-      `Authorization: Bearer ${app.key}`,
-      `Content-Type: ${FORM_TYPE}`,
-      `Content-Length: ${10 * MIB}`,
-    ]),
-  )
-  connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  // The parser does not store the last bytes yet because they may be the start of a boundary.
-  const hasArrived = async () => (await incomingBytes(dataDir)) > sizeBytes - BOUNDARY.length - 8
-  expect(await eventually(hasArrived, true)).toBe(true)
-  return connection
-}
-
-async function incomingBytes(dataDir: string): Promise<number> {
-  const folder = join(dataDir, 'files', 'incoming')
-  const sizes = (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size)
-  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
-}
 
 async function startWithDataDir(
   env: Readonly<Record<string, string>> = {},
@@ -64,7 +34,7 @@ describe('a client that disconnects mid-upload', () => {
     ['by half-closing the connection', (connection: RawConnection) => connection.endSending()],
   ])('does not leave any bytes in the store (%s)', async (_how, disconnect) => {
     const { app, dataDir } = await startWithDataDir()
-    const connection = await beginUpload(app, dataDir, MIB)
+    const connection = await storePartialFile(app, dataDir, MIB)
     disconnect(connection)
     expect(await eventually(isEmpty(dataDir), true)).toBe(true)
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
@@ -73,7 +43,7 @@ describe('a client that disconnects mid-upload', () => {
 
   test('receives 400 if it can still read', async () => {
     const { app, dataDir } = await startWithDataDir()
-    const connection = await beginUpload(app, dataDir, 1000)
+    const connection = await storePartialFile(app, dataDir, 1000)
     connection.endSending()
     expect(await connection.ends()).toMatch(/^(HTTP\/1\.1 400 |$)/)
   })
@@ -82,7 +52,7 @@ describe('a client that disconnects mid-upload', () => {
 describe('a client that stops sending mid-upload', () => {
   test('receives 408 and does not leave any bytes in the store', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
-    const connection = await beginUpload(app, dataDir, 1000)
+    const connection = await storePartialFile(app, dataDir, 1000)
     expect(await connection.receives(/^HTTP\/1\.1 408 .*request_timeout/s)).toContain('Connection: close')
     expect(await listStored(dataDir)).toEqual(emptyStore)
   })
@@ -100,7 +70,7 @@ describe('a client that stops sending mid-upload', () => {
       ]),
     )
     connection.send(form.subarray(0, 600))
-    expect(await eventually(async () => (await incomingBytes(dataDir)) > 0, true)).toBe(true)
+    expect(await eventually(async () => (await countIncomingBytes(dataDir)) > 0, true)).toBe(true)
     connection.send(form.subarray(600))
     await connection.receives(/^HTTP\/1\.1 200 .*"bytes":1000/s)
   })

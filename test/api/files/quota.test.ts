@@ -1,10 +1,10 @@
 /** Tests a parent key's storage quota, which is checked before an upload and again when its file is stored. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts'
 import {
-  createOtherKey,
   FORM_TYPE,
   field,
   filePart,
@@ -12,8 +12,8 @@ import {
   type Part,
   postFiles,
   purpose,
+  toChunkStream,
   toForm,
-  toPieces,
   upload,
 } from '../../support/files.ts'
 import { eventually, makeFolder } from '../../support/process.ts'
@@ -46,7 +46,7 @@ const refused = [413, 'storage_quota_exceeded']
 describe('a storage quota', () => {
   test.each([
     ['of known length', (form: Buffer) => form],
-    ['of unknown length', (form: Buffer) => toPieces(form)],
+    ['of unknown length', (form: Buffer) => toChunkStream(form)],
   ])('can be filled to the last byte by forms %s', async (_how, toBody) => {
     const { app, dataDir } = await startWithQuota(1_000)
     const send = async (sizeBytes: number) => {
@@ -81,7 +81,7 @@ describe('a storage quota', () => {
   test('applies to each key separately', async () => {
     const { app } = await startWithQuota(1_000)
     expect(await put(app, 1_000)).toEqual([200, 1_000])
-    const other = { ...app, key: await createOtherKey(app) }
+    const other = { ...app, key: await createTenant(app) }
     expect(await put(other, 1_000)).toEqual([200, 1_000])
     expect(await put(app, 1)).toEqual(refused)
   })

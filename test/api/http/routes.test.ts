@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { errorShapeOf } from '../../../src/operations/errors.ts'
 import { restOperations } from '../../../src/server/api.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { exchange, readAnswer, toRequest } from '../../support/raw-connection.ts'
+import { exchange, parseRawResponse, toRequest } from '../../support/raw-connection.ts'
 
 const operations = restOperations
 const paths = [...new Set(operations.map(({ http }) => http.path))]
@@ -23,7 +23,7 @@ async function ask(
   headers: readonly string[] = [],
 ): Promise<{ status: number; body: unknown }> {
   const all = ['Host: x', `Authorization: Bearer ${app.key}`, 'Connection: close', ...headers]
-  return readAnswer(await exchange(app, toRequest(line, all)))
+  return parseRawResponse(await exchange(app, toRequest(line, all)))
 }
 
 describe.each(paths)('the route %s', (path) => {

@@ -5,10 +5,10 @@ import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../src/providers/chat-api.ts'
 import type { AppRouter } from '../../../src/server/api.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 describe('an RPC input with costly superjson metadata', () => {
   /** Returns lists that each refer to the next one twice, so they expand to 2 ** levels values. */
@@ -97,9 +97,9 @@ describe('the official tRPC client with superjson', () => {
 
   /** Sends a chat and returns the request that the provider receives. */
   async function send(text: string, more: object) {
-    const client = createSuperjsonClient(await stand.start())
-    for await (const _ of await client.chat.stream.mutate(say(text, more) as ChatRequest));
-    return (await stand.upstream.waitForRequest(text)).body as Record<string, unknown>
+    const client = createSuperjsonClient(await harness.start())
+    for await (const _ of await client.chat.stream.mutate(chatRequest(text, more) as ChatRequest));
+    return (await harness.upstream.waitForRequest(text)).body as Record<string, unknown>
   }
 
   test('can send undefined fields, undefined inputs and batches', async () => {

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { createSealer } from '../../../src/lib/sealer.ts'
 import { openApp, startApp, type TestApp } from '../../support/app.ts'
-import { refusal } from '../../support/database.ts'
+import { startupErrorOf } from '../../support/database.ts'
 import { makeFolder } from '../../support/process.ts'
-import { reserve } from '../../support/watch.ts'
+import { reserveArtifact } from '../../support/watch.ts'
 
 const [FIRST, SECOND, THIRD] = ['first', 'second', 'third'].map((name) =>
   `the ${name} secret, `.repeat(3).trim(),
@@ -30,12 +30,12 @@ describe('after a change of the secret', () => {
   test('old tokens remain valid while the old secret is listed, and new tokens do not depend on it', async () => {
     const env = await makeInstallation()
     const before = await openApp(env(FIRST))
-    const old = await reserve(before)
+    const old = await reserveArtifact(before)
     await before.close()
     const key = { PARLEY_PARENT_KEY: before.key }
     const during = await openApp({ ...env(THIRD, SECOND, FIRST), ...key })
     expect(await statusOf(during, { ...old })).toBe(200)
-    const fresh = await reserve(during, {})
+    const fresh = await reserveArtifact(during, {})
     expect(fresh.view_token.slice(0, 12)).not.toBe(old.view_token.slice(0, 12))
     await during.close()
     const after = await startApp({ ...env(THIRD), ...key })
@@ -47,7 +47,7 @@ describe('after a change of the secret', () => {
     const before = await openApp(env(FIRST))
     const created = [await before.createAgent(), await before.createAgent()]
     await before.close()
-    expect(await refusal(openApp(env(SECOND)))).toContain('PARLEY_SECRET_PREVIOUS')
+    expect(await startupErrorOf(openApp(env(SECOND)))).toContain('PARLEY_SECRET_PREVIOUS')
     const keys = created.map(({ agent_key }) => agent_key).sort()
     for (const secrets of [[SECOND, FIRST], [SECOND]]) {
       const app = await openApp({ ...env(...secrets), PARLEY_PARENT_KEY: before.key })
@@ -86,7 +86,7 @@ describe('after a change of the secret', () => {
     const key_sealed = createSealer(THIRD as string, randomBytes).seal('agnt_key-x', agent_id)
     await app.service.deps.db.updateTable('agents').set({ key_sealed }).where('id', '=', agent_id).execute()
     await app.close()
-    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/encrypted with a different secret/)
+    expect(await startupErrorOf(openApp(env(SECOND, FIRST)))).toMatch(/encrypted with a different secret/)
   })
 })
 
@@ -96,7 +96,7 @@ describe('former secrets', () => {
     const { config } = await read(`${FIRST}\n\n  ${SECOND}  \r\n`)
     expect(config.formerSecrets).toEqual([FIRST, SECOND])
     expect((await parseConfig({})).config.formerSecrets).toEqual([])
-    const problem = await refusal(read(`${FIRST}\nshort`))
+    const problem = await startupErrorOf(read(`${FIRST}\nshort`))
     expect(problem).toContain('PARLEY_SECRET_PREVIOUS must be secrets of at least 32 bytes')
     expect(problem).not.toContain('first')
   })

@@ -5,9 +5,9 @@ import { claimFirstKey } from '../../../src/identity/key-claims.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
 import { updateManagedKey } from '../../../src/identity/managed-keys.ts'
 import { parseKey } from '../../../src/lib/api-key.ts'
-import { createTenant, refusalOf } from '../../support/agents.ts'
+import { createTenant, rpcErrorOf } from '../../support/agents.ts'
 import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
-import { as, claim, proxied, readMe } from '../../support/console.ts'
+import { asUser, behindProxy, claimKey, readMe } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 import { postUpload } from '../../support/uploads.ts'
@@ -414,8 +414,8 @@ describe('the tRPC API', () => {
     expect(await statusOf(app, rotated.key)).toBe(200)
     expect(await keys.revoke.mutate({ key_id: id })).toEqual({ id, revoked: true })
     const other = idOf(await createTenant(app))
-    expect(await refusalOf(keys.get.query({ key_id: other }))).toMatchObject({ status: 404 })
-    expect(await refusalOf(keys.update.mutate({ key_id: idOf(app.key), name: 'x' }))).toMatchObject({
+    expect(await rpcErrorOf(keys.get.query({ key_id: other }))).toMatchObject({ status: 404 })
+    expect(await rpcErrorOf(keys.update.mutate({ key_id: idOf(app.key), name: 'x' }))).toMatchObject({
       status: 403,
     })
   })
@@ -425,9 +425,9 @@ describe('a console user', () => {
   const [MINE, OTHER] = ['ada@example.com', 'bob@example.com']
 
   test('manages their own keys over tRPC, and no other keys', async () => {
-    const { app } = await start(proxied)
+    const { app } = await start(behindProxy)
     const call = (name: string, input: object, email = MINE) =>
-      callProcedure(app, `keys.${name}`, input, as(email))
+      callProcedure(app, `keys.${name}`, input, asUser(email))
     const created = (await call('create', { name: 'mine' })).body.result.data.json
     expect(created).toMatchObject({ managed_by: null, can_manage_keys: false })
     const { id, key } = created
@@ -440,15 +440,15 @@ describe('a console user', () => {
       expect((await call(name, { key_id: id }, OTHER)).status).toBe(404)
     expect((await call('enable', { key_id: id })).status).toBe(200)
     expect(await statusOf(app, key)).toBe(200)
-    expect((await app.call('GET', '/v1/keys', as(MINE))).status).toBe(401)
+    expect((await app.call('GET', '/v1/keys', asUser(MINE))).status).toBe(401)
   })
 
   test('cannot change a claimed key that another key manages, but can rotate and revoke it', async () => {
-    const { app } = await start(proxied)
+    const { app } = await start(behindProxy)
     const { id, key } = await create(app, { requests_per_minute: 100 })
-    expect((await claim(app, MINE, key)).status).toBe(200)
+    expect((await claimKey(app, MINE, key)).status).toBe(200)
     const call = (name: string, input: object = {}) =>
-      callProcedure(app, `keys.${name}`, { key_id: id, ...input }, as(MINE))
+      callProcedure(app, `keys.${name}`, { key_id: id, ...input }, asUser(MINE))
     expect((await call('update', { requests_per_minute: null })).status).toBe(403)
     expect((await act(app, id, 'disable')).status).toBe(200)
     expect((await call('enable')).status).toBe(403)

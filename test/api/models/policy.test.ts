@@ -2,17 +2,17 @@
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const chat = { provider: 'gateway', model: 'up-chat' }
 const small = { provider: 'gateway', model: 'up-small' }
 const pathOf = (id: string) => `/v1/agents/${id}/model-policy`
 
 async function startAgent(more = ''): Promise<{ app: TestApp; id: string; path: string }> {
-  const app = await stand.start()
+  const app = await harness.start()
   const { agent_id: id } = await app.createAgent(`name: A\ninstructions: B\n${more}`)
   return { app, id, path: pathOf(id) }
 }
@@ -72,7 +72,7 @@ describe('a stored policy', () => {
 
   test('is returned unchanged', async () => {
     const clock = createFakeClock(1_800_000_000)
-    const app = await stand.start({}, { clock })
+    const app = await harness.start({}, { clock })
     const { agent_id } = await app.createAgent()
     const put = await app.call('PUT', pathOf(agent_id), { body: full })
     expect(put).toMatchObject({ status: 200 })
@@ -214,7 +214,7 @@ describe('an invalid policy', () => {
   })
 
   test("with an unknown model is rejected only if the provider's model list is available", async () => {
-    await stand.upstream.script('/v1/models', '{{up:status 500}}')
+    await harness.upstream.script('/v1/models', '{{up:status 500}}')
     const { app, path } = await startAgent()
     const default_model = { provider: 'gateway', model: 'later' }
     expect((await app.call('PUT', path, { body: { default_model } })).status).toBe(200)
@@ -229,7 +229,7 @@ test('an agent key cannot be used to read or write a policy', async () => {
 })
 
 test('an agent key can list only the models that its agent may use', async () => {
-  const app = await stand.start()
+  const app = await harness.start()
   const { agent_id, agent_key: key } = await app.createAgent()
   const list = async () =>
     (await app.call('GET', '/v1/models', { key })).body.data.map(({ id }: { id: string }) => id)

@@ -1,7 +1,7 @@
 /** Tests a server with two providers in its `PARLEY_CONFIG` file. */
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { say } from '../../support/chat-stand.ts'
+import { chatRequest } from '../../support/chat-harness.ts'
 import { writeConfigFile } from '../../support/config-file.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { startUpstream, type Upstream } from '../../support/start-upstream.ts'
@@ -34,7 +34,7 @@ async function idsOf(app: TestApp): Promise<string[]> {
 /** Returns the provider that answered and the model it was asked for, or the error code. */
 async function chat(app: TestApp, model: string | null): Promise<string> {
   await Promise.all([near.clear(), far.clear()])
-  const { headers, body } = await app.call('POST', CHAT, { body: say('hello', { model }) })
+  const { headers, body } = await app.call('POST', CHAT, { body: chatRequest('hello', { model }) })
   const [nearAsked, farAsked] = [await listAsked(near, CHAT), await listAsked(far, CHAT)]
   const asked = [...nearAsked.map((id) => `near: ${id}`), ...farAsked.map((id) => `far: ${id}`)]
   if (asked.length === 0) return body.error.code
@@ -122,7 +122,10 @@ describe('the default model', () => {
   test('may include a provider if an agent sets it', async () => {
     const app = await start()
     const { agent_key: key } = await app.createAgent('name: A\ninstructions: B\nmodel: far/up-small\n')
-    const { headers, body } = await app.call('POST', CHAT, { key, body: say('hello', { model: null }) })
+    const { headers, body } = await app.call('POST', CHAT, {
+      key,
+      body: chatRequest('hello', { model: null }),
+    })
     expect([headers.get('x-parley-provider'), body.model]).toEqual(['far', 'up-small'])
   })
 })
@@ -166,7 +169,7 @@ describe('while one provider is unavailable', () => {
   test('a request to that provider fails without affecting the other one', async () => {
     const app = await start()
     await far.script(CHAT, '{{up:status 500}}')
-    const answer = await app.call('POST', CHAT, { body: say('hello', { model: 'far/up-chat' }) })
+    const answer = await app.call('POST', CHAT, { body: chatRequest('hello', { model: 'far/up-chat' }) })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
     expect(await listAsked(near, CHAT)).toEqual([])
   })

@@ -1,10 +1,10 @@
 /** Tests how the gateway backend reports failures of the upstream server. */
 import type { LookupFunction } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { failureOf, noMore } from '../../support/backend.ts'
-import { ask, askForStream, listen, startGatewayStand, ways } from '../../support/gateway.ts'
+import { failureOf, iteratorDone } from '../../support/backend.ts'
+import { chatCall, listen, startGatewayHarness, streamCall, ways } from '../../support/gateway.ts'
 
-const { upstream, gateway, findWhoEnded } = await startGatewayStand()
+const { upstream, gateway, findWhoEnded } = await startGatewayHarness()
 
 describe.each(ways)('a failed call (%s)', (_way, call) => {
   test.each([
@@ -59,10 +59,10 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
 
   test('reports a closed keep-alive connection as unreachable, and the next call opens a new one', async () => {
     const backend = gateway()
-    await backend.complete(ask('one'))
+    await backend.complete(chatCall('one'))
     await upstream.listRequests()
     expect((await failureOf(call(backend, '{{up:close}} two'))).kind).toBe('unreachable')
-    await backend.complete(ask('three'))
+    await backend.complete(chatCall('three'))
     const [one, two, three] = await upstream.listRequests()
     expect(two?.connection).toBe(one?.connection)
     expect(three?.connection).not.toBe(two?.connection)
@@ -109,7 +109,7 @@ test.each(ways)('an informational response before the final response is ignored 
 
 test('a gateway may have a host name that resolves to a loopback address', async () => {
   const url = upstream.url.replace('127.0.0.1', 'localhost')
-  expect(await gateway({ url }).complete(ask('hello'))).toBeInstanceOf(Uint8Array)
+  expect(await gateway({ url }).complete(chatCall('hello'))).toBeInstanceOf(Uint8Array)
 })
 
 describe('an interrupted response body', () => {
@@ -118,7 +118,7 @@ describe('an interrupted response body', () => {
     ['{{up:cut-off}} shorter than its length', {}, 'unreachable'],
     ['{{up:hang-after}} never ending', { idleMs: 300 }, 'timeout'],
   ])('causes a completion to fail: %s', async (text, timings, kind) => {
-    expect((await failureOf(gateway({ timings }).complete(ask(text)))).kind).toBe(kind)
+    expect((await failureOf(gateway({ timings }).complete(chatCall(text)))).kind).toBe(kind)
   })
 
   test.each([
@@ -127,7 +127,7 @@ describe('an interrupted response body', () => {
     ['{{up:cut-off 2}}{{up:header connection: close}} on a last connection', {}, 'unreachable'],
     ['{{up:hang-after 2}} silent', { idleMs: 300 }, 'timeout'],
   ])('causes a stream to fail after the received bytes: %s', async (text, timings, kind) => {
-    const reads = await gateway({ timings }).stream(askForStream(text))
+    const reads = await gateway({ timings }).stream(streamCall(text))
     let seen = ''
     const failure = await failureOf(
       (async () => {
@@ -137,6 +137,6 @@ describe('an interrupted response body', () => {
     )
     expect(failure.kind).toBe(kind)
     expect(seen.match(/data: /g)).toHaveLength(2)
-    expect(await reads.next()).toEqual(noMore)
+    expect(await reads.next()).toEqual(iteratorDone)
   })
 })

@@ -1,9 +1,9 @@
 /** Tests what callers learn from an upstream error response. */
 import { describe, expect, test } from 'vitest'
 import { failureOf } from '../../support/backend.ts'
-import { apiKey, ask, startGatewayStand, ways } from '../../support/gateway.ts'
+import { apiKey, chatCall, startGatewayHarness, ways } from '../../support/gateway.ts'
 
-const { gateway, findWhoEnded } = await startGatewayStand()
+const { gateway, findWhoEnded } = await startGatewayHarness()
 
 describe.each(ways)('an error response (%s)', (_way, call) => {
   test.each([400, 409, 413, 415, 422])(
@@ -32,7 +32,7 @@ describe.each(ways)('an error response (%s)', (_way, call) => {
 
 describe('reading an error response', () => {
   const messageOf = async (body: string) =>
-    (await failureOf(gateway().complete(ask(`{{up:status 400}}{{up:body ${body}}}`)))).said
+    (await failureOf(gateway().complete(chatCall(`{{up:status 400}}{{up:body ${body}}}`)))).said
 
   test.each([
     ['{"error":"text"}', { message: 'text' }],
@@ -75,7 +75,10 @@ describe('reading an error response', () => {
 
   test('reads at most 64 KiB of the body', async () => {
     const text = '{{up:status 400}}{{up:until-close}}{{up:flood 100000000}} endless'
-    expect(await failureOf(gateway().complete(ask(text)))).toMatchObject({ status: 400, said: undefined })
+    expect(await failureOf(gateway().complete(chatCall(text)))).toMatchObject({
+      status: 400,
+      said: undefined,
+    })
     expect(await findWhoEnded('endless')).toBe('client')
   })
 
@@ -84,7 +87,7 @@ describe('reading an error response', () => {
     ['{{up:status 503}}{{up:reset-after}}', {}],
     ['{{up:status 503}}{{up:hang-after}}', { idleMs: 300 }],
   ])('returns the status even if the response is incomplete: %s', async (text, timings) => {
-    expect(await failureOf(gateway({ timings }).complete(ask(text)))).toMatchObject({
+    expect(await failureOf(gateway({ timings }).complete(chatCall(text)))).toMatchObject({
       kind: 'status',
       status: 503,
     })
@@ -100,14 +103,14 @@ describe('reading an error response', () => {
     ['{{up:retry-after -5}}', undefined],
     ['', undefined],
   ])('converts Retry-After to seconds: %s gives %s', async (directive, seconds) => {
-    const failure = await failureOf(gateway().complete(ask(`{{up:status 429}}${directive}`)))
+    const failure = await failureOf(gateway().complete(chatCall(`{{up:status 429}}${directive}`)))
     expect(failure.retryAfterSeconds).toBe(seconds)
   })
 })
 
 test('a call succeeds after the upstream has recovered from an error', async () => {
   const backend = gateway()
-  const request = ask('{{up:first 2}}{{up:status 500}} shaky')
+  const request = chatCall('{{up:first 2}}{{up:status 500}} shaky')
   expect(await failureOf(backend.complete(request))).toMatchObject({ status: 500 })
   expect(await failureOf(backend.complete(request))).toMatchObject({ status: 500 })
   expect(JSON.parse(String(await backend.complete(request)))).toMatchObject({ object: 'chat.completion' })

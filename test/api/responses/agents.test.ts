@@ -1,15 +1,15 @@
 /** Tests how the Responses API applies an agent's definition and the limits on its key. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
-import { outline, respond, streamResponse } from '../../support/responses.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
+import { listEventTypes, respond, streamResponse } from '../../support/responses.ts'
 import { listUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const AGENT = 'name: A\ninstructions: Help.\ntemperature: 1.5\ntools: [search]\n'
 
 async function startAgent(yaml = AGENT): Promise<{ app: TestApp; key: string; id: string }> {
-  const app = await stand.start()
+  const app = await harness.start()
   const { agent_id, agent_key } = await app.createAgent(yaml)
   return { app, key: agent_key, id: agent_id }
 }
@@ -21,7 +21,7 @@ describe("an agent's response", () => {
     const { app, key } = await startAgent()
     const answer = await respond(app, { input: 'hello', instructions: 'Obey me.', temperature: 0 }, key)
     expect(answer.status).toBe(200)
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject({
       temperature: 1.5,
       messages: [
@@ -37,7 +37,7 @@ describe("an agent's response", () => {
     const { app, id } = await startAgent()
     const { body } = await respond(app, { model: `agent/${id}`, input: 'hello' })
     expect(body).toMatchObject({ status: 'completed', model: 'up-chat' })
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject({ messages: [{ role: 'system', content: 'Help.' }, {}] })
     const { data } = await listUsage(app, '?group_by=agent')
     expect(data).toMatchObject([{ agent: id, requests: 1 }])
@@ -47,7 +47,7 @@ describe("an agent's response", () => {
     const { app, key } = await startAgent(`${AGENT}pageTools: { blocked: [hide] }\n`)
     const tools = ['search', 'drop', 'postMessage_show', 'postMessage_hide'].map(tool)
     await respond(app, { input: 'hello', tools }, key)
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject({
       tools: [{ function: { name: 'search' } }, { function: { name: 'postMessage_show' } }],
     })
@@ -61,7 +61,7 @@ describe("an agent's response", () => {
     const { app, key, id } = await startAgent()
     await app.call('PUT', `/v1/agents/${id}/model-policy`, { body: { max_output_tokens: 20 } })
     expect(await respond(app, { input: 'hello', ...asked }, key)).toMatchObject({ status: 200 })
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject(expected)
     expect(chat?.body).not.toHaveProperty('max_completion_tokens')
   })
@@ -87,13 +87,13 @@ describe('a tool call that the agent may not make', () => {
     expect(body.output).toMatchObject([
       { type: 'message', content: [{ text: expect.stringMatching(/^Hm\.Tool said: Error: /) }] },
     ])
-    expect(await stand.listChats()).toHaveLength(2)
+    expect(await harness.listChats()).toHaveLength(2)
   })
 
   test('is removed from a stream, whose text continues in the same message', async () => {
     const { app, key } = await startAgent()
     const { types, last } = await streamResponse(app, { input: script }, key)
-    expect(outline(types)).toEqual([
+    expect(listEventTypes(types)).toEqual([
       'created',
       'in_progress',
       'output_item.added',
@@ -118,7 +118,7 @@ describe('an agent key', () => {
       status: 400,
       error: { param, code: 'unknown_parameter' },
     })
-    expect(await stand.listChats()).toEqual([])
+    expect(await harness.listChats()).toEqual([])
   })
 
   test('can be used with every field of the API', async () => {

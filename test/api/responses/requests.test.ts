@@ -1,20 +1,20 @@
 /** Tests how a Responses API request is converted to a chat request for the provider. */
 import { describe, expect, test } from 'vitest'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { respond, streamResponse } from '../../support/responses.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 // biome-ignore lint/suspicious/noExplicitAny: the shape of the body depends on the test
 type Json = any
 
 /** Sends a Responses API request and returns the body of the chat request that the provider receives. */
 async function bodyOf(request: object, yaml?: string): Promise<Json> {
-  const app = await stand.start()
+  const app = await harness.start()
   const key = yaml === undefined ? app.key : (await app.createAgent(yaml)).agent_key
   const { status, text } = await respond(app, request, key)
   if (status !== 200) throw new Error(text)
-  const chats = await stand.listChats()
+  const chats = await harness.listChats()
   expect(chats).toHaveLength(1)
   return chats[0]?.body
 }
@@ -249,8 +249,8 @@ describe('the fields of a Responses API request', () => {
   })
 
   test('cause a chat stream with usage if stream is true', async () => {
-    await streamResponse(await stand.start(), { input: 'hello' })
-    const [chat] = await stand.listChats()
+    await streamResponse(await harness.start(), { input: 'hello' })
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } })
   })
 })

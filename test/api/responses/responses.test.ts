@@ -1,12 +1,12 @@
 /** Tests which fields, output items and usage a response has if it is not streamed. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { RESPONSES, respond } from '../../support/responses.ts'
 import { totalUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const weather = {
   type: 'function',
@@ -139,8 +139,8 @@ describe('a response', () => {
 
 describe("a response's output", () => {
   const output = async (message: object, finish?: string, more?: object, request: object = {}) => {
-    const app = await stand.start()
-    await stand.answerWith(completion(message, finish, more))
+    const app = await harness.start()
+    await harness.answerWith(completion(message, finish, more))
     return (await respond(app, { input: 'x', ...request })).body
   }
   const call = (name: string, id: string) => ({

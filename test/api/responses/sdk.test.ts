@@ -4,10 +4,10 @@ import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const weather = {
   type: 'function' as const,
@@ -98,7 +98,7 @@ describe('responses.stream', () => {
   })
 
   test('assembles reasoning, text and parallel calls through a gateway', async () => {
-    const client = (await stand.start()).openai()
+    const client = (await harness.start()).openai()
     const input =
       '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {"b":[2,3]}}}'
     const response = await client.responses.stream({ model: 'up-chat', input }).finalResponse()
@@ -123,15 +123,15 @@ describe('responses.stream', () => {
   test.each(['abort', 'break'])(
     'ends the backend request when the client stops reading (%s)',
     async (how) => {
-      const client = (await stand.start()).openai()
+      const client = (await harness.start()).openai()
       const input = '{{up:hang-after 2}}'
       const stream = await client.responses.create({ model: 'up-chat', input, stream: true })
       for await (const _ of stream) {
         if (how === 'break') break
         stream.controller.abort()
       }
-      const { id } = await stand.upstream.waitForRequest('hang-after')
-      expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+      const { id } = await harness.upstream.waitForRequest('hang-after')
+      expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
     },
   )
 })

@@ -1,13 +1,19 @@
 /** Tests the events of streamed responses, and how the streams end. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createLineLog } from '../../support/log-lines.ts'
-import { outline, RESPONSES, readResponseEvents, respond, streamResponse } from '../../support/responses.ts'
+import {
+  listEventTypes,
+  RESPONSES,
+  readResponseEvents,
+  respond,
+  streamResponse,
+} from '../../support/responses.ts'
 import { totalUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const started = ['created', 'in_progress']
 const message = (...deltas: string[]) => [
@@ -27,7 +33,7 @@ describe('the events of a streamed response', () => {
     expect(status).toBe(200)
     expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(headers.get('x-parley-provider')).toBe('mock')
-    expect(outline(types)).toEqual([...started, ...text, 'completed'])
+    expect(listEventTypes(types)).toEqual([...started, ...text, 'completed'])
     expect(received).not.toContain('[DONE]')
     const [, , added, part] = events
     const place = { output_index: 0, item_id: added?.item.id, content_index: 0 }
@@ -72,11 +78,11 @@ describe('the events of a streamed response', () => {
   })
 
   test('contain reasoning, text and tool calls as separate items', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const input = '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {}}}'
     const { events, types, last } = await streamResponse(app, { input })
     const call = 'function_call_arguments'
-    expect(outline(types)).toEqual([
+    expect(listEventTypes(types)).toEqual([
       ...started,
       ...message('reasoning_text.delta'),
       ...text,
@@ -100,7 +106,7 @@ describe('the events of a streamed response', () => {
     const app = await startApp()
     const request = { input: 'a b c d', max_output_tokens: 3 }
     const { types, last } = await streamResponse(app, request)
-    expect(outline(types)).toEqual([...started, ...text, 'incomplete'])
+    expect(listEventTypes(types)).toEqual([...started, ...text, 'incomplete'])
     expect(last.response).toMatchObject({
       status: 'incomplete',
       incomplete_details: { reason: 'max_output_tokens' },
@@ -128,7 +134,7 @@ describe('a streamed response that fails', () => {
   ])(
     'returns an error status if the backend fails before the first event: %s',
     async (_what, script, status, code) => {
-      const app = await stand.start()
+      const app = await harness.start()
       const answer = await respond(app, { input: script, stream: true })
       expect(answer).toMatchObject({ status, body: { error: { code, param: null } } })
     },
@@ -141,10 +147,10 @@ describe('a streamed response that fails', () => {
     ['the backend stops sending', '{{up:hang-after 3}}', 'backend_timeout'],
   ])('ends with a failed event if a failure occurs midway: %s', async (_what, script, code) => {
     const { log, lines } = createLineLog()
-    const app = await stand.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' }, { log })
+    const app = await harness.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' }, { log })
     const { status, types, last, text: received } = await streamResponse(app, { input: `a b c ${script}` })
     expect(status).toBe(200)
-    expect(outline(types)).toEqual([...started, ...text.slice(0, 3), 'failed'])
+    expect(listEventTypes(types)).toEqual([...started, ...text.slice(0, 3), 'failed'])
     expect(last.response).toMatchObject({
       status: 'failed',
       error: { code, message: expect.stringMatching(/^The model provider/) },
@@ -159,7 +165,7 @@ describe('a streamed response that fails', () => {
   })
 
   test('marks open items as incomplete and does not change completed ones', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const input = '{{up:reasoning Hm.}}{{up:text Wait.}}{{up:tool f {"aaaaaa":1}}}{{up:error-frame 5}}'
     const { last } = await streamResponse(app, { input })
     expect(
@@ -172,17 +178,17 @@ describe('a streamed response that fails', () => {
   })
 
   test('sends its first events before the failure, even after a keep-alive comment', async () => {
-    const app = await stand.start({ PARLEY_HEARTBEAT_SECONDS: '0.1', PARLEY_BACKEND_ATTEMPTS: '1' })
+    const app = await harness.start({ PARLEY_HEARTBEAT_SECONDS: '0.1', PARLEY_BACKEND_ATTEMPTS: '1' })
     const input = '{{up:slow-head 1000}}{{up:status 500}}'
     const { status, text: received, types, last } = await streamResponse(app, { model: 'up-chat', input })
     expect(status).toBe(200)
     expect(received).toMatch(/^(: keep-alive\n\n)+event: /)
-    expect(outline(types)).toEqual([...started, 'failed'])
+    expect(listEventTypes(types)).toEqual([...started, 'failed'])
     expect(last.response).toMatchObject({ model: 'up-chat', error: { code: 'backend_error' }, output: [] })
   })
 
   test('ends with service_unavailable when the server shuts down', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const { first, rest } = await hold(app, '{{up:hang-after 2}}')
     await first
     const [received] = await Promise.all([rest(), app.service.close()])
@@ -195,30 +201,30 @@ describe('a streamed response that fails', () => {
 })
 
 test('the backend must wait when a client does not read a streamed response', async () => {
-  const app = await stand.start()
+  const app = await harness.start()
   const { rest } = await hold(app, '{{up:no-done}}{{up:flood 15000000}}')
-  const { id } = await stand.upstream.waitForRequest('flood')
-  expect((await stand.upstream.waitForStall(id, 300)).endedBy).toBe(null)
+  const { id } = await harness.upstream.waitForRequest('flood')
+  expect((await harness.upstream.waitForStall(id, 300)).endedBy).toBe(null)
   const received = await rest()
-  expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('answer')
+  expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('answer')
   expect(received.slice(received.lastIndexOf('event: '))).toMatch(/^event: response.completed\n/)
 })
 
 describe('a streamed response that the client abandons', () => {
   test('ends the backend request and is included in usage', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const { first, leave } = await hold(app, 'x {{up:hang-after 3}}')
     await first
     leave()
-    const { id } = await stand.upstream.waitForRequest('hang-after')
-    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    const { id } = await harness.upstream.waitForRequest('hang-after')
+    expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
     const usage = await totalUsage(app)
     expect(usage).toMatchObject({ requests: 1, errors: 0, estimated_requests: 1 })
     expect(usage.completion_tokens).toBeGreaterThan(0)
   })
 
   test('uses a stream slot of its key while it is open', async () => {
-    const app = await stand.start({ PARLEY_MAX_STREAMS_PARENT: '1' })
+    const app = await harness.start({ PARLEY_MAX_STREAMS_PARENT: '1' })
     const { first } = await hold(app, 'x {{up:hang-after 3}}')
     await first
     const answer = await respond(app, { input: 'hello', stream: true })

@@ -5,20 +5,20 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ResumableStore } from '../../../src/storage/blobs.ts'
 import { openResumableStore } from '../../../src/storage/local.ts'
-import { ResumableRow } from '../../support/growing.ts'
 import { makeFolder } from '../../support/process.ts'
+import { UploadRow } from '../../support/resumable-rows.ts'
 
 const KIB = 1024
 
 async function openStore(): Promise<{
   store: ResumableStore
-  row: ResumableRow
+  row: UploadRow
   list: () => Promise<string[]>
 }> {
   const folder = await makeFolder()
   const store = await openResumableStore(folder, 'artifacts', true)
   const list = () => readdir(join(folder, 'artifacts', 'growing'))
-  return { store, row: new ResumableRow(store), list }
+  return { store, row: new UploadRow(store), list }
 }
 
 describe('a stale writer', () => {

@@ -6,13 +6,13 @@ import type { Blobs } from '../../../src/storage/blobs.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { credentials, S3Server } from '../../support/s3-server.ts'
 import {
-  keepRandom,
+  chunksOf,
   listNames,
   MIB,
   openStore,
-  piecesOf,
-  read,
-  shortTimings,
+  readBlob,
+  shortTimeouts,
+  storeRandomBlob,
 } from '../../support/s3-store.ts'
 
 const slowDown = { status: 503, code: 'SlowDown' }
@@ -28,11 +28,11 @@ describe('a temporary S3 failure', () => {
   ] as const)('is retried twice: %s', async (_what, fault) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name, bytes } = await keepRandom(blobs, 100)
+    const { name, bytes } = await storeRandomBlob(blobs, 100)
     for (const operation of ['PutObject', 'GetObject', 'ListObjectsV2', 'DeleteObject'] as const)
       server.fail(operation, fault, 2)
-    const second = await keepRandom(blobs, 100)
-    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    const second = await storeRandomBlob(blobs, 100)
+    expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
     await blobs.delete(second.name)
     expect(server.listBlobs()).toEqual([name])
   })
@@ -42,26 +42,26 @@ describe('a temporary S3 failure', () => {
     const blobs = await openStore(server)
     for (const operation of ['CreateMultipartUpload', 'UploadPart', 'CompleteMultipartUpload'] as const)
       for (const fault of [slowDown, 'reset'] as const) server.fail(operation, fault, 1)
-    const { name, bytes } = await keepRandom(blobs, 20 * MIB)
-    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    const { name, bytes } = await storeRandomBlob(blobs, 20 * MIB)
+    expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
   })
 
   test('is retried after a timeout', async () => {
     const server = await S3Server.start()
-    const blobs = await openStore(server, { timings: shortTimings })
+    const blobs = await openStore(server, { timings: shortTimeouts })
     server.fail('PutObject', 'hang', 1)
-    const { name, bytes } = await keepRandom(blobs, 100)
+    const { name, bytes } = await storeRandomBlob(blobs, 100)
     server.fail('GetObject', 'hang', 1)
-    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
   })
 
   test('is ignored if a large blob was completed and only the response was lost', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', 'lose', 1)
-    const { name, bytes } = await keepRandom(blobs, 9 * MIB)
+    const { name, bytes } = await storeRandomBlob(blobs, 9 * MIB)
     expect(server.count('CompleteMultipartUpload')).toBe(2)
-    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
   })
 })
 
@@ -85,7 +85,7 @@ describe('a permanent S3 failure', () => {
     const blobs = await openStore(server)
     const before = server.count('PutObject')
     server.fail('PutObject', fault)
-    const blob = await blobs.stage(piecesOf(Buffer.from('bytes')))
+    const blob = await blobs.stage(chunksOf(Buffer.from('bytes')))
     await expect(blob.commit()).rejects.toMatchObject(expected)
     expect(server.count('PutObject') - before).toBe(calls)
     server.heal()
@@ -96,7 +96,7 @@ describe('a permanent S3 failure', () => {
   test('is reported by every operation without secrets or details of the request', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 1)
+    const { name } = await storeRandomBlob(blobs, 1)
     for (const operation of ['GetObject', 'DeleteObject', 'ListObjectsV2', 'HeadBucket'] as const)
       server.fail(operation, { status: 403, code: 'SignatureDoesNotMatch' })
     const lines: string[] = []
@@ -118,7 +118,7 @@ describe('a permanent S3 failure', () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('UploadPart', { status: 403, code: 'AccessDenied' }, 1)
-    await expect(blobs.stage(piecesOf(randomBytes(40 * MIB)))).rejects.toMatchObject(unavailable)
+    await expect(blobs.stage(chunksOf(randomBytes(40 * MIB)))).rejects.toMatchObject(unavailable)
     expect(server.count('UploadPart')).toBeLessThan(5)
     expect(server.uploads.size).toBe(0)
   })
@@ -127,7 +127,7 @@ describe('a permanent S3 failure', () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', internalError)
-    const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    const blob = await blobs.stage(chunksOf(randomBytes(9 * MIB)))
     await expect(blob.commit()).rejects.toMatchObject(unavailable)
     await blob.abort()
     expect(server.uploads.size).toBe(0)
@@ -140,13 +140,13 @@ describe('a permanent S3 failure', () => {
     server.now = () => clock.now()
     const blobs = await openStore(server, { clock })
     server.fail('AbortMultipartUpload', internalError, 3)
-    const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    const blob = await blobs.stage(chunksOf(randomBytes(9 * MIB)))
     await blob.abort()
     expect(server.uploads.size).toBe(1)
     await blobs.abortAbandoned()
     expect(server.uploads.size).toBe(1)
     clock.advance(3_601)
-    const arriving = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    const arriving = await blobs.stage(chunksOf(randomBytes(9 * MIB)))
     await blobs.abortAbandoned()
     expect(server.uploads.size).toBe(1)
     clock.advance(7_200)
@@ -158,8 +158,8 @@ describe('a permanent S3 failure', () => {
 
 describe('a download from S3', () => {
   async function keepLarge(server: S3Server): Promise<{ blobs: Blobs; name: string; bytes: Buffer }> {
-    const blobs = await openStore(server, { timings: shortTimings })
-    return { blobs, ...(await keepRandom(blobs, 3 * MIB)) }
+    const blobs = await openStore(server, { timings: shortTimeouts })
+    return { blobs, ...(await storeRandomBlob(blobs, 3 * MIB)) }
   }
 
   test.each([
@@ -170,9 +170,9 @@ describe('a download from S3', () => {
     const { blobs, name, bytes } = await keepLarge(server)
     const before = server.count('GetObject')
     server.fail('GetObject', fault, 2)
-    expect((await read(blobs, name, { start: 7, end: bytes.length - 8 })).equals(bytes.subarray(7, -7))).toBe(
-      true,
-    )
+    expect(
+      (await readBlob(blobs, name, { start: 7, end: bytes.length - 8 })).equals(bytes.subarray(7, -7)),
+    ).toBe(true)
     expect(server.count('GetObject') - before).toBeGreaterThanOrEqual(3)
   })
 
@@ -181,7 +181,7 @@ describe('a download from S3', () => {
     const { blobs, name } = await keepLarge(server)
     const before = server.count('GetObject')
     server.fail('GetObject', { cutAfterBytes: 0 })
-    await expect(read(blobs, name)).rejects.toMatchObject(unavailable)
+    await expect(readBlob(blobs, name)).rejects.toMatchObject(unavailable)
     expect(server.count('GetObject') - before).toBe(3)
   })
 
@@ -197,7 +197,7 @@ describe('a download from S3', () => {
   test('ends the S3 request when its reader abandons it', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 16 * MIB)
+    const { name } = await storeRandomBlob(blobs, 16 * MIB)
     const stream = await blobs.open(name)
     expect(await server.isStuck('GetObject')).toBe(true)
     stream.destroy()
@@ -207,7 +207,7 @@ describe('a download from S3', () => {
   test('ends when the store is closed', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 16 * MIB)
+    const { name } = await storeRandomBlob(blobs, 16 * MIB)
     const stream = await blobs.open(name)
     await blobs.close()
     await expect(stream.toArray()).rejects.toThrow()
@@ -227,7 +227,7 @@ describe('a storage check of a bucket', () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('PutObject', { status: 507, code: 'XMinioStorageFull' })
-    const blob = await blobs.stage(piecesOf(Buffer.from('bytes')))
+    const blob = await blobs.stage(chunksOf(Buffer.from('bytes')))
     expect(await blobs.check()).toBe('up')
     await expect(blob.commit()).rejects.toMatchObject({ reason: 'storage_full' })
     expect(await blobs.check()).toBe('full')

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'
-import { listResumable, ResumableRow } from '../../support/growing.ts'
+import { listResumable, UploadRow } from '../../support/resumable-rows.ts'
 import { type Fault, S3Server } from '../../support/s3-server.ts'
-import { MIB, openResumable, type StoreOptions, shortTimings } from '../../support/s3-store.ts'
+import { MIB, openResumable, type StoreOptions, shortTimeouts } from '../../support/s3-store.ts'
 
 // Sending many megabytes to the in-process S3 server may take longer than the default timeout.
 vi.setConfig({ testTimeout: 60_000 })
@@ -25,7 +25,7 @@ const calls = [
 async function start(options: StoreOptions = {}) {
   const server = await S3Server.start()
   const store = await openResumable(server, options)
-  return { server, store, row: new ResumableRow(store) }
+  return { server, store, row: new UploadRow(store) }
 }
 
 test.each([
@@ -49,7 +49,7 @@ test.each([
 )
 
 test('an upload succeeds despite a timeout', async () => {
-  const { server, row } = await start({ timings: shortTimings })
+  const { server, row } = await start({ timings: shortTimeouts })
   const bytes = randomBytes(100)
   for (const operation of ['ListObjectsV2', 'PutObject', 'GetObject'] as const)
     server.fail(operation, 'hang', 1)
@@ -139,7 +139,7 @@ describe('a deleted upload', () => {
       await row.add(randomBytes(size))
       await row.lease()
     }
-    const other = new ResumableRow(row.store)
+    const other = new UploadRow(row.store)
     await other.add(randomBytes(9 * MIB))
     await row.store.resumable.delete(row.name)
     expect(listResumable(server)).toMatchObject({

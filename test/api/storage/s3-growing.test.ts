@@ -1,7 +1,7 @@
 /** Tests that writers in different processes can continue a resumable upload in a bucket without losing bytes. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import { listResumable, ResumableRow } from '../../support/growing.ts'
+import { listResumable, UploadRow } from '../../support/resumable-rows.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { listNames, MIB, openResumable } from '../../support/s3-store.ts'
 
@@ -13,7 +13,7 @@ const GIB = 1024 ** 3
 async function start() {
   const server = await S3Server.start()
   const store = await openResumable(server)
-  return { server, store, row: new ResumableRow(store) }
+  return { server, store, row: new UploadRow(store) }
 }
 
 describe('a blob from several requests', () => {
@@ -72,7 +72,7 @@ describe('a blob from several requests', () => {
   test('can consist of thousands of requests up to 5 GiB and has larger parts above that', async () => {
     const server = await S3Server.start()
     const store = await openResumable(server, { maxBytes: 5 * GIB })
-    const row = new ResumableRow(store)
+    const row = new UploadRow(store)
     await row.add(randomBytes(9 * MIB))
     row.fence = 20_000
     await row.add(randomBytes(9 * MIB))
@@ -80,7 +80,7 @@ describe('a blob from several requests', () => {
     const [, second = 0] = [...(upload?.parts.keys() ?? [])]
     // S3 part numbers end at 10,000, which leaves numbers for 639 parts, including this one.
     expect(second).toBe(10_001 - 639)
-    const large = new ResumableRow(await openResumable(server, { maxBytes: 100 * GIB }))
+    const large = new UploadRow(await openResumable(server, { maxBytes: 100 * GIB }))
     await large.add(randomBytes(24 * MIB))
     expect([...server.uploads.values()].at(-1)?.parts.get(1)).toHaveLength(21 * MIB)
   })
@@ -224,7 +224,7 @@ test('opening an S3 store does not delete unfinished uploads and lists them with
   server.now = () => 1_000_000
   await row.add(randomBytes(9 * MIB))
   server.now = () => 9_000_000
-  const small = new ResumableRow(store)
+  const small = new UploadRow(store)
   await small.add(randomBytes(10))
   server.objects.set(`artifacts/growing/notes/1-0-1`, { bytes: Buffer.alloc(1), modifiedMs: 0 })
   server.uploads.set(randomUUID(), { key: 'artifacts/notes', begunMs: 0, parts: new Map() })

@@ -7,13 +7,13 @@ import { StartupError } from '../../../src/lib/errors.ts'
 import { adoptPlaces } from '../../../src/storage/probe-s3.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import {
-  keepRandom,
   listNames,
   MIB,
   openStore,
-  read,
+  readBlob,
   type StoreOptions,
-  shortTimings,
+  shortTimeouts,
+  storeRandomBlob,
 } from '../../support/s3-store.ts'
 
 const MARK = 'files/installation'
@@ -62,7 +62,7 @@ describe('startup fails with a clear message for', () => {
   test('a server that is unreachable or does not respond', async () => {
     const server = await S3Server.start()
     server.fail('GetObject', 'hang')
-    expect(await startupError(server, { timings: shortTimings })).toMatch(/is not usable \(TimeoutError/)
+    expect(await startupError(server, { timings: shortTimeouts })).toMatch(/is not usable \(TimeoutError/)
     server.stop()
     expect(await startupError(server)).toMatch(/is not usable \(ECONNREFUSED/)
   })
@@ -81,15 +81,15 @@ describe('startup fails with a clear message for', () => {
 describe('a prefix in a bucket', () => {
   test('is claimed by the installation if it is empty', async () => {
     const server = await S3Server.start()
-    const { name, bytes } = await keepRandom(await openStore(server), 10)
+    const { name, bytes } = await storeRandomBlob(await openStore(server), 10)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
     const again = await openStore(server)
-    expect((await read(again, name)).equals(bytes)).toBe(true)
+    expect((await readBlob(again, name)).equals(bytes)).toBe(true)
   })
 
   test('is not changed if it belongs to another installation', async () => {
     const server = await S3Server.start()
-    const { name } = await keepRandom(await openStore(server), 10)
+    const { name } = await storeRandomBlob(await openStore(server), 10)
     const sentence = await startupError(server, { installationId: 'foreign' })
     expect(sentence).toMatch(/under files\/ .* belong to another installation.*S3_PREFIX/)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
@@ -115,7 +115,7 @@ describe('a prefix in a bucket', () => {
 
   test('can be adopted from another installation', async () => {
     const server = await S3Server.start()
-    const { name } = await keepRandom(await openStore(server, { installationId: 'foreign' }), 10)
+    const { name } = await storeRandomBlob(await openStore(server, { installationId: 'foreign' }), 10)
     const former = await adoptPlaces({ ...server.config }, 'ours', AbortSignal.timeout(10_000))
     expect(former).toEqual({ files: 'foreign', artifacts: null })
     expect(await listNames(await openStore(server))).toEqual([name])

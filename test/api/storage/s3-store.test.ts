@@ -5,14 +5,14 @@ import { choosePartBytes } from '../../../src/storage/s3/upload.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import {
-  keepRandom,
+  chunksOf,
   listEntries,
   listNames,
   MIB,
   openStore,
-  piecesOf,
-  read,
-  shortTimings,
+  readBlob,
+  shortTimeouts,
+  storeRandomBlob,
 } from '../../support/s3-store.ts'
 
 const HOUR_MS = 3_600_000
@@ -27,13 +27,13 @@ describe('a small blob', () => {
     const blobs = await openStore(server)
     const bytes = randomBytes(sizeBytes)
     const before = server.calls.length
-    const blob = await blobs.stage(piecesOf(bytes))
+    const blob = await blobs.stage(chunksOf(bytes))
     expect(blob.name).toMatch(/^[0-9a-f-]{36}$/)
     expect(blob.sizeBytes).toBe(sizeBytes)
     expect(server.calls.length).toBe(before)
     await blob.commit()
     expect(server.calls.slice(before).map(({ operation }) => operation)).toEqual(['PutObject'])
-    expect((await read(blobs, blob.name)).equals(bytes)).toBe(true)
+    expect((await readBlob(blobs, blob.name)).equals(bytes)).toBe(true)
     expect(await listNames(blobs)).toEqual([blob.name])
   })
 
@@ -41,7 +41,7 @@ describe('a small blob', () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const before = server.calls.length
-    const blob = await blobs.stage(piecesOf(randomBytes(MIB)))
+    const blob = await blobs.stage(chunksOf(randomBytes(MIB)))
     await blob.abort()
     await blob.abort()
     expect(server.calls.length).toBe(before)
@@ -53,7 +53,7 @@ describe('a large blob', () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const bytes = randomBytes(37 * MIB + 5)
-    const blob = await blobs.stage(piecesOf(bytes))
+    const blob = await blobs.stage(chunksOf(bytes))
     expect(server.listBlobs()).toEqual([])
     expect(Buffer.from(blob.head).equals(bytes.subarray(0, 4096))).toBe(true)
     const [upload] = server.uploads.values()
@@ -65,21 +65,21 @@ describe('a large blob', () => {
     await blob.commit()
     expect(server.listBlobs()).toEqual([blob.name])
     expect(server.uploads.size).toBe(0)
-    expect((await read(blobs, blob.name)).equals(bytes)).toBe(true)
+    expect((await readBlob(blobs, blob.name)).equals(bytes)).toBe(true)
   })
 
   test('is never mixed up with a concurrent or later blob', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const sizes = [17 * MIB, 9 * MIB, MIB]
-    const kept = await Promise.all(sizes.map((sizeBytes) => keepRandom(blobs, sizeBytes)))
-    for (const sizeBytes of sizes) kept.push(await keepRandom(blobs, sizeBytes))
-    for (const { name, bytes } of kept) expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    const kept = await Promise.all(sizes.map((sizeBytes) => storeRandomBlob(blobs, sizeBytes)))
+    for (const sizeBytes of sizes) kept.push(await storeRandomBlob(blobs, sizeBytes))
+    for (const { name, bytes } of kept) expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
   })
 
   test('is read from its source at most two parts ahead of the bucket', async () => {
     const server = await S3Server.start()
-    const blobs = await openStore(server, { timings: shortTimings })
+    const blobs = await openStore(server, { timings: shortTimeouts })
     server.fail('UploadPart', 'hang')
     let taken = 0
     async function* counted(): AsyncIterable<Uint8Array> {
@@ -100,7 +100,7 @@ describe('a large blob', () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     async function* sent(): AsyncIterable<Uint8Array> {
-      yield* piecesOf(randomBytes(20 * MIB))
+      yield* chunksOf(randomBytes(20 * MIB))
       await end()
     }
     const staged = await blobs.stage(sent()).catch((error: Error) => error.message)
@@ -126,9 +126,9 @@ describe('a committed blob', () => {
   test('can be read in any range within its bounds', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name, bytes } = await keepRandom(blobs, 1_000)
+    const { name, bytes } = await storeRandomBlob(blobs, 1_000)
     const part = async (start: number, end: number) =>
-      (await read(blobs, name, { start, end })).toString('hex')
+      (await readBlob(blobs, name, { start, end })).toString('hex')
     expect(await part(2, 4)).toBe(bytes.subarray(2, 5).toString('hex'))
     expect(await part(999, 999)).toBe(bytes.subarray(999).toString('hex'))
     expect(await part(0, 999)).toBe(bytes.toString('hex'))
@@ -139,7 +139,7 @@ describe('a committed blob', () => {
   test("is read at the reader's pace", async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 16 * MIB)
+    const { name } = await storeRandomBlob(blobs, 16 * MIB)
     const stream = await blobs.open(name)
     stream.once('readable', () => stream.read(1))
     expect(await server.isStuck('GetObject')).toBe(true)
@@ -150,7 +150,7 @@ describe('a committed blob', () => {
   test('can be deleted repeatedly', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 10)
+    const { name } = await storeRandomBlob(blobs, 10)
     await blobs.delete(name)
     await blobs.delete(name)
     expect(server.listBlobs()).toEqual([])
@@ -162,7 +162,7 @@ describe('a committed blob', () => {
     const blobs = await openStore(server, { config: { prefix: 'parley/' } })
     server.pageSize = 2
     const names: string[] = []
-    for (let count = 0; count < 5; count++) names.push((await keepRandom(blobs, 1)).name)
+    for (let count = 0; count < 5; count++) names.push((await storeRandomBlob(blobs, 1)).name)
     for (const key of ['parley/files/notes.txt', 'parley/other', `files/${names[0]}`])
       server.objects.set(key, { bytes: Buffer.from('not ours'), modifiedMs: 0 })
     expect((await listNames(blobs)).sort()).toEqual(names.sort())
@@ -174,7 +174,7 @@ describe('a committed blob', () => {
     const clock = createFakeClock()
     const blobs = await openStore(server, { clock })
     server.now = () => clock.now()
-    const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    const blob = await blobs.stage(chunksOf(randomBytes(9 * MIB)))
     clock.advance((2 * HOUR_MS) / 1000)
     await blob.commit()
     const { name } = blob
@@ -189,8 +189,8 @@ describe('a committed blob', () => {
 test('an S3 request is fully signed and does not contain headers that older servers reject', async () => {
   const server = await S3Server.start()
   const blobs = await openStore(server)
-  await read(blobs, (await keepRandom(blobs, 9 * MIB)).name)
-  await keepRandom(blobs, 1)
+  await readBlob(blobs, (await storeRandomBlob(blobs, 9 * MIB)).name)
+  await storeRandomBlob(blobs, 1)
   const headers = new Set(server.calls.flatMap((call) => Object.keys(call.headers)))
   expect([...headers].filter((name) => /checksum|trailer|expect|encoding/.test(name))).toEqual([])
   expect(server.calls.map((call) => call.headers['x-amz-content-sha256'])).not.toContain('UNSIGNED-PAYLOAD')

@@ -9,7 +9,7 @@ import { eventually } from '../../support/process.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 import { type ScrapedMetrics, scrape } from '../../support/scrape.ts'
-import { beginUpload, patchUpload, postUpload, untilState } from '../../support/uploads.ts'
+import { createUpload, patchUpload, postUpload, waitForState } from '../../support/uploads.ts'
 
 const TOKEN = 'a-token-for-the-scraper'
 const CHAT = '/v1/chat/completions'
@@ -38,15 +38,15 @@ async function makeTraffic(app: TestApp): Promise<void> {
     .png()
     .toBuffer()
   const metadata = { filename: 'a.png', kind: 'thumbnail' }
-  const upload = await beginUpload(app, { size: picture.length, metadata })
+  const upload = await createUpload(app, { size: picture.length, metadata })
   await patchUpload(app, upload, 0, picture)
-  await untilState(app, upload.id, 'ready')
+  await waitForState(app, upload.id, 'ready')
   await postUpload(app, {
     size: 1,
     body: Buffer.from('x'),
     metadata: { checksum: `sha256:${'0'.repeat(64)}` },
   })
-  await beginUpload(app, { size: 20 })
+  await createUpload(app, { size: 20 })
 }
 
 describe('the response of /metrics after traffic', () => {

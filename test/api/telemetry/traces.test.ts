@@ -2,16 +2,16 @@
 import sharp from 'sharp'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { say as sayTo, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest as sayTo, startChatHarness } from '../../support/chat-harness.ts'
 import { type CollectedSpan, type Collector, startCollector } from '../../support/collector.ts'
 import { findFreePort } from '../../support/free-port.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { promisedSpans } from '../../support/observability-doc.ts'
 import { eventually } from '../../support/process.ts'
 import { agentWith, CHAT, tool } from '../../support/tools.ts'
-import { beginUpload, patchUpload, postUpload, untilState } from '../../support/uploads.ts'
+import { createUpload, patchUpload, postUpload, waitForState } from '../../support/uploads.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const traceparent = `00-${TRACE}-b7ad6b7169203331-01`
 
@@ -42,7 +42,7 @@ function findSpans(spans: readonly CollectedSpan[], promised: string): Collected
 
 /** Sends every kind of gateway request that is traced. */
 async function useGateway(collector: Collector): Promise<void> {
-  const app = await stand.start(toEnv(collector))
+  const app = await harness.start(toEnv(collector))
   await app.call('POST', CHAT, { body: sayTo('What is there to see?', asked), headers: { traceparent } })
   await app.stream(sayTo('And what is there to hear?'))
   await app.call('POST', CHAT, { body: sayTo('{{up:status 500}} Nothing at all?') })
@@ -57,9 +57,9 @@ async function uploadPicture(app: TestApp): Promise<string> {
     .png()
     .toBuffer()
   const metadata = { filename: 'my-secret-name.png', kind: 'thumbnail' }
-  const upload = await beginUpload(app, { size: picture.length, metadata })
+  const upload = await createUpload(app, { size: picture.length, metadata })
   await patchUpload(app, upload, 0, picture)
-  await untilState(app, upload.id, 'ready')
+  await waitForState(app, upload.id, 'ready')
   return upload.id
 }
 
@@ -93,7 +93,7 @@ let traffic: Promise<{ spans: readonly CollectedSpan[]; sent: unknown }> | undef
 async function makeTraffic() {
   const collector = await startCollector()
   await Promise.all([useGateway(collector), useMock(collector)])
-  const [first] = await stand.listChats()
+  const [first] = await harness.listChats()
   return { spans: collector.spans, sent: first?.headers }
 }
 
@@ -143,7 +143,7 @@ describe('a trace', () => {
       'gen_ai.response.model': 'up-chat',
       'gen_ai.response.finish_reasons': ['stop', 'stop'],
       'server.address': '127.0.0.1',
-      'server.port': Number(new URL(stand.upstream.origin).port),
+      'server.port': Number(new URL(harness.upstream.origin).port),
       'parley.attempt': 1,
     })
     expect(chat?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
@@ -165,8 +165,8 @@ describe('a trace', () => {
 
   test('contains a span with the outcome of each attempt', async () => {
     const collector = await startCollector()
-    const app = await stand.start(toEnv(collector))
-    await stand.upstream.script(CHAT, '{{up:status 503}}', 1)
+    const app = await harness.start(toEnv(collector))
+    await harness.upstream.script(CHAT, '{{up:status 503}}', 1)
     await app.stream(sayTo('Twice, if need be.'))
     await app.close()
     const attempts = findSpans(collector.spans, 'chat {model}')

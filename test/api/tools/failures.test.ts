@@ -1,23 +1,23 @@
 /** Tests that a failing tool call returns an error to the model and does not end the turn. */
 import { describe, expect, test } from 'vitest'
 import type { HostTool } from '../../../src/server/service.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { eventually } from '../../support/process.ts'
 import {
   agentWith,
-  answerCalling,
-  bodiesOf,
   chat,
   citySchema,
+  listRequestBodies,
   resultsIn,
   tool,
+  toolCallResponse,
   type Way,
   ways,
 } from '../../support/tools.ts'
 import { totalUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 /** Runs a turn in which the model calls `it` once, and returns the result that the model receives. */
 async function resultOf(
@@ -26,12 +26,12 @@ async function resultOf(
   args = '{}',
   env: Record<string, string> = {},
 ): Promise<string> {
-  const app = await stand.start(env, { tools: { it } })
+  const app = await harness.start(env, { tools: { it } })
   const { agent_key } = await app.createAgent(agentWith(['it']))
-  await stand.answerWith(answerCalling(way, [{ name: 'it', args }]), 1)
-  const outcome = await chat(app, way, agent_key, say('hello'))
+  await harness.answerWith(toolCallResponse(way, [{ name: 'it', args }]), 1)
+  const outcome = await chat(app, way, agent_key, chatRequest('hello'))
   expect(outcome).toMatchObject({ calls: [], finishes: ['stop'] })
-  const bodies = await bodiesOf(stand)
+  const bodies = await listRequestBodies(harness)
   expect(bodies).toHaveLength(2)
   return resultsIn(bodies[1])[0] ?? 'nothing'
 }
@@ -131,7 +131,7 @@ test('tool arguments that are not a JSON object are replaced by {} in the next m
     tool(() => 1),
     '{"city":',
   )
-  const [, second] = await bodiesOf(stand)
+  const [, second] = await listRequestBodies(harness)
   expect(second.messages[2].tool_calls).toMatchObject([{ function: { name: 'it', arguments: '{}' } }])
 })
 
@@ -144,13 +144,13 @@ describe.each(ways)('a caller that disconnects (%s)', (way) => {
       signal.addEventListener('abort', () => stopped.resolve())
       return new Promise(() => {})
     })
-    const app = await stand.start({}, { tools: { it } })
+    const app = await harness.start({}, { tools: { it } })
     const { agent_key } = await app.createAgent(agentWith(['it']))
-    await stand.answerWith(answerCalling(way, [{ name: 'it' }]), 1)
+    await harness.answerWith(toolCallResponse(way, [{ name: 'it' }]), 1)
     const leaving = new AbortController()
     const call = app.call('POST', '/v1/chat/completions', {
       key: agent_key,
-      body: { ...say('hello'), stream: way === 'streamed' },
+      body: { ...chatRequest('hello'), stream: way === 'streamed' },
       signal: leaving.signal,
     })
     const ended = expect(call).rejects.toThrow('aborted')
@@ -163,16 +163,19 @@ describe.each(ways)('a caller that disconnects (%s)', (way) => {
       return (await totalUsage(app)).prompt_tokens
     }
     expect(await eventually(countTokens, 10)).toBe(10)
-    expect(await stand.listChats()).toHaveLength(1)
+    expect(await harness.listChats()).toHaveLength(1)
   })
 })
 
 test('the total response timeout includes the time of tool calls', async () => {
   const it = tool(() => new Promise(() => {}))
-  const app = await stand.start({ PARLEY_BACKEND_TOTAL_SECONDS: '0.3' }, { tools: { it } })
+  const app = await harness.start({ PARLEY_BACKEND_TOTAL_SECONDS: '0.3' }, { tools: { it } })
   const { agent_key } = await app.createAgent(agentWith(['it']))
-  await stand.answerWith(answerCalling('whole', [{ name: 'it' }]), 1)
-  const answer = await app.call('POST', '/v1/chat/completions', { key: agent_key, body: say('hello') })
+  await harness.answerWith(toolCallResponse('whole', [{ name: 'it' }]), 1)
+  const answer = await app.call('POST', '/v1/chat/completions', {
+    key: agent_key,
+    body: chatRequest('hello'),
+  })
   expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
 })
 
@@ -188,18 +191,18 @@ test('the log contains tool errors but not arguments or results', async () => {
   const throws = tool(() => {
     throw new Error('the database is down')
   })
-  const app = await stand.start({}, { log, tools: { says, throws } })
+  const app = await harness.start({}, { log, tools: { says, throws } })
   const { agent_key } = await app.createAgent(agentWith(['says', 'throws']))
   const args = '{"word":"argument-7f3a"}'
-  await stand.answerWith(
-    answerCalling('whole', [
+  await harness.answerWith(
+    toolCallResponse('whole', [
       { name: 'says', args },
       { name: 'throws', args },
     ]),
     1,
   )
-  await chat(app, 'whole', agent_key, say('hello'))
-  expect(resultsIn((await bodiesOf(stand))[1])).toEqual([
+  await chat(app, 'whole', agent_key, chatRequest('hello'))
+  expect(resultsIn((await listRequestBodies(harness))[1])).toEqual([
     'result of argument-7f3a',
     "Error: the tool 'throws' failed",
   ])

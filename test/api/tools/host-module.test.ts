@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { StartupError } from '../../../src/lib/errors.ts'
 import type { ServiceOptions } from '../../../src/server/build.ts'
 import { startApp } from '../../support/app.ts'
-import { say } from '../../support/chat-stand.ts'
+import { chatRequest } from '../../support/chat-harness.ts'
 import { makeFolder } from '../../support/process.ts'
 import { agentWith, chat, tool } from '../../support/tools.ts'
 
@@ -41,7 +41,7 @@ describe('the hooks module', () => {
     )
     const app = await startApp({ PARLEY_HOOKS: path })
     const { agent_key } = await app.createAgent(agentWith(['count']))
-    const body = say('[[tool:count]][[tool:count]]', { model: 'mock' })
+    const body = chatRequest('[[tool:count]][[tool:count]]', { model: 'mock' })
     expect((await chat(app, 'whole', agent_key, body)).content).toBe(
       'The tool answered: 1\nThe tool answered: 2',
     )
@@ -58,7 +58,7 @@ describe('the hooks module', () => {
       { tools: { two: tool(() => 'options') }, onUploadComplete },
     )
     const { agent_key } = await app.createAgent(agentWith(['one', 'two']))
-    const body = say('[[tool:one]][[tool:two]]', { model: 'mock' })
+    const body = chatRequest('[[tool:one]][[tool:two]]', { model: 'mock' })
     const { content } = await chat(app, 'whole', agent_key, body)
     expect(content).toBe('The tool answered: module\nThe tool answered: options')
     expect(app.service.deps.onUploadComplete).toBe(onUploadComplete)

@@ -4,7 +4,7 @@ import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
-import { ask } from '../../support/usage.ts'
+import { sendChat } from '../../support/usage.ts'
 
 /** A Friday, 8 hours before midnight UTC. */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
@@ -81,7 +81,7 @@ test('a call is listed with its tokens, times and outcome', async () => {
 
 test('REST and tRPC return the same list', async () => {
   const app = await startApp()
-  await ask(app, 'hello')
+  await sendChat(app, 'hello')
   const typed = await callProcedure(app, 'usage.calls', { limit: 1 })
   expect(typed.body.result.data.json).toEqual(await listCalls(app, '?limit=1'))
 })
@@ -90,9 +90,9 @@ describe('filters', () => {
   test('select calls by agent, model and status', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
-    await ask(app, 'by the agent', {}, agent_key)
-    await ask(app, 'without an agent')
-    await ask(app, 'broken [[error:400]]')
+    await sendChat(app, 'by the agent', {}, agent_key)
+    await sendChat(app, 'without an agent')
+    await sendChat(app, 'broken [[error:400]]')
     const [failed, alone, byAgent] = idsOf(await listCalls(app))
     expect(idsOf(await listCalls(app, `?agent=${agent_id}`))).toEqual([byAgent])
     expect(idsOf(await listCalls(app, '?agent='))).toEqual([failed, alone])
@@ -152,7 +152,7 @@ describe('access', () => {
   test('a parent key lists its own calls only', async () => {
     const app = await startApp()
     const otherKey = await createTenant(app)
-    await ask(app, 'mine')
+    await sendChat(app, 'mine')
     expect(idsOf(await listCalls(app, '', otherKey))).toEqual([])
     const tenantId = app.key.slice(4, 16)
     expect(idsOf(await listCalls(app, `?key=${tenantId}`))).toHaveLength(1)

@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { countBy, totalUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/embeddings'
 /** The estimate for these texts of 12 and 7 characters is 5 tokens. */
 const input = ['twelve chars', 'seven c']
@@ -28,7 +28,7 @@ async function readCalls(app: TestApp) {
 /** Makes the backend return two vectors and this usage. */
 function answerWithUsage(usage: unknown): Promise<void> {
   const data = [0, 1].map((index) => ({ object: 'embedding', index, embedding: [1, 0] }))
-  return stand.upstream.script(path, `{{up:body ${JSON.stringify({ object: 'list', data, usage })}}}`)
+  return harness.upstream.script(path, `{{up:body ${JSON.stringify({ object: 'list', data, usage })}}}`)
 }
 
 function ownerOf(app: TestApp) {
@@ -79,14 +79,14 @@ describe('a successful embeddings call', () => {
       { ...estimated, prompt_tokens: 5 },
     ],
   ])('is recorded with token counts %s', async (_how, usage, row) => {
-    const app = await stand.start()
+    const app = await harness.start()
     await answerWithUsage(usage)
     expect((await embed(app)).status).toBe(200)
     expect(await readCalls(app)).toEqual([{ model: 'up-embedding', provider: 'gateway', ...row }])
   })
 
   test('is recorded with the exact number of tokens if the input is token arrays', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     await answerWithUsage(null)
     await embed(app, { input: [[1, 2, 3], [4]] })
     expect(await readCalls(app)).toMatchObject([{ ...estimated, prompt_tokens: 4 }])
@@ -100,7 +100,7 @@ describe('a failed embeddings call', () => {
     ['with an invalid response', '{{up:body {}}}', 'backend_error'],
     ['with a lost connection', '{{up:cut-off}}', 'backend_unavailable'],
   ])('is recorded in one row without tokens (%s)', async (_how, script, status) => {
-    const app = await stand.start()
+    const app = await harness.start()
     await embed(app, { input: script })
     expect(await readCalls(app)).toMatchObject([{ ...failed, status }])
     expect(await totalUsage(app)).toMatchObject({ requests: 1, errors: 1 })
@@ -117,10 +117,10 @@ describe('a failed embeddings call', () => {
 })
 
 test('an embeddings call that the client aborts is recorded with an estimate and not as an error', async () => {
-  const app = await stand.start()
+  const app = await harness.start()
   const leaving = new AbortController()
   const asked = embed(app, { input: '{{up:hang}} leaving' }, leaving.signal).catch(() => 'left')
-  await stand.upstream.waitForRequest('leaving')
+  await harness.upstream.waitForRequest('leaving')
   leaving.abort()
   expect(await asked).toBe('left')
   await expect.poll(() => totalUsage(app), { timeout: 10_000 }).toMatchObject({ requests: 1, errors: 0 })
@@ -142,14 +142,14 @@ describe('a token budget', () => {
   })
 
   test('prevents requests to the provider once it is spent', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await embed(app)).status).toBe(429)
-    expect((await stand.upstream.listRequests()).filter((seen) => seen.path === path)).toEqual([])
+    expect((await harness.upstream.listRequests()).filter((seen) => seen.path === path)).toEqual([])
   })
 
   test('releases the reservation of a failed embeddings call', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
     await embed(app, { input: '{{up:status 500}}' })
     const rows = app.service.deps.db.selectFrom('budget_counters').select(['used', 'reserved']).execute()

@@ -8,7 +8,7 @@ import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { startUpstream } from '../../support/start-upstream.ts'
-import { ask, countBy, listUsage, totalUsage } from '../../support/usage.ts'
+import { countBy, listUsage, sendChat, totalUsage } from '../../support/usage.ts'
 
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
 
@@ -22,8 +22,8 @@ describe('a successful call', () => {
     ['streamed', { stream: true }],
   ])("is recorded with the backend's token counts (%s)", async (_how, more) => {
     const app = await startApp()
-    const { body } = await ask(app, 'how much is this')
-    await ask(app, 'how much is this', more)
+    const { body } = await sendChat(app, 'how much is this')
+    await sendChat(app, 'how much is this', more)
     const { usage } = body
     expect(await totalUsage(app)).toMatchObject({
       requests: 2,
@@ -78,9 +78,9 @@ describe('a successful call', () => {
 
   test('is recorded with a time to the first byte only if it is streamed', async () => {
     const app = await startApp()
-    await ask(app, 'whole')
+    await sendChat(app, 'whole')
     expect((await totalUsage(app)).first_byte_ms).toBeNull()
-    await ask(app, 'in parts', { stream: true })
+    await sendChat(app, 'in parts', { stream: true })
     expect((await totalUsage(app)).first_byte_ms).toEqual({
       p50: expect.any(Number),
       p95: expect.any(Number),
@@ -91,7 +91,7 @@ describe('a successful call', () => {
   test('with a parent key is recorded for the agent in its model field', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
-    await ask(app, 'hello', { model: `agent/${agent_id}` })
+    await sendChat(app, 'hello', { model: `agent/${agent_id}` })
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
@@ -99,8 +99,8 @@ describe('a successful call', () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const content = 'look [[tool:forbidden {}]]'
-    await ask(app, content, {}, agent_key)
-    await ask(app, content, { stream: true }, agent_key)
+    await sendChat(app, content, {}, agent_key)
+    await sendChat(app, content, { stream: true }, agent_key)
     await totalUsage(app)
     const [whole, streamed] = await calls(app)
     expect(whole?.prompt_tokens).toBe(streamed?.prompt_tokens)
@@ -115,15 +115,15 @@ describe('a failed call', () => {
     ['at a broken backend', '[[error:500]]', 0],
   ])('is recorded as an error without tokens (%s)', async (_when, content, tokens) => {
     const app = await startApp({}, { clock: createFakeClock() })
-    await ask(app, content)
-    await ask(app, content, { stream: true })
+    await sendChat(app, content)
+    await sendChat(app, content, { stream: true })
     expect(await totalUsage(app)).toMatchObject({ requests: 2, errors: 2, total_tokens: tokens })
   })
 
   test('is recorded with an estimate of the streamed tokens if it fails mid-stream', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const content = '[[tokens:50]] [[break:20]]'
-    await ask(app, content, { stream: true })
+    await sendChat(app, content, { stream: true })
     expect(await totalUsage(app)).toMatchObject({
       requests: 1,
       errors: 1,
@@ -136,9 +136,9 @@ describe('a failed call', () => {
 
   test('is not recorded if it was rejected before it was sent to a provider', async () => {
     const app = await startApp()
-    await ask(app, 'hello', { model: 'unknown' })
-    await ask(app, 'hello', { temperature: 3 })
-    await ask(app, 'hello', {}, 'unknown-key')
+    await sendChat(app, 'hello', { model: 'unknown' })
+    await sendChat(app, 'hello', { temperature: 3 })
+    await sendChat(app, 'hello', {}, 'unknown-key')
     expect((await totalUsage(app)).requests).toBe(0)
   })
 })
@@ -200,10 +200,10 @@ describe('GET /v1/usage', () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     clock.advance(8 * 3600 - 1)
-    await ask(app, 'in the last second')
+    await sendChat(app, 'in the last second')
     clock.advance(1)
-    await ask(app, 'in the first')
-    await ask(app, 'and once more')
+    await sendChat(app, 'in the first')
+    await sendChat(app, 'and once more')
     expect(await countBy(app, 'day')).toEqual([
       ['2027-01-15', 1],
       ['2027-01-16', 2],
@@ -229,9 +229,9 @@ describe('GET /v1/usage', () => {
   test('returns totals by agent, most tokens first, with null for calls without an agent', async () => {
     const app = await startApp()
     const [small, large] = [await app.createAgent(), await app.createAgent()]
-    await ask(app, 'hi', {}, small.agent_key)
-    await ask(app, '[[tokens:500]]', {}, large.agent_key)
-    await ask(app, '[[tokens:200]]')
+    await sendChat(app, 'hi', {}, small.agent_key)
+    await sendChat(app, '[[tokens:500]]', {}, large.agent_key)
+    await sendChat(app, '[[tokens:200]]')
     expect(await countBy(app, 'agent')).toEqual([
       [large.agent_id, 1],
       [null, 1],
@@ -241,8 +241,8 @@ describe('GET /v1/usage', () => {
 
   test('returns totals by model and provider', async () => {
     const app = await startApp()
-    await ask(app, 'hi')
-    await ask(app, 'hi')
+    await sendChat(app, 'hi')
+    await sendChat(app, 'hi')
     const { data, total } = await listUsage(app, '?group_by=model')
     expect(data).toEqual([{ model: 'mock', provider: 'mock', ...total }])
   })
@@ -255,7 +255,7 @@ describe('GET /v1/usage', () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     for (let day = 15; day <= 18; day++) {
-      await ask(app, 'hi')
+      await sendChat(app, 'hi')
       clock.advance(86_400)
     }
     expect(await countBy(app, 'day', range)).toEqual([
@@ -287,9 +287,9 @@ describe('GET /v1/usage', () => {
   test('returns only the usage of the tenant that asks', async () => {
     const app = await startApp()
     const other = await createTenant(app)
-    await ask(app, 'mine')
+    await sendChat(app, 'mine')
     expect((await totalUsage(app, other)).requests).toBe(0)
-    await ask(app, 'theirs', {}, other)
+    await sendChat(app, 'theirs', {}, other)
     expect((await totalUsage(app, other)).requests).toBe(1)
     expect((await totalUsage(app)).requests).toBe(1)
   })
@@ -304,14 +304,14 @@ describe('GET /v1/usage', () => {
   test('includes the usage of a deleted agent', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
-    await ask(app, 'hi', {}, agent_key)
+    await sendChat(app, 'hi', {}, agent_key)
     await app.call('DELETE', `/v1/agents/${agent_id}`)
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
   test('returns the same data as the RPC procedure', async () => {
     const app = await startApp()
-    await ask(app, 'hi')
+    await sendChat(app, 'hi')
     const headers = { Authorization: `Bearer ${app.key}` }
     const rpc = createTRPCClient<AppRouter>({
       links: [httpBatchLink({ url: `${app.url}/trpc`, transformer: superjson, headers })],

@@ -17,7 +17,7 @@ import { type Certificate, makeCertificate } from './proxies.ts'
 import { startUpstream, type Upstream } from './start-upstream.ts'
 
 /** The replicas and the model provider that all proxies of a test file use. */
-export interface ProxyStand {
+export interface ProxyHarness {
   readonly certificate: Certificate
   readonly upstream: Upstream
   readonly apps: readonly [TestApp, TestApp]
@@ -28,7 +28,7 @@ export interface ProxyStand {
 }
 
 /** Starts replicas that trust proxies on this machine and use a scripted model provider. */
-export async function startProxyStand(more: Readonly<Record<string, string>>): Promise<ProxyStand> {
+export async function startProxyHarness(more: Readonly<Record<string, string>>): Promise<ProxyHarness> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-proxied-'))
   const database = await borrowDatabase()
   const upstream = await startUpstream()
@@ -67,7 +67,7 @@ export function makeFetch({ cert }: Certificate, localAddress = '127.0.0.1'): ty
   return call as unknown as typeof fetch
 }
 
-export interface Asked {
+export interface RequestOptions {
   readonly method: string
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -75,7 +75,7 @@ export interface Asked {
 }
 
 /** Starts a request whose body the caller writes; it is aborted when the test ends. */
-export function openRequest(url: string, { cert }: Certificate, asked: Asked): ClientRequest {
+export function openRequest(url: string, { cert }: Certificate, asked: RequestOptions): ClientRequest {
   const { path, ...options } = asked
   const outgoing = request(url + path, { ...options, ca: cert, agent: false })
   onTestFinished(() => void outgoing.destroy())
@@ -92,7 +92,7 @@ export async function statusOf(outgoing: ClientRequest): Promise<number> {
 }
 
 /** An open response. */
-export interface Reading {
+export interface OpenResponse {
   /** Waits until the received text matches. */
   receives(pattern: RegExp): Promise<void>
   /** Closes the connection. */
@@ -108,7 +108,7 @@ export function postJson(
   url: string,
   certificate: Certificate,
   { path, key, body }: { readonly path: string; readonly key: string; readonly body: object },
-): Reading {
+): OpenResponse {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const text = JSON.stringify(body)
   if (version === 'HTTP/1.1') {
@@ -124,7 +124,7 @@ export function postJson(
   return readFrom(Promise.resolve(stream), () => stream.close(constants.NGHTTP2_CANCEL))
 }
 
-function readFrom(opening: Promise<NodeJS.ReadableStream>, leave: () => void): Reading {
+function readFrom(opening: Promise<NodeJS.ReadableStream>, leave: () => void): OpenResponse {
   let received = ''
   let wake = () => {}
   const listen = (stream: NodeJS.ReadableStream) => {
@@ -160,7 +160,7 @@ export function makeBody(): { body: ReadableStream; push(bytes: Uint8Array): voi
 }
 
 /** Starts a fake replica that passes health checks but closes the connection on all other requests. */
-export async function startFalseReplica(): Promise<{ address: string; seen: readonly string[] }> {
+export async function startFakeReplica(): Promise<{ address: string; seen: readonly string[] }> {
   const seen: string[] = []
   const server = createServer((socket) => {
     socket.on('error', () => {})

@@ -3,7 +3,7 @@ import type { Server } from './processes.ts'
 import type { Effort } from './rounds.ts'
 import type { StreamPlan } from './upstream.ts'
 
-export interface Stand {
+export interface BenchSetup {
   /** Starts the baseline proxy. */
   startBare(): Promise<Server>
   /** Starts Parley with the existing data directory. */
@@ -36,12 +36,12 @@ export const limitMs = 30_000
 
 /** Runs `work` with the baseline and with Parley, and stops both afterwards. */
 export async function withBoth<T>(
-  stand: Stand,
+  setup: BenchSetup,
   work: (bare: Server, ours: Server) => Promise<T>,
 ): Promise<T> {
-  const bare = await stand.startBare()
+  const bare = await setup.startBare()
   try {
-    const ours = await stand.startOurs()
+    const ours = await setup.startOurs()
     try {
       return await work(bare, ours)
     } finally {

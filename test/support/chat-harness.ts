@@ -8,7 +8,7 @@ import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream
 /** The key that test services send to the scripted model provider. */
 export const PROVIDER_KEY = 'provider-key-0123456789'
 
-export interface ChatStand {
+export interface ChatHarness {
   readonly upstream: Upstream
   /** Starts a service without delays between retries, and closes it when the test ends. */
   start(env?: Readonly<Record<string, string>>, options?: Omit<ServiceOptions, 'config'>): Promise<TestApp>
@@ -23,7 +23,7 @@ export interface ChatStand {
 const CHAT_PATH = '/v1/chat/completions'
 
 /** Uses the worker's scripted provider, and clears its request log before each test. */
-export async function startChatStand(): Promise<ChatStand> {
+export async function startChatHarness(): Promise<ChatHarness> {
   const upstream = await shareUpstream()
   beforeEach(() => upstream.clear())
   return {
@@ -57,6 +57,6 @@ function toEvent(chunk: object): string {
 }
 
 /** Returns a chat completion request with `text` as the user message. */
-export function say(text: string, more: object = {}): object {
+export function chatRequest(text: string, more: object = {}): object {
   return { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }
 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { Browser, BrowserContextOptions, FrameLocator, Locator, Page } from 'playwright-core'
 import { openApp, type TestApp } from './app.ts'
 import { launchBrowser } from './browser.ts'
-import { listenElsewhere } from './elsewhere.ts'
+import { listenOnOtherOrigin } from './other-origin.ts'
 
 /** The parts of a page's HTML. */
 export interface HostDocument {
@@ -28,7 +28,7 @@ export interface WidgetPage {
   readonly event: (name: string) => Promise<unknown>
 }
 
-export interface WidgetStand {
+export interface WidgetHarness {
   readonly app: TestApp
   readonly agent: { readonly agent_id: string; readonly agent_key: string }
   readonly browser: Browser
@@ -56,10 +56,10 @@ function noteEvents(): void {
 type Noting = { readonly noted: [string, unknown][] }
 
 /** Starts a service with an agent, a page server and a browser; the caller must close the result. */
-export async function openWidgetStand(
+export async function openWidgetHarness(
   env: Readonly<Record<string, string>> = {},
   yaml = 'name: Helper\ninstructions: Help people.\nembed: { greeting: Hello! }\n',
-): Promise<WidgetStand> {
+): Promise<WidgetHarness> {
   const app = await openApp({ PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env })
   const agent = await app.createAgent(yaml)
   const documents: HostDocument[] = []
@@ -73,7 +73,7 @@ export async function openWidgetStand(
         `<!doctype html><html lang="en"><head>${viewport}<title>A page</title>${head}</head><body>${body}</body></html>`,
     )
   })
-  const origin = await listenElsewhere(server)
+  const origin = await listenOnOtherOrigin(server)
   const browser = await launchBrowser()
   return {
     app,

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import type { ResumableBlob, ResumableBlobs, ResumableStore } from '../../src/storage/blobs.ts'
 import type { S3Server } from './s3-server.ts'
-import { MIB, read } from './s3-store.ts'
+import { MIB, readBlob } from './s3-store.ts'
 
 /** An upload's database row, in memory. */
-export class ResumableRow {
+export class UploadRow {
   readonly name = randomUUID()
   receivedBytes = 0
   fence = 0
@@ -38,18 +38,18 @@ export class ResumableRow {
   /** Commits the blob and reads it back. */
   async finish(): Promise<Buffer> {
     await this.store.resumable.commit(this.name, this.receivedBytes)
-    return this.receivedBytes === 0 ? Buffer.alloc(0) : read(this.store.blobs, this.name)
+    return this.receivedBytes === 0 ? Buffer.alloc(0) : readBlob(this.store.blobs, this.name)
   }
 }
 
 /** A writer that holds or has held the lease. */
 export class Writer {
   readonly blob: ResumableBlob
-  private readonly row: ResumableRow
+  private readonly row: UploadRow
   private readonly fence: number
   private writtenBytes: number
 
-  constructor(row: ResumableRow, blob: ResumableBlob) {
+  constructor(row: UploadRow, blob: ResumableBlob) {
     this.row = row
     this.blob = blob
     this.fence = row.fence

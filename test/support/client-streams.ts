@@ -19,13 +19,13 @@ export function answerOptions(options: Partial<AnswerOptions> = {}): AnswerOptio
 }
 
 /** Returns the bytes that a client receives for these provider chunks, and the error, if any. */
-export async function readAnswer(
+export async function readClientBytes(
   reads: readonly Uint8Array[],
   options: AnswerOptions = answerOptions(),
 ): Promise<{ bytes: Buffer; failure: unknown }> {
   const runs: Uint8Array[] = []
   try {
-    for await (const run of runsOf(reads, options)) runs.push(run)
+    for await (const run of clientChunksOf(reads, options)) runs.push(run)
     return { bytes: Buffer.concat(runs), failure: undefined }
   } catch (failure) {
     return { bytes: Buffer.concat(runs), failure }
@@ -33,7 +33,7 @@ export async function readAnswer(
 }
 
 /** Yields the chunks that a client receives for these provider chunks. */
-export async function* runsOf(
+export async function* clientChunksOf(
   reads: readonly Uint8Array[],
   options: AnswerOptions = answerOptions(),
 ): AsyncGenerator<Uint8Array, void, void> {
@@ -43,7 +43,7 @@ export async function* runsOf(
 }
 
 /** Parses the JSON data of all events in the bytes. */
-export function chunksIn(bytes: Buffer): unknown[] {
+export function parseEventData(bytes: Buffer): unknown[] {
   return [...splitRun(bytes)].map((event) => JSON.parse(dataOf(event) as string))
 }
 
@@ -63,9 +63,9 @@ async function* hand(reads: readonly Uint8Array[]): AsyncGenerator<Uint8Array, v
 }
 
 /** Generates positions at which to split, as fractions of the length. */
-export const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 })
+export const splitPositions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 })
 
-export function cutAt(bytes: Buffer, shares: readonly number[]): Buffer[] {
+export function splitAt(bytes: Buffer, shares: readonly number[]): Buffer[] {
   const places = [0, ...shares.map((share) => Math.floor(share * bytes.length)), bytes.length].sort(
     (a, b) => a - b,
   )

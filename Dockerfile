@@ -1,12 +1,12 @@
-# Parley in a container: Node, ffmpeg and nothing that compiles; not as root, and with `--read-only` only /data and /tmp are written.
+# Builds an image with Node.js, ffmpeg and Parley. The server does not run as root, and writes only to /data and /tmp.
 #
 #   docker build -t parley . && docker run --read-only --tmpfs /tmp --init -p 3000:3000 -v parley:/data parley
 #
-# The base image is pinned by version, the same three times. To pin its content too, put the digest behind it that
+# All three stages use the same version of the base image. To pin its content too, append the digest that
 # `docker buildx imagetools inspect node:24.19.0-bookworm-slim` prints, as in node:24.19.0-bookworm-slim@sha256:…
-# test/programs/dockerfile.test.ts runs these commands without Docker, in clean folders.
+# test/programs/dockerfile.test.ts runs these commands without Docker, in empty folders.
 
-# What the server loads. The packages that bring Node itself stay out, for the base image has it, and TypeScript, whose types alone are asked for.
+# Installs the server's packages, without Node.js, which the base image provides, and without TypeScript.
 FROM node:24.19.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -14,7 +14,7 @@ RUN npm ci --omit=dev --workspaces=false --ignore-scripts \
   && rm -rf node_modules/.bin/node node_modules/node-linux-* node_modules/node-bin-* node_modules/node-win-* \
     node_modules/.bin/tsc node_modules/typescript node_modules/@typescript
 
-# What browsers load.
+# Builds the console and the widget.
 FROM node:24.19.0-bookworm-slim AS pages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -34,7 +34,7 @@ LABEL org.opencontainers.image.title="Parley" \
 RUN apt-get update \
   && apt-get install -y --no-install-recommends ffmpeg \
   && rm -rf /var/lib/apt/lists/*
-# The user `node` of the base image; by its number, so that Kubernetes sees that it is not root.
+# 1000 is the base image's user `node`. Kubernetes can check `runAsNonRoot` only if the user is a number.
 RUN install -d -o 1000 -g 1000 -m 0700 /data
 WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 PARLEY_DATA_DIR=/data
@@ -48,7 +48,7 @@ COPY deploy/healthcheck.mjs deploy/
 USER 1000:1000
 VOLUME /data
 EXPOSE 3000
-# The first one lets what is under way end, for 25 seconds at most. The words of CMD are no shell's, so that Node gets it itself.
+# On SIGTERM, the server gives open requests up to 25 s to finish. The exec form of CMD delivers the signal to Node.js without a shell.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["node", "deploy/healthcheck.mjs"]
 CMD ["node", "src/main.ts", "serve"]

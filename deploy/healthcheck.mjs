@@ -1,8 +1,8 @@
-/** Checks the health of the Docker image: exits with 0 if the server on PORT answers /healthz with 200, otherwise with 1. */
+/** Runs as the Docker health check: exits with 0 if the server on PORT returns 200 for /healthz, otherwise with 1. */
 import { get } from 'node:http'
 
 const port = process.env.PORT || '3000'
-// With PARLEY_ALLOWED_HOSTS, the probe must also send an allowed Host header.
+// If PARLEY_ALLOWED_HOSTS is set, the server rejects a request with any other Host header.
 const [host = ''] = (process.env.PARLEY_ALLOWED_HOSTS ?? '').split(',')
 const headers = { Host: host.trim() || `127.0.0.1:${port}`, Connection: 'close' }
 

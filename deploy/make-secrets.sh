@@ -1,6 +1,6 @@
 #!/bin/sh
-# Creates the secrets for compose.yaml in the folder `secrets` next to it, and keeps existing ones.
-# Only the owner can open the folder. The files are readable, because each container reads its secret as a different user.
+# Creates the secrets for compose.yaml in the folder `secrets`. Does not replace existing secrets.
+# Only the owner can open the folder. The files are readable by all users, because the containers run as different users.
 set -eu
 cd "$(dirname "$0")/.."
 umask 022
@@ -16,5 +16,5 @@ make redis_password "$(random)"
 make redis_url "redis://:$(cat secrets/redis_password)@redis:6379/0"
 make s3_secret_key "$(random)"
 make parley_secret "$(random)"
-# `keys generate` fills this file, see docs/deploy.md.
+# `parley keys generate` writes this file later; see docs/deploy.md.
 [ -e secrets/parent_key ] || : > secrets/parent_key

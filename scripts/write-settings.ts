@@ -34,11 +34,11 @@ This page lists all settings of the server and the \`parley\` commands.
 PORT=8080 PARLEY_DATA_DIR=/var/lib/parley npm start
 \`\`\`
 
-- Set them as environment variables, or in the file \`.env\` in the working directory. Environment variables take precedence.
+- Set environment variables, or write the settings to the file \`.env\` in the working directory. Environment variables take precedence.
 - Parley treats an empty value as unset and ignores spaces around a value.
-- A secret has a second name that ends in \`_FILE\`. You can set that name to the path of a file that contains the secret, so that the secret itself is not in the environment. Do not set both names.
-- To use several providers or MCP servers, configure them in a YAML file ([providers](providers.md), [tools](tools.md)).
-- The server does not start if a setting is invalid. \`npm run parley -- doctor\` checks all settings and reports what to change.
+- To read a secret from a file, set the variable that ends in \`_FILE\` to the path of the file. Do not set both variables.
+- To use [several providers](providers.md#several-providers) or [MCP servers](tools.md#mcp-servers), list them in a YAML file.
+- The server does not start if a setting is invalid. \`npm run parley -- doctor\` checks all settings and prints a solution for each problem.
 
 \`npm run settings\` generates this page from \`src/config/settings.ts\`.`
 
@@ -57,7 +57,7 @@ function renderEnvExample(): string {
     [`## ${title}`, ...settings.map(renderVariable)].join('\n\n'),
   )
   return `${[
-    '# This file lists all settings of Parley with their defaults. To change a setting, remove the # in front of it. An empty value\n# counts as unset. To read a secret from a file, set the variable that ends in _FILE to the path of the file.\n# `npm run settings` generates this file.',
+    '# This file lists all settings of Parley with their defaults. To change a setting, remove the # in front of it. Parley\n# treats an empty value as unset. To read a secret from a file, set the variable that ends in _FILE to the path of the file.\n# `npm run settings` generates this file.',
     ...sections,
   ].join('\n\n')}\n`
 }
@@ -77,7 +77,7 @@ function renderPage(): string {
       return `| ${names} | ${defaultText === '' ? 'unset' : `\`${defaultText}\``} | ${linkPages(help)} |`
     })
     const [heading, page] = title.split(/ \(docs\/(.*)\)$/)
-    const link = page === undefined ? [] : [`[${page}](${page}) contains more information.\n`]
+    const link = page === undefined ? [] : [`See [${page}](${page}).\n`]
     return [`## ${heading}\n`, ...link, '| Setting | Default | Description |', '|---|---|---|', ...rows].join(
       '\n',
     )

@@ -8,9 +8,11 @@ export type { ServiceOptions } from './server/build.ts'
 export {
   type CompletedUpload,
   createService,
+  type EndedConversion,
   type HostHooks,
   type HostTool,
   type HostTools,
+  type OnConversionEnd,
   type OnUploadComplete,
   type Service,
   type UploadHooks,

@@ -16,6 +16,9 @@ export const PROTOCOL = 'parley/1'
 /** Maximum message length, in UTF-16 code units of its JSON. */
 export const MAX_MESSAGE_LENGTH = 256 * 1024
 
+/** The error of a tool call that the page did not receive. */
+export const NO_TOOL_HANDLER = 'No onToolCall'
+
 export interface PageHello {
   readonly protocol: typeof PROTOCOL
   readonly type: 'page-hello'
@@ -51,6 +54,8 @@ export type PageMessage =
   | { readonly type: 'focus' }
   /** The user has signed out of the page. The frame deletes the stored conversations with this agent. */
   | { readonly type: 'logout' }
+  /** Answers `share`: whether the page has received the text. */
+  | { readonly type: 'share'; readonly isReceived: boolean }
   | ToolMessage
 
 /**

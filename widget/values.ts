@@ -34,5 +34,5 @@ export function publicPartOf(key = ''): string {
  * networks often lack one.
  */
 export function newId(): string {
-  return crypto.getRandomValues(new Uint32Array(4)).join('-')
+  return crypto.getRandomValues(new Uint32Array(4)).join()
 }

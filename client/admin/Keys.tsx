@@ -7,6 +7,7 @@ import { type Column, DataTable, nextOf, Pager } from '../components/DataTable.t
 import { ConfirmDialog, Dialog } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
+import { KeyState } from '../keys/KeyState.tsx'
 import { Icon } from '../shell/icons.tsx'
 import type { AdminKey, TabProps } from './Budget.tsx'
 import { BudgetForm, BudgetState } from './Budget.tsx'
@@ -56,7 +57,8 @@ const columns: readonly Column<AdminKey>[] = [
   { name: 'Last used', render: ({ last_used_at: at }) => (at === null ? 'Never' : <Ago seconds={at} />) },
 ]
 
-function KeyName({ name, key_hint: hint, revoked_at: revokedAt }: AdminKey) {
+function KeyName(key: AdminKey) {
+  const { name, key_hint: hint } = key
   return (
     <Stack gap={0}>
       <Text span size="sm" fw={500}>
@@ -65,11 +67,7 @@ function KeyName({ name, key_hint: hint, revoked_at: revokedAt }: AdminKey) {
       <Text span size="xs" c="dimmed" ff="monospace">
         {hint}
       </Text>
-      {revokedAt === null ? null : (
-        <Text span size="xs" c="var(--parley-bad)">
-          Revoked <Ago seconds={revokedAt} />
-        </Text>
-      )}
+      <KeyState {...key} />
     </Stack>
   )
 }

@@ -5,6 +5,9 @@ export const actionNames = {
   'key.register': 'Parent key registered',
   'key.provision': 'Automatic key created',
   'key.claim': 'Parent key claimed',
+  'key.update': 'Parent key changed',
+  'key.disable': 'Parent key disabled',
+  'key.enable': 'Parent key enabled',
   'key.rotate': 'Parent key rotated',
   'key.revoke': 'Parent key revoked',
   'agent_key.rotate': 'Agent key rotated',
@@ -26,7 +29,17 @@ export const actions = Object.keys(actionNames) as readonly Action[]
 export const actionGroups = [
   {
     group: 'Keys',
-    actions: ['key.create', 'key.register', 'key.provision', 'key.rotate', 'key.revoke', 'agent_key.rotate'],
+    actions: [
+      'key.create',
+      'key.register',
+      'key.provision',
+      'key.update',
+      'key.disable',
+      'key.enable',
+      'key.rotate',
+      'key.revoke',
+      'agent_key.rotate',
+    ],
   },
   { group: 'Claims', actions: ['key.claim'] },
   { group: 'Policies and budgets', actions: ['policy.set', 'budget.set'] },

@@ -38,7 +38,7 @@ function NewAgentButton() {
 function NoAgents() {
   return (
     <Empty icon="agents" title="No agents yet" action={<NewAgentButton />}>
-      Start from a template: it works right away, and you can change all of it.
+      Start from a template. You can change everything later.
     </Empty>
   )
 }

@@ -128,8 +128,7 @@ function RestoreButton({ agentId, version }: { readonly agentId: string; readonl
         onConfirm={restore}
         action="Restore"
       >
-        This creates a new version with the old content and makes it current. No version is removed from the
-        history.
+        This creates a new version with the old content and makes it current. The history keeps all versions.
       </ConfirmDialog>
     </>
   )

@@ -26,7 +26,9 @@ export function OriginCheck({ agentId, agent }: OriginCheckProps) {
         </Link>
       </Group>
       {origins.length === 0 ? (
-        <Text size="sm">Any site may embed this agent, because its definition lists no origins.</Text>
+        <Text size="sm">
+          Any site may embed this agent, because its definition does not list any origins.
+        </Text>
       ) : (
         <Group gap={6}>
           {origins.map((origin) => (

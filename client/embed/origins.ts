@@ -18,14 +18,14 @@ export function checkPage(
   const page = toUrl(address)
   if (page === undefined) return undefined
   if (origins.length === 0)
-    return { isShown: true, reason: 'The agent lists no origins, so any site may embed it.' }
+    return { isShown: true, reason: 'The agent does not list any origins, so any site may embed it.' }
   if (page.origin === ownOrigin)
     return { isShown: true, reason: 'The origin of this server is always allowed.' }
   const match = origins.find((origin) => matches(origin, page))
   if (match !== undefined) return { isShown: true, reason: `The list includes ${match}.` }
   return {
     isShown: false,
-    reason: `${page.origin} is not in the list. The browser blocks the frame, so visitors see no chat.`,
+    reason: `${page.origin} is not in the list. The browser blocks the chat.`,
   }
 }
 

@@ -67,7 +67,7 @@ function WhatMoves({ parent_key: parentKey, moved }: ClaimPreview) {
         </Alert>
       )}
       <Text size="sm" c="dimmed">
-        Your automatic key will be revoked. Agent keys keep working.
+        Your automatic key will be revoked. Agent keys remain valid.
       </Text>
     </Stack>
   )

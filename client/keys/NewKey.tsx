@@ -63,7 +63,7 @@ export function RotateKey({ rotate, isShownOnce, onClose }: RotateKeyProps) {
     <DialogForm onSubmit={submit} onCancel={onClose} action="Rotate key" isDangerous={overlap === '0'}>
       <NativeSelect
         label="Current key"
-        description="Choose how long the current key keeps working while you replace it."
+        description="Choose how long the current key remains valid while you replace it."
         data={overlaps}
         value={overlap}
         onChange={(event) => setOverlap(event.currentTarget.value)}
@@ -84,7 +84,7 @@ function NewKeyNotice({ made, isShownOnce, onClose }: NewKeyNoticeProps) {
     <Stack gap="md">
       {isShownOnce ? (
         <Alert color="yellow" icon={<Icon name="warning" />} title="Copy the key now">
-          This is the only time the key is shown. Keep it on your server, never in a web page.
+          The key is shown only once. Keep it on your server, never in a web page.
         </Alert>
       ) : null}
       <div className="new-key">

@@ -9,6 +9,7 @@ import { Icon } from '../shell/icons.tsx'
 import { useChooseKey } from '../shell/KeySwitch.tsx'
 import { type Me, useMe } from '../shell/use-me.ts'
 import { ClaimKey } from './ClaimKey.tsx'
+import { KeyState } from './KeyState.tsx'
 import { CreateKey, RotateKey, revokeKey, rotateParentKey, useRefreshAll } from './NewKey.tsx'
 
 type Key = Me['keys'][number]
@@ -59,7 +60,8 @@ function columnsOf(setDoing: (doing: Doing) => void): Column<Key>[] {
   ]
 }
 
-function KeyName({ name, is_active: isActive, is_automatic: isAutomatic }: Key) {
+function KeyName(key: Key) {
+  const { name, is_active: isActive, is_automatic: isAutomatic } = key
   return (
     <Group gap={8}>
       <Text span size="sm" fw={500}>
@@ -74,11 +76,12 @@ function KeyName({ name, is_active: isActive, is_automatic: isAutomatic }: Key) 
         <Badge
           variant="default"
           tt="none"
-          title="Created when you first signed in, and revoked when you claim another key"
+          title="Created when you first signed in. Revoked when you claim another key."
         >
           Automatic
         </Badge>
       ) : null}
+      <KeyState {...key} />
     </Group>
   )
 }

@@ -62,7 +62,7 @@ function DefaultField({ models, draft, change }: PartProps & Pick<PolicyFormProp
   return (
     <Select
       label="Default model"
-      description="Used when a request names no model. If empty: the definition’s model, then the server’s default."
+      description="Used if a request does not specify a model. If empty, the definition’s model is used, then the server’s default."
       placeholder="None (use the definition’s model)"
       data={listOptions(models, chosen == null ? [] : [chosen])}
       value={chosen == null ? null : toValue(chosen)}
@@ -195,7 +195,7 @@ function FallbacksField({ models, value, onChange }: FallbacksFieldProps) {
       ))}
       <Select
         label="Fallback models"
-        description="Tried in this order when a model fails before it starts to answer."
+        description="Tried in this order if a model fails before its response starts."
         placeholder={left.length === 0 ? 'All models added' : 'Add model'}
         data={left}
         value={null}

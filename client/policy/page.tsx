@@ -39,8 +39,8 @@ function Policy({ policy }: { readonly policy: ModelPolicy }) {
 
 const reasons: Readonly<Record<ModelPolicy['source'], string>> = {
   policy: 'the policy sets it as the default',
-  yaml: 'the definition names it and the policy allows it',
-  none: 'neither the policy nor the definition names a model, so this is the server’s default or the first allowed model',
+  yaml: 'the definition specifies it and the policy allows it',
+  none: 'neither the policy nor the definition specifies a model, so this is the server’s default or the first allowed model',
 }
 
 function Effective({ policy }: { readonly policy: ModelPolicy }) {
@@ -50,7 +50,7 @@ function Effective({ policy }: { readonly policy: ModelPolicy }) {
     <Stack gap="sm" component="section" className="panel" p="md" aria-label="In effect now">
       <Title order={2}>In effect now</Title>
       {models.length === 0 ? (
-        <Text size="sm">No model is available. Allow a model that the server offers.</Text>
+        <Text size="sm">No model is available. Allow a model that a provider lists.</Text>
       ) : null}
       <List type="ordered" spacing="xs" size="sm" className="effective">
         {models
@@ -67,8 +67,8 @@ function Effective({ policy }: { readonly policy: ModelPolicy }) {
               </Group>
               <Text size="xs" c="dimmed">
                 {model.role === 'default'
-                  ? `Used when a request names no model: ${reasons[source]}.`
-                  : 'Tried when the models above fail before they start to answer.'}
+                  ? `Used if a request does not specify a model: ${reasons[source]}.`
+                  : 'Tried if the models above fail before their response starts.'}
               </Text>
             </List.Item>
           ))}
@@ -76,7 +76,7 @@ function Effective({ policy }: { readonly policy: ModelPolicy }) {
       {others.length === 0 ? null : (
         <>
           <Text size="sm">
-            Requests may also name {allowed.length === 0 ? 'any other model' : 'these allowed models'}:
+            Requests can also use {allowed.length === 0 ? 'any other model' : 'these allowed models'}:
           </Text>
           <Text size="sm" c="dimmed">
             {others.map(toLabel).join(', ')}

@@ -82,8 +82,8 @@ function HowToSignIn({ problem, onSignedIn }: HowToSignInProps) {
       </Text>
       <Code block>npm run parley -- sign-in</Code>
       <Text size="sm" c="dimmed">
-        The link works once and expires after 15 minutes. If you normally sign in through a proxy, it did not
-        identify you: contact its operator.
+        The link works once and expires after 15 minutes. If you normally sign in through a proxy, contact its
+        operator, because the proxy did not identify you.
       </Text>
       <Button variant="default" onClick={onSignedIn}>
         Continue

@@ -58,7 +58,7 @@ export const kindNames = {
   video: 'Video',
   project: 'Project',
   captions: 'Captions',
-  thumbnail: 'Picture',
+  thumbnail: 'Image',
 } as const
 
 export type Kind = keyof typeof kindNames

@@ -26,7 +26,7 @@ export function UploadsPage() {
     <>
       <PageHeader
         title="Uploads"
-        about="Upload videos, pictures, captions and projects. Interrupted uploads resume where they stopped."
+        about="Upload videos, images, captions and projects. Interrupted uploads resume where they stopped."
       />
       <Stack gap="md">
         <DropZone />

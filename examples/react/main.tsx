@@ -17,7 +17,7 @@ const tools: PageTool[] = [
   },
 ]
 
-/** The hook works in every component, also outside <ParleyChat>. */
+/** Shows that useParleyChat also works outside <ParleyChat>. */
 function AskButton() {
   const { isReady, isOpen, hasUnread, toggle } = useParleyChat()
   const text = isOpen ? 'Close the chat' : 'Ask the concierge'
@@ -31,7 +31,7 @@ function AskButton() {
 function App() {
   const [room, setRoom] = useState('none')
   const [wishes, setWishes] = useState('')
-  // The widget compares the context by reference, so the object may change only with its content.
+  // The widget compares the context by reference, so useMemo must return the same object until the content changes.
   const context = useMemo(() => ({ page: 'rooms', room }), [room])
   return (
     <main>

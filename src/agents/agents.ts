@@ -1,4 +1,4 @@
-/** Creates, lists, reads, replaces, restores and deletes the agents of a tenant, and rotates their keys. */
+/** Manages a tenant's agents: creates, replaces, restores and deletes them, and rotates their keys. */
 
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
@@ -17,7 +17,7 @@ type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' |
   readonly agents: AgentDirectory
 }
 
-/** Earlier versions of an agent beyond this number are deleted, oldest first. */
+/** Maximum number of earlier versions per agent; older ones are deleted. */
 const MAX_VERSIONS = 100
 
 export interface DefinitionText {
@@ -26,8 +26,9 @@ export interface DefinitionText {
 }
 
 /**
- * Creates an agent and its key in one transaction. @throws ServiceError `invalid_value`; `too_large`, also
- * at the limit of agents; `invalid_api_key` if the parent key was just revoked.
+ * Creates an agent and its key in one transaction.
+ * @throws ServiceError `invalid_value`; `too_large` for the definition or the agent limit; `invalid_api_key`
+ * if the parent key was just revoked.
  */
 export async function createAgent(
   deps: AgentDeps & Pick<Dependencies, 'config'>,
@@ -56,7 +57,7 @@ export async function createAgent(
     model_policy_updated_at: null,
   }
   await deps.db.transaction().execute(async (trx) => {
-    // Locks the tenant, so that concurrent calls cannot pass the limit together.
+    // Locks the tenant, so that concurrent calls cannot exceed the agent limit.
     await assertTenantLives({ db: trx }, tenantId)
     await assertFewerAgents({ ...deps, db: trx }, tenantId)
     await trx.insertInto('agents').values(row).execute()
@@ -106,8 +107,9 @@ export async function getAgent(
 }
 
 /**
- * Keeps the previous text as a version. @throws ServiceError `not_found`, `invalid_value`, `too_large`;
- * `precondition_failed` if `ifMatch` does not match.
+ * Replaces the definition and stores the previous one as a version.
+ * @throws ServiceError `not_found`, `invalid_value`, `too_large`; `precondition_failed` if `ifMatch` does not
+ * match.
  */
 export async function replaceAgent(
   deps: AgentDeps,
@@ -122,13 +124,13 @@ export async function replaceAgent(
 ): Promise<Agent> {
   const { name } = parseDefinition(text.yaml, text.format)
   let written: AgentRow | undefined
-  // Repeats after a concurrent write: without `ifMatch`, the last write wins.
+  // Retries after a concurrent write: without `ifMatch`, the last write wins.
   while (written === undefined) {
     const row = await getRow(deps, tenantId, id)
     if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version))
       throw new ServiceError(
         'precondition_failed',
-        `If-Match: the agent has changed and is now at version ${row.version}. Read it again before you write.`,
+        `If-Match: the agent has changed and is now at version ${row.version}. Get the agent again before you update it.`,
       )
     const definition = { name, source: text.yaml, format: text.format }
     written = await writeVersion(deps, actor, row, definition, restoredVersion)
@@ -145,7 +147,7 @@ export async function deleteAgent(
   id: string,
 ): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
-    // Foreign keys also delete its credentials and versions.
+    // Foreign keys cascade to the agent's credentials and versions.
     const row = await trx
       .deleteFrom('agents')
       .where('id', '=', id)
@@ -161,7 +163,7 @@ export async function deleteAgent(
   deps.agents.invalidate()
 }
 
-/** Makes the text of an earlier version the current definition. @throws ServiceError `not_found` */
+/** Makes an earlier version's text the current definition. @throws ServiceError `not_found` */
 export async function restoreVersion(
   deps: AgentDeps,
   actor: Actor,
@@ -178,7 +180,7 @@ export async function restoreVersion(
 }
 
 /**
- * Creates a new key with the same public id. The previous key stays valid for the overlap (seconds).
+ * Replaces the agent's key but not its public id. The previous key stays valid for `overlapSeconds`.
  * @throws ServiceError `not_found`
  */
 export async function rotateAgentKey(
@@ -223,8 +225,8 @@ export async function getRow(
 }
 
 /**
- * Writes the definition as the version after `row`, and keeps `row` as an earlier version. Returns
- * undefined if `row` is no longer current.
+ * Stores the definition as the next version, and `row` as an earlier one. Returns undefined if `row` is no
+ * longer current.
  */
 async function writeVersion(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
@@ -256,7 +258,7 @@ async function writeVersion(
   })
 }
 
-/** The text is not recorded, because the audit log is permanent. */
+/** Omits the definition text, which could never be deleted from the audit log. */
 async function recordWrite(
   deps: AuditDeps,
   actor: Actor,
@@ -268,7 +270,7 @@ async function recordWrite(
   await recordAudit(deps, actor, { action, target, tenantId, details: { name, version, ...more } })
 }
 
-/** Matches `*`, or any of a list of strong tags (RFC 9110, section 13.1.1). */
+/** Accepts `*` or a list of strong entity tags (RFC 9110, section 13.1.1). */
 function matchesVersion(ifMatch: string, version: number): boolean {
   return ifMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim() === `"${version}"`)
 }
@@ -278,7 +280,7 @@ export function toVersion({ id, version, name, source, format, updated_at }: Age
 }
 
 /**
- * Moves agents with their versions and keys, which stay valid. Returns their number. Runs in the caller's
+ * Moves all agents, with their versions and keys, to another tenant and returns their number. Requires a
  * transaction.
  */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {

@@ -17,7 +17,7 @@ import {
 } from './store.ts'
 
 const memory = { max: 2_000, keepMs: () => 2_000 }
-/** Limit on the cached definition text, in UTF-16 code units. */
+/** Limit on the total length of cached definitions, in UTF-16 code units. */
 const MOST_PREPARED = 32 * 1024 * 1024
 
 export interface Agent {
@@ -79,12 +79,17 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   }
 }
 
-/** Reports an agent that does not exist or belongs to another tenant. */
+/**
+ * The error for missing agents and for other tenants' agents. Clients must not be able to distinguish them.
+ */
 export function agentNotFound(): ServiceError {
   return new ServiceError('not_found', 'Agent not found.')
 }
 
-/** Returns the agent of an agent key. @throws ServiceError `not_found` if it has just been deleted. */
+/**
+ * Returns the agent that the calling key belongs to.
+ * @throws ServiceError `not_found` if it was just deleted.
+ */
 export async function getOwnAgent(
   deps: { readonly agents: AgentDirectory },
   caller: AgentCaller,

@@ -7,7 +7,7 @@ export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
   return z.array(item, { error: orMissing('must be a list') })
 }
 
-/** Creates a mapping schema in which a null value counts as absent. */
+/** Creates a mapping schema that treats null values as absent. */
 export function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
   return z.preprocess((value) => withoutNulls(value, Object.keys(fields.shape)), fields)
 }
@@ -36,7 +36,7 @@ export function toSeconds(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitSeconds[duration.slice(-1)] as number)
 }
 
-/** How conversations are stored. Unknown keys are rejected, because a misspelt key must not store more than intended. */
+/** Rejects unknown keys, because a misspelled key could store more than the author intends. */
 export const AgentConversations = mappingOf(
   z.strictObject(
     {

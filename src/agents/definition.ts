@@ -1,6 +1,5 @@
 /**
- * Defines the agent definition: its schema, and how its YAML or Markdown text is parsed, validated and
- * rendered. Add new fields here first.
+ * Parses, validates and renders agent definitions in YAML and Markdown. Add new definition fields here first.
  */
 import { isScalar, type Pair, type ParsedNode } from 'yaml'
 import { z } from 'zod'
@@ -49,7 +48,7 @@ export const AgentTool = z.union(
 export type AgentTool = z.infer<typeof AgentTool>
 
 const Tools = listOf(AgentTool)
-  .max(mostTools, `must be at most ${mostTools} tools`)
+  .max(mostTools, `must have at most ${mostTools} tools`)
   .superRefine((tools, ctx) => {
     const seen = new Map<string, number>()
     for (const [index, tool] of tools.entries()) {
@@ -67,7 +66,7 @@ const PageToolNames = listOf(
   ),
 )
 
-/** The page tools that the agent may use, by the names that the page uses. */
+/** Selects the page tools that the agent may use, by the names that the page gives them. */
 export const PageTools = z.preprocess(
   (value, ctx) => {
     const given = withoutNulls(value, ['restricted', 'blocked'])
@@ -89,7 +88,7 @@ export const AgentBehavior = mappingOf(
   ),
 )
 
-/** An origin for `frame-ancestors`, where `*.` matches all subdomains. Other characters could end the directive. */
+/** An origin for a `frame-ancestors` directive. Allows only characters that cannot end the directive. */
 const FrameOrigin = Text.regex(
   /^https?:\/\/(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*(?::\d{1,5})?$/i,
   'must be an origin: http:// or https://, a host and an optional port, without a path',
@@ -98,7 +97,7 @@ const FrameOrigin = Text.regex(
 const AgentEmbed = mappingOf(
   z.object(
     {
-      origins: listOf(FrameOrigin).max(mostOrigins, `must be at most ${mostOrigins} origins`).optional(),
+      origins: listOf(FrameOrigin).max(mostOrigins, `must have at most ${mostOrigins} origins`).optional(),
       greeting: FilledText.optional(),
       title: Label.optional(),
       starters: listOf(FilledText).optional(),
@@ -107,7 +106,7 @@ const AgentEmbed = mappingOf(
   ),
 )
 
-/** Ignores unknown keys but keeps them in the text, except under `conversations`. */
+/** Ignores unknown keys, except under `conversations`; the stored text still contains them. */
 export const AgentDefinition = mappingOf(
   z.object({
     name: Label,
@@ -129,8 +128,8 @@ export const AgentDefinition = mappingOf(
 export type AgentDefinition = z.infer<typeof AgentDefinition>
 
 /**
- * Parses at most 256 KiB of text. @throws ServiceError `too_large`; `invalid_value` with path, line and
- * column for every other problem.
+ * Parses and validates a definition.
+ * @throws ServiceError `too_large` above 256 KiB; otherwise `invalid_value` with path, line and column.
  */
 export function parseDefinition(source: string, format: DefinitionFormat): AgentDefinition {
   assertStorable(source)
@@ -138,7 +137,7 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
   const frontMatter = format === 'markdown' ? splitFrontMatter(text) : undefined
   const mapping = readYaml(frontMatter?.configuration ?? text)
   if (frontMatter !== undefined && 'instructions' in mapping.value) {
-    const problem = 'must follow the front matter, not be part of it'
+    const problem = 'must come after the front matter, not inside it'
     reject(text, offsetOf(mapping, ['instructions']), ['instructions'], problem)
   }
   const rejectAt = (path: Path, problem: string): never => {
@@ -156,8 +155,8 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
 }
 
 /**
- * Renders a valid definition as Markdown: front matter, then the instructions. Parsing the result returns
- * the same definition.
+ * Renders a valid definition as Markdown: front matter followed by the instructions. Parsing the result
+ * returns the same definition.
  */
 export function renderMarkdown(text: string, format: DefinitionFormat): string {
   if (format === 'markdown') return text
@@ -173,7 +172,10 @@ function withoutByteOrderMark(text: string): string {
   return text.startsWith('\uFEFF') ? text.slice(1) : text
 }
 
-/** @throws ServiceError `too_large`; `invalid_value` for characters that a database cannot store. */
+/**
+ * @throws ServiceError `too_large`; `invalid_value` if the text contains characters that databases cannot
+ * store.
+ */
 function assertStorable(text: string): void {
   if (Buffer.byteLength(text) > largestTextBytes) {
     throw new ServiceError('too_large', 'The agent definition is larger than 256 KiB.')
@@ -199,10 +201,7 @@ function assertToolSchemas(
 
 type Issue = z.core.$ZodIssue
 
-/**
- * Returns the most specific issue of a value that matches no branch of a union: the one in the branch that
- * the author meant.
- */
+/** Picks the union branch that the author most likely meant, and returns its issue. */
 function mostSpecific(issue: Issue): Issue {
   if (issue.code !== 'invalid_union') return issue
   const inner = issue.errors.flatMap((branch) => branch.slice(0, 1).map(mostSpecific))
@@ -212,14 +211,14 @@ function mostSpecific(issue: Issue): Issue {
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] }
 }
 
-/** A tool as far as the server knows it; a client that runs the tool may know more. */
+/** The name of a tool and what the server knows about it. A client that runs the tool may know more. */
 export interface DescribedTool {
   readonly name: string
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
 }
 
-/** Uses each field of the agent's definition, or else of the server's tool. */
+/** Uses the server's tool for fields that the agent's definition omits. */
 export function describeTool(tool: AgentTool, known: ServerTool | undefined): DescribedTool {
   const { description, inputSchema } = typeof tool === 'string' ? {} : tool
   return {
@@ -266,8 +265,8 @@ export const definitionSchema: Readonly<Record<string, unknown>> = z.toJSONSchem
 })
 
 /**
- * The instructions start after the closing line and an empty line. @throws ServiceError `invalid_value`
- * with line and column.
+ * Splits Markdown into front matter and instructions, which an empty line must separate.
+ * @throws ServiceError `invalid_value` with line and column.
  */
 function splitFrontMatter(text: string) {
   const opening = /^---\r?\n/.exec(text)
@@ -278,11 +277,12 @@ function splitFrontMatter(text: string) {
       [],
       'must start with front matter: a line with ---, the configuration, and another line with ---',
     )
-  // The closing line may directly follow the opening line.
+  // Starts before the end of the opening line, because the front matter may be empty.
   const search = /\n---(\r?\n|$)/g
   search.lastIndex = opening[0].length - 1
   const closing = search.exec(text)
-  if (closing === null) reject(text, text.length, [], 'the front matter must end with a line ---')
+  if (closing === null)
+    reject(text, text.length, [], 'the front matter must end with a line that contains only ---')
   const emptyLine = /^\r?\n/.exec(text.slice(search.lastIndex, search.lastIndex + 2))
   if (emptyLine === null) {
     reject(
@@ -294,7 +294,8 @@ function splitFrontMatter(text: string) {
   }
   const instructionsStart = search.lastIndex + emptyLine[0].length
   return {
-    // Includes the start of the text so that offsets match; YAML reads the opening line as a document marker.
+    // Starts at the beginning of the text to keep offsets valid. YAML reads the opening line as a document
+    // marker.
     configuration: text.slice(0, closing.index + 1),
     instructions: text.slice(instructionsStart),
     instructionsStart,
@@ -319,7 +320,9 @@ interface Cut {
   readonly kept: string
 }
 
-/** Removes an entry in braces with the comma before it. Removes a first entry up to the next one. */
+/**
+ * Removes an entry from a flow mapping together with the comma before it or, for the first entry, after it.
+ */
 function flowCut(entry: Entry, before: Entry | undefined, after: Entry | undefined): Cut {
   const end = valueEndOf(entry)
   if (before !== undefined) return { start: valueEndOf(before), end, kept: '' }
@@ -330,7 +333,7 @@ function valueEndOf({ key, value }: Entry): number {
   return (value ?? key).range[1]
 }
 
-/** Keeps only comments that are not indented, because other lines could become part of a preceding block scalar. */
+/** Preserves comments up to the key's indentation; deeper ones could join a preceding block scalar. */
 function blockCut({ text, bodyStart, bodyEnd }: YamlMapping, entry: Entry, after: Entry | undefined): Cut {
   const start = Math.max(lineStartOf(text, entry), bodyStart)
   const end = after === undefined ? bodyEnd : lineStartOf(text, after)

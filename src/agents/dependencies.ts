@@ -1,4 +1,4 @@
-/** Declares the lower-layer services that the agents module needs. */
+/** Declares the services that the agents module depends on. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

@@ -1,4 +1,4 @@
-/** Lists the agents of a tenant and the versions of an agent in pages that are bounded in number and in size. */
+/** Lists a tenant's agents, and an agent's versions, in pages of limited size. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { listVersionAuthors } from '../identity/audit.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -14,17 +14,17 @@ import {
   selectVersions,
 } from './store.ts'
 
-/** A page ends before the characters of its definitions exceed this, but contains at least one item. */
+/** Limit on the total length of the definitions on a page. A page always has at least one item. */
 const MAX_PAGE_LENGTH = 2 * 1024 * 1024
 const MAX_PAGE_ITEMS = 1_000
-/** Parsing a definition of this length may take some milliseconds. */
+/** After a definition longer than this, other requests may run, because parsing it takes milliseconds. */
 const LONG_TEXT = 16 * 1024
-/** Rows that are read at once. */
+/** Number of rows per query. */
 const BATCH = 20
 
 type ListDeps = Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory }
 
-/** Returns the newest agents first if no field is set. */
+/** `order` defaults to `desc`, which lists the newest agents first. */
 export interface ListRequest {
   readonly limit?: number | undefined
   readonly after?: string | undefined
@@ -34,13 +34,13 @@ export interface ListRequest {
 
 export interface AgentPage {
   readonly agents: readonly Agent[]
-  /** Undefined when the request asked for all agents and the page contains them. */
+  /** Undefined if the request set no limit or position and the page contains all agents. */
   readonly hasMore: boolean | undefined
 }
 
 /**
- * Lists agents in the requested order. @throws ServiceError `invalid_value` if `after` or `before` is not
- * one of them.
+ * Returns a page of agents.
+ * @throws ServiceError `invalid_value` if `after` or `before` is not the id of one of the tenant's agents.
  */
 export async function listAgents(deps: ListDeps, tenantId: string, request: ListRequest): Promise<AgentPage> {
   const { limit, order = 'desc' } = request
@@ -65,7 +65,7 @@ export async function listAgents(deps: ListDeps, tenantId: string, request: List
   return { agents, hasMore: isPaged || hasMore ? hasMore : undefined }
 }
 
-/** Lists all agents; for commands, which block no other request. */
+/** Lists all of a tenant's agents. For CLI commands only, because the result has no size limit. */
 export async function listAllAgents(
   deps: ListDeps,
   tenantId: string,
@@ -81,7 +81,7 @@ export async function listAllAgents(
   return all
 }
 
-/** `author` is null for versions that were written before authors were recorded. */
+/** `author` is null for versions created before Parley recorded authors. */
 interface AuthoredVersion extends AgentVersionRow {
   readonly author: string | null
 }
@@ -89,13 +89,16 @@ interface AuthoredVersion extends AgentVersionRow {
 export interface VersionPage {
   /** Newest first. */
   readonly versions: readonly AuthoredVersion[]
-  /** The number of the version in force. */
+  /** The agent's current version number. */
   readonly current: number
-  /** Undefined when the request asked for all versions and the page contains them. */
+  /** Undefined if the request set no position and the page contains all versions. */
   readonly hasMore: boolean | undefined
 }
 
-/** Lists versions of an agent before `before`, or all of them, newest first. @throws ServiceError `not_found` */
+/**
+ * Lists an agent's versions, newest first; with `before`, only versions older than that number.
+ * @throws ServiceError `not_found`
+ */
 export async function listVersions(
   deps: Pick<Dependencies, 'db'>,
   tenantId: string,
@@ -115,14 +118,14 @@ export async function listVersions(
     hasMore: before !== undefined || hasMore ? hasMore : undefined,
   }
 
-  // Selects only versions before the row, because a concurrent write may have added a later one.
+  // Excludes versions that a concurrent write added after `row` was read.
   function readEarlier(version: number, count: number): Promise<AgentVersionRow[]> {
     const earlier = selectVersions(deps.db, tenantId, id).where('version', '<', version)
     return earlier.orderBy('version', 'desc').limit(count).execute()
   }
 }
 
-/** Reads batches until the page is full, and lets other requests run between them. */
+/** Reads rows in batches until the page is full. Other requests can run between batches. */
 async function readPage<Row extends { readonly source: string }>(
   limit: number | undefined,
   read: (count: number, last: Row | undefined) => Promise<readonly Row[]>,
@@ -131,7 +134,7 @@ async function readPage<Row extends { readonly source: string }>(
   const items: Row[] = []
   let length = 0
   while (true) {
-    // One row more than fits shows whether there is another page.
+    // Requests one extra row to detect whether there is another page.
     const count = Math.min(BATCH, maxItems + 1 - items.length)
     const rows = await read(count, items.at(-1))
     for (const row of rows) {
@@ -154,6 +157,8 @@ async function findPlace(
   if (id === undefined) return undefined
   const row = await findAgent(deps.db, tenantId, id)
   if (row === undefined)
-    throw new ServiceError('invalid_value', `${param}: must be the id of an agent of this key`, { param })
+    throw new ServiceError('invalid_value', `${param}: must be the id of an agent that belongs to this key`, {
+      param,
+    })
   return row
 }

@@ -1,4 +1,4 @@
-/** Reads and replaces the model policy of an agent. */
+/** Reads and replaces an agent's model policy. */
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { lockTenant } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -31,8 +31,9 @@ export async function getModelPolicy(
 }
 
 /**
- * Sets the policy and budget in one transaction. @throws ServiceError `not_found`; `invalid_value`, also
- * with the code `default_model_not_allowed`.
+ * Replaces the policy and the budget in one transaction.
+ * @throws ServiceError `not_found`; `invalid_value`, with the code `default_model_not_allowed` for a model
+ * that is not in `allowed_models`.
  */
 export async function replaceModelPolicy(
   deps: PolicyDeps & AuditDeps & Pick<Dependencies, 'usage'>,
@@ -69,7 +70,7 @@ export async function replaceModelPolicy(
   return getModelPolicy(deps, tenantId, agentId)
 }
 
-/** Detects typos when the policy is saved instead of at the first call that needs the model. */
+/** Reports unknown providers and models when the policy is saved, not at the first call. */
 function assertKnown({ models }: Pick<Dependencies, 'models'>, policy: ModelPolicy): void {
   for (const { param, provider, model } of listNamed(policy)) {
     if (!models.providers.includes(provider)) {

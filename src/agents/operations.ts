@@ -1,4 +1,4 @@
-/** Defines the operations on agents. */
+/** Defines the API operations on agents. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
@@ -80,7 +80,7 @@ export const agentsOperations = {
   me: query({
     http: { method: 'GET', path: '/v1/agents/me' },
     auth: { callers: ['agent'] },
-    docs: { summary: 'Get the agent of the calling agent key' },
+    docs: { summary: 'Get the agent that the agent key belongs to' },
     input: z.object({}),
     output: AgentSelf,
     run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),
@@ -115,7 +115,7 @@ export const agentsOperations = {
     http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
     request: { ...definitionRequest, bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
     docs: {
-      summary: 'Replace the definition of an agent',
+      summary: "Replace an agent's definition",
       failures: { ...notFound, 412: 'The agent has changed since the version in `If-Match`.' },
     },
     input: DefinitionReplacement,
@@ -143,7 +143,7 @@ export const agentsOperations = {
   rotateKey: mutation({
     http: { method: 'POST', path: '/v1/agents/{agent_id}/rotate-key' },
     request: { bodySchema: KeyRotation },
-    docs: { summary: 'Rotate the key of an agent', failures: notFound },
+    docs: { summary: "Rotate an agent's key", failures: notFound },
     input: KeyRotation.extend(AgentReference.shape),
     output: AgentKeyRotated,
     run: async ({ context, input: { agent_id, overlap_seconds } }) => {
@@ -156,7 +156,7 @@ export const agentsOperations = {
 
   modelPolicy: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/model-policy' },
-    docs: { summary: 'Get the model policy of an agent', failures: notFound },
+    docs: { summary: "Get an agent's model policy", failures: notFound },
     input: AgentReference,
     output: AgentModelPolicy,
     run: ({ context: { deps, caller }, input }) => getModelPolicy(deps, caller.tenantId, input.agent_id),
@@ -165,7 +165,7 @@ export const agentsOperations = {
   replaceModelPolicy: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}/model-policy' },
     request: { bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'] },
-    docs: { summary: 'Replace the model policy of an agent', failures: notFound },
+    docs: { summary: "Replace an agent's model policy", failures: notFound },
     input: ModelPolicyReplacement,
     output: AgentModelPolicy,
     run: ({ context, input }) =>
@@ -174,7 +174,7 @@ export const agentsOperations = {
 
   versions: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/versions' },
-    docs: { summary: 'List the versions of an agent', failures: notFound },
+    docs: { summary: "List an agent's versions", failures: notFound },
     input: AgentVersionsQuery,
     output: AgentVersionList,
     run: async ({ context: { deps, caller }, input }) =>

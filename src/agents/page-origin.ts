@@ -3,7 +3,10 @@ import { ServiceError } from '../lib/errors.ts'
 import type { GuardedCall } from '../operations/access.ts'
 import type { AgentDirectory } from './cache.ts'
 
-/** Access step. Only browsers send `Origin`, so it limits pages and not programs. @throws ServiceError `insufficient_permissions` */
+/**
+ * Rejects pages whose origin the agent does not list. Programs other than browsers can omit `Origin`.
+ * @throws ServiceError `insufficient_permissions`
+ */
 export async function checkPageOrigin({ context, auth }: GuardedCall, agents: AgentDirectory): Promise<void> {
   const { foreignOrigin } = context.metadata
   if (foreignOrigin === undefined || auth === undefined || auth.callers.length === 0) return
@@ -18,7 +21,10 @@ export async function checkPageOrigin({ context, auth }: GuardedCall, agents: Ag
   )
 }
 
-/** Whether an entry of `embed.origins` includes the origin, by the rules of `frame-ancestors` (CSP 3, section 6.7.2). */
+/**
+ * Returns whether an `embed.origins` entry matches the origin, as in `frame-ancestors` (CSP 3, section
+ * 6.7.2).
+ */
 export function matchesOrigin(listed: string, origin: string): boolean {
   if (!URL.canParse(origin)) return false
   const { protocol, hostname, port } = new URL(origin)

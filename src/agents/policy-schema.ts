@@ -1,4 +1,4 @@
-/** Defines the schemas of model policies, and renders policies. */
+/** Defines the model policy schemas, and renders policies for API responses. */
 import { z } from 'zod'
 import {
   findDefaultModel,
@@ -22,17 +22,17 @@ const name = z.strictObject({ provider, model })
 const tokens = z.int().min(0).nullish()
 const ignored = z.unknown().optional().meta({ description: 'Read-only; ignored in PUT.' })
 
-/** The body of PUT. Ignores the read-only fields of GET. */
+/** The PUT request body. Ignores read-only fields, so that clients can send back what GET returned. */
 export const ModelPolicyBody = z
   .strictObject({
-    default_model: name.nullish().meta({ description: 'Model to use when the caller does not name one.' }),
+    default_model: name.nullish().meta({ description: 'Model to use if the request does not specify one.' }),
     allowed_models: z
       .array(z.strictObject({ provider, model: model.nullish() }))
       .max(MOST_ALLOWED)
       .default([])
       .meta({
         description:
-          'Models that the agent may use. Empty allows all models; an entry without `model` allows all models of the provider.',
+          "Models that the agent can use. An empty list allows all models. An entry without `model` allows all of the provider's models.",
       }),
     fallback_models: z
       .array(name)
@@ -46,7 +46,7 @@ export const ModelPolicyBody = z
       .meta({ description: 'Maximum number of output tokens per response.' }),
     budget: z.strictObject({ day: tokens, month: tokens }).nullish().meta({
       description:
-        'Token limits for all calls of the agent, per period in UTC; null or absent means unlimited.',
+        'Maximum number of tokens per UTC day and UTC month, for all calls of the agent. Null or absent means unlimited.',
     }),
     budget_used: ignored,
     model_policy_updated_at: ignored,
@@ -70,7 +70,7 @@ export const AgentModelPolicy = z
     budget: z.strictObject({ day: count, month: count }),
     budget_used: z
       .strictObject({ day: count, month: count })
-      .meta({ description: 'Tokens used in the current period of each limit.' }),
+      .meta({ description: 'Tokens used in the current UTC day and month.' }),
     model_policy_updated_at: count.meta({ description: 'Unix seconds; null if the policy was never set.' }),
     source: z
       .enum(['policy', 'yaml', 'none'])
@@ -79,7 +79,7 @@ export const AgentModelPolicy = z
       .array(z.strictObject({ provider, model, role: z.enum(['default', 'fallback', 'allowed']) }))
       .meta({
         description:
-          'Models that the agent can use now: the default model, its fallbacks in order, and other models that a caller may name.',
+          'Models that the agent can use now: the default model, its fallbacks in order, and other models that a request can specify.',
       }),
   })
   .meta({ id: 'AgentModelPolicy' })

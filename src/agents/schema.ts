@@ -1,4 +1,4 @@
-/** Defines the schemas of requests and responses about agents, and renders agents. */
+/** Defines the request and response schemas for agents, and renders agents into them. */
 import { z } from 'zod'
 import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
@@ -9,16 +9,16 @@ import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 
 const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
-const agentKey = z.string().meta({ description: 'Agent key, which may be published in a web page.' })
+const agentKey = z.string().meta({ description: 'Agent key; safe to publish on a web page.' })
 const parentKey = z
   .string()
   .meta({ description: 'Public part of the parent key that owns the agent, never its secret.' })
 const createdAt = z.int().meta({ description: 'Unix seconds.' })
 const tools = z.array(AgentTool)
-/** Exceeds what an HTTP header can contain. */
+/** Higher than the limit that the HTTP server sets for all headers. */
 const MAX_HEADER_LENGTH = 65_536
 
-/** Ignores unknown fields, as definitions accept unknown keys. */
+/** Ignores unknown fields, just as agent definitions ignore unknown keys. */
 export const DefinitionBody = z
   .object({
     yaml: longText().meta({ description: 'The agent definition, as YAML (or Markdown with front matter).' }),
@@ -40,7 +40,7 @@ export const AgentReference = z.object({ agent_id: agentId })
 export const AgentListQuery = z.object({
   limit: z.int().min(1).max(100).optional().meta({
     description:
-      'Maximum number of agents to return. If omitted, returns all of them; a list never has more than 1000 agents or 2 MiB of definitions.',
+      'Maximum number of agents to return. Defaults to 1000. A response contains at most 2 MiB of definitions.',
   }),
   after: reference()
     .optional()
@@ -78,7 +78,7 @@ export const AgentVersionsQuery = AgentReference.extend({
     .int()
     .min(1, wrongVersion)
     .optional()
-    .meta({ description: 'Number of a version; returns only versions before it.' }),
+    .meta({ description: 'Version number; returns only earlier versions.' }),
 })
 
 export const AgentCreated = z
@@ -98,7 +98,7 @@ const AgentListItem = z
   })
   .meta({ id: 'AgentListItem' })
 
-/** The last three fields are present only when the request asked for a page. */
+/** The last three fields are present only in paged responses. */
 export const AgentList = z
   .strictObject({
     object: z.literal('list'),
@@ -123,7 +123,7 @@ export const AgentDetail = z
       behavior: AgentBehavior.optional(),
     }),
     instructions: z.string(),
-    yaml: z.string().meta({ description: 'The definition text as it was sent.' }),
+    yaml: z.string().meta({ description: 'The definition text, exactly as the client sent it.' }),
     format: z.enum(['yaml', 'markdown']).meta({ description: 'Format of the definition text.' }),
     version: z.int(),
     key_hint: z.string(),
@@ -159,7 +159,7 @@ export const AgentVersionList = z
           created_at: createdAt,
           author: z.string().nullable().meta({
             description:
-              'Who wrote the version: the id of a parent key, the email of a user, or the system user of a command. Null for versions from before 0.3.0.',
+              "Author of the version: the public id of a parent key, a user's email address, or the operating-system user who ran a command. Null for versions before 0.3.0.",
           }),
           current: z.boolean().meta({ description: 'True for the current version.' }),
         })
@@ -172,7 +172,7 @@ export const AgentVersionList = z
   })
   .meta({ id: 'AgentVersionList' })
 
-/** The public part of an agent, for pages with its key. Never contains the instructions. */
+/** The agent fields that its public key may read. Never includes the instructions. */
 export const AgentSelf = z
   .strictObject({
     id: agentId,
@@ -307,7 +307,7 @@ function renderSummary(deps: Pick<Dependencies, 'models'>, agent: Agent) {
   return { name, model: modelOf(deps, agent), tools, ...(behavior === undefined ? {} : { behavior }) }
 }
 
-/** A tool without a known schema takes an empty object. */
+/** A tool without a known schema accepts an empty object. */
 function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   const {
     name,
@@ -317,7 +317,9 @@ function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   return { name, description, inputSchema }
 }
 
-/** Returns the model of the definition, otherwise the one that the agent would use now, otherwise ''. */
+/**
+ * Returns the definition's model, the model that the agent would use now, or an empty string, in that order.
+ */
 function modelOf({ models }: Pick<Dependencies, 'models'>, { definition, policy }: Agent): string {
   const { model } = definition
   if (model !== undefined) return model

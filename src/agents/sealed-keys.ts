@@ -1,6 +1,6 @@
 /**
- * Loads the secret of the installation, checks that it opens the sealed agent keys, and re-encrypts them
- * after a change of secret.
+ * Loads the installation's secret, checks that it decrypts the stored agent keys, and re-encrypts them after
+ * the secret changes.
  */
 
 import type { Config } from '../config/config.ts'
@@ -17,8 +17,8 @@ const BATCH = 500
 type SealedKey = Pick<AgentRow, 'id' | 'key_sealed'>
 
 /**
- * Loads the secret, or creates it if no key was sealed yet. @throws StartupError if it is missing or wrong,
- * because responses with agent keys would fail.
+ * Loads the installation's secret, or creates one if no agent keys are stored.
+ * @throws StartupError if the secret is missing or cannot decrypt the stored agent keys.
  */
 export async function loadSealer(
   { dataDir, secret: given, formerSecrets }: Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>,
@@ -41,8 +41,8 @@ export async function loadSealer(
 }
 
 /**
- * Re-encrypts keys of previous secrets with the current one. Leaves keys that cannot be opened unchanged:
- * responses with their agents fail as before.
+ * Re-encrypts agent keys that use a previous secret with the current secret. Skips keys that cannot be
+ * decrypted.
  */
 export async function resealAgentKeys({
   db,
@@ -59,9 +59,9 @@ export async function resealAgentKeys({
     await db.transaction().execute(async (trx) => {
       for (const row of rows) {
         const sealed = reseal(sealer, row)
-        if (sealed === undefined) log.warn({ agentId: row.id }, 'a sealed agent key cannot be decrypted')
+        if (sealed === undefined) log.warn({ agentId: row.id }, 'failed to decrypt an agent key')
         else {
-          // The key may have been rotated since it was read.
+          // Skips a key that was rotated after it was read.
           await trx
             .updateTable('agents')
             .set({ key_sealed: sealed })
@@ -82,7 +82,9 @@ function reseal(sealer: Sealer, { id, key_sealed: sealed }: SealedKey): string |
   }
 }
 
-/** Lists the sealed keys of all tenants that start with none of the prefixes, in order of agent id, after `afterId`. */
+/**
+ * Lists all tenants' encrypted agent keys, except those with one of the prefixes, in the order of agent ids.
+ */
 async function listSealedKeys(
   db: Database,
   prefixes: readonly string[],
@@ -95,7 +97,7 @@ async function listSealedKeys(
     .where('id', '>', afterId)
     .orderBy('id')
     .limit(limit)
-  // `_` in a prefix matches any character, which does not matter for random names.
+  // `_` in a prefix is a wildcard, but a false match is unlikely because key ids are random.
   for (const prefix of prefixes) query = query.where('key_sealed', 'not like', `${prefix}%`)
   return query.execute()
 }

@@ -1,7 +1,4 @@
-/**
- * Reads and writes the rows of agents and their earlier versions. Add new columns in a migration and in
- * `db/tables.ts`.
- */
+/** Reads and writes the `agents` and `agent_versions` tables. */
 import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { AgentTable, AgentVersionTable, Tables } from '../db/tables.ts'
@@ -9,7 +6,7 @@ import type { AgentTable, AgentVersionTable, Tables } from '../db/tables.ts'
 export type AgentRow = Selectable<AgentTable>
 export type AgentVersionRow = Selectable<AgentVersionTable>
 
-/** The columns that change without a new version. */
+/** Columns that can change without creating a new version. */
 export const unversionedColumns = [
   'key_sealed',
   'key_hint',
@@ -19,12 +16,11 @@ export const unversionedColumns = [
 ] as const
 
 /**
- * A position in creation order. It includes the id, because two processes may create agents in the same
- * microsecond.
+ * An agent's position in creation order. The id breaks ties between agents created in the same microsecond.
  */
 export type Place = Pick<AgentRow, 'position' | 'id'>
 
-/** A part of the list. Excludes the agents at both places. */
+/** Selects a range of agents. `newerThan` and `olderThan` are exclusive. */
 export interface Page {
   readonly first: 'newest' | 'oldest'
   readonly newerThan?: Place | undefined
@@ -36,7 +32,7 @@ export async function findAgent(db: Database, tenantId: string, id: string): Pro
   return ownAgents(db, tenantId).where('id', '=', id).executeTakeFirst()
 }
 
-/** Searches all tenants, because the caller has only the agent's key. */
+/** Searches all tenants, because an agent key's public id does not identify its tenant. */
 export async function findAgentByKey(db: Database, keyId: string): Promise<AgentRow | undefined> {
   return db.selectFrom('agents').selectAll().where('key_id', '=', keyId).executeTakeFirst()
 }
@@ -53,7 +49,7 @@ export async function listAgentRows(db: Database, tenantId: string, page: Page):
 
 export type AgentName = Pick<AgentRow, 'id' | 'created_at'>
 
-/** Lists agents newest first. */
+/** Lists a tenant's agents, newest first. */
 export async function listAgentNames(db: Database, tenantId: string): Promise<AgentName[]> {
   return db
     .selectFrom('agents')
@@ -63,7 +59,7 @@ export async function listAgentNames(db: Database, tenantId: string): Promise<Ag
     .execute()
 }
 
-/** Updates columns that need no new version. Returns false if the tenant has no such agent. */
+/** Updates columns without creating a version. Returns false if the tenant has no such agent. */
 export async function updateUnversioned(
   db: Database,
   tenantId: string,

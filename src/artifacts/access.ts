@@ -3,7 +3,6 @@ import { ServiceError } from '../lib/errors.ts'
 import type { ParentCaller, TokenCaller } from '../operations/operation.ts'
 import type { ArtifactRow } from './store.ts'
 
-/** A tenant has full access to its own artifacts. */
 export type ArtifactCaller = ParentCaller | TokenCaller
 
 type Subject = Pick<ArtifactRow, 'id' | 'related_to'>
@@ -20,14 +19,14 @@ const uses: Readonly<Record<TokenCaller['use'], string>> = {
 }
 
 /**
- * Returns whether a token covers the artifact, directly or through `related_to`. The artifact belongs to
- * the caller's tenant.
+ * Returns whether the caller may access the artifact, directly or through `related_to`. The artifact must
+ * belong to the caller's tenant.
  */
 export function grantsAccess(caller: ArtifactCaller, { id, related_to }: Subject): boolean {
   return caller.kind === 'parent' || caller.artifactId === id || caller.artifactId === related_to
 }
 
-/** Accepts an id that may not exist. @throws ServiceError `insufficient_permissions` */
+/** `found` is undefined if no artifact has this id. @throws ServiceError `insufficient_permissions` */
 export function assertAccess(caller: ArtifactCaller, id: string, found: Subject | undefined): void {
   if (!grantsAccess(caller, found ?? { id, related_to: null })) throw wrongArtifact()
 }

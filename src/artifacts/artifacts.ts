@@ -9,6 +9,7 @@ import { Download } from '../operations/operation.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { type ArtifactCaller, artifactNotFound, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
+import { recordEndings } from './endings.ts'
 import { deleteJobs } from './jobs/store.ts'
 import type { ArtifactReservation, ArtifactReserved } from './schema.ts'
 import {
@@ -24,8 +25,8 @@ import {
 export { moveArtifacts, sumArtifactBytes } from './store.ts'
 
 /**
- * Deletes an artifact in any state: aborts a running upload, lets a running download finish. @throws
- * ServiceError `not_found` if already deleted.
+ * Deletes an artifact in any state. Aborts an active upload, but lets active downloads finish.
+ * @throws ServiceError `not_found` if it was already deleted.
  */
 export async function removeUpload(
   deps: AuditDeps & Pick<Dependencies, 'clock' | 'log' | 'artifacts'>,
@@ -37,8 +38,9 @@ export async function removeUpload(
     const lease = (await findUploadRow(trx, row))?.lease_until ?? 0
     await deleteJobs(trx, row.blob)
     if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
+    await recordEndings(trx, [row], 'deleted', unixSeconds(deps.clock))
     const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
-    // Omits names: the audit log is permanent, but the owner wants the names deleted.
+    // Omits file names, which could never be deleted from the audit log.
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
     return lease > unixSeconds(deps.clock)
   })
@@ -63,7 +65,7 @@ export async function deleteArtifact(
   await removeUpload(deps, actor, row)
 }
 
-/** Never fails: the row is already deleted, so the sweeper deletes any remaining bytes. */
+/** Never throws; the sweeper deletes bytes that cannot be deleted here. */
 export async function deleteBytes(
   { artifacts, log }: Pick<Dependencies, 'log' | 'artifacts'>,
   { id, blob, served_blob, poster_blob }: UploadRow,
@@ -88,14 +90,17 @@ interface Served {
   readonly isAttachment: boolean
 }
 
-/** Serves the converted or original bytes. @throws ServiceError `not_found` until the artifact is ready; `insufficient_permissions`. */
+/**
+ * Opens the converted file or the original.
+ * @throws ServiceError `not_found` until the artifact is ready; `insufficient_permissions`.
+ */
 export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
   return open(deps, caller, id, (row) => ({
     blob: row.served_blob,
     sizeBytes: row.served_bytes,
     mediaType: row.media_type,
     filename: nameOf(row),
-    // Sends an attachment unless the bytes were converted, or were checked and match their media type.
+    // Forces a download unless the file was converted, or was checked and matches its media type.
     isAttachment: row.conversion_reason !== null || row.sniffed_type !== row.media_type,
   }))
 }
@@ -147,7 +152,7 @@ async function open(
       try {
         return await deps.artifacts.store.blobs.open(blob, range ?? wholeOf(sizeBytes))
       } catch (error) {
-        // Reports `not_found` if the artifact has just been deleted; otherwise the bytes are lost.
+        // Throws `not_found` if the artifact was deleted after its row was read.
         if ((await find()) === undefined) throw artifactNotFound()
         throw error
       }

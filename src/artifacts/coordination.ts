@@ -1,4 +1,4 @@
-/** Coordinates the requests that use an artifact, here and on all replicas: publishes its changes, and lets one request at a time write to an upload. */
+/** Coordinates artifact requests across replicas: publishes changes, and allows one writer per upload. */
 import { EventEmitter, once } from 'node:events'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
@@ -37,7 +37,10 @@ export function createArtifactChanges(bus: Bus) {
 const STOP_TIMEOUT_MS = 5_000
 const REPLY_TIMEOUT_MS = 1_000
 
-/** Maps the reason for stopping a writer, as sent between replicas, to the error for its client. */
+/**
+ * Maps each reason for stopping a writer, as sent between replicas, to the error that the writer's client
+ * receives.
+ */
 const reasons = { 'taken-over': leaseStolen, removed: artifactNotFound } satisfies Record<
   string,
   () => ServiceError
@@ -59,7 +62,7 @@ export function createActiveUploads(bus: Bus) {
   bus.subscribe('upload-ended', (id) => remoteEnds.emit(id))
   bus.subscribe('stop-upload', (text) => {
     const [reason = '', id = ''] = text.split(' ')
-    // A newer version may send other reasons; the bus logs this error.
+    // A replica with a newer version may send other reasons. The bus logs this error.
     if (!isStopReason(reason))
       throw new Error('unknown reason for stopping an upload, perhaps from a newer version')
     const upload = uploads.get(id)
@@ -83,8 +86,8 @@ export function createActiveUploads(bus: Bus) {
       }
     },
     /**
-     * Stops the writer in this process and waits for it, up to a time limit. Returns false if this process
-     * has no writer.
+     * Stops this process's writer and waits up to five seconds for it to finish. Returns false if there is no
+     * writer.
      */
     async stop(id: string, reason: StopReason): Promise<boolean> {
       const upload = uploads.get(id)
@@ -94,8 +97,8 @@ export function createActiveUploads(bus: Bus) {
       return true
     },
     /**
-     * Does the same on other replicas. Returns true if no live replica has the writer: other replicas
-     * exist, none replied, and this process has no writer.
+     * Stops the writer if another replica has it. Returns true if there are other replicas, none of them
+     * replied, and this process has no writer either.
      */
     async stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean> {
       if (!bus.reachesOthers || uploads.has(id)) return false
@@ -116,7 +119,7 @@ function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return within(ms, resolved, () => false)
 }
 
-/** A writer that does not renew its lease in time loses it; the fence rejects its later writes. */
+/** A writer that does not renew its lease within this time loses it, and its later writes fail. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 const RETRY_RELEASE_EVERY_MS = 1_000
@@ -131,8 +134,9 @@ interface LeaseDeps {
 type UploadLease = ReturnType<typeof startRenewing>
 
 /**
- * Stops the writer on any replica, so that a client need not wait until its lost connection times out.
- * @throws ServiceError `not_found` (deleted), `locked`.
+ * Stops the upload's writer on any replica, so that a reconnecting client need not wait for its old
+ * connection to time out.
+ * @throws ServiceError `not_found` if the upload was deleted; `locked`.
  */
 export async function acquireOrStealLease(
   deps: LeaseDeps,
@@ -145,7 +149,7 @@ export async function acquireOrStealLease(
   const seen = await findUploadRow(deps.db, upload)
   if (seen === undefined) throw uploadDeleted()
   const isGone = await activeUploads.stopOnOtherReplicas(upload.id, 'taken-over')
-  // The writer's replica is dead or unreachable; if it returns, the fence rejects its writes.
+  // The writer's replica is dead or unreachable. If it comes back, its writes fail because of the fence.
   if (isGone) {
     const row = await stealLease(deps.db, seen, leaseEnd(deps))
     if (row !== undefined) return startRenewing(deps, row, false)
@@ -183,11 +187,14 @@ function startRenewing(deps: LeaseDeps, row: UploadRow, isPreviousDone: boolean)
     updateLeased(db, row, { lease_until: leaseEnd(deps) }).catch(onFailure)
   }, RENEW_EVERY_MS).unref()
   return {
-    /** The upload at the time the lease was acquired, with the lease's fence. */
+    /** The upload as it was when the lease was acquired, including the lease's fence. */
     row,
-    /** Whether the previous holder released the lease. Otherwise it may still write, but record nothing. */
+    /**
+     * Whether the previous holder released the lease. If not, it may still be writing bytes, but cannot
+     * record them.
+     */
     isPreviousDone,
-    /** Aborts when another request takes over the upload. */
+    /** Aborts when another request takes over or deletes the upload. */
     stopped: registration.stopped,
     async release(): Promise<void> {
       clearInterval(renewing)
@@ -201,7 +208,7 @@ function startRenewing(deps: LeaseDeps, row: UploadRow, isPreviousDone: boolean)
   }
 }
 
-/** Retries after a database failure, so that a client can resume before the lease expires. */
+/** Retries a failed release, so that clients can resume before the lease expires. */
 function releaseLater(release: () => Promise<unknown>): void {
   let tries = 0
   const timer = setInterval(() => {

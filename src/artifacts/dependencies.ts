@@ -1,4 +1,4 @@
-/** Declares the lower-layer services that the artifacts module needs, and the service that its files share. */
+/** Declares the services that the artifacts module depends on. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Converter } from '../conversion/conversion.ts'
@@ -41,12 +41,15 @@ export interface ArtifactService {
   close(): Promise<void>
 }
 
-/** Runs the jobs of complete uploads. Jobs are database rows, so any replica can continue them after a crash. */
+/**
+ * Runs the jobs that process complete uploads. Any replica can continue a job after a crash, because jobs are
+ * stored in the database.
+ */
 export interface Processing {
   start(): Promise<void>
-  /** Makes this and all other replicas look for new jobs. */
+  /** Prompts all replicas to look for new jobs. */
   wake(): void
-  /** Stops the jobs of a deleted upload; resolves when none of them is running. */
+  /** Stops a deleted upload's jobs in this process. Resolves when they have ended. */
   stop(blob: string): Promise<void>
   /** Stops running jobs and returns them to the queue. */
   close(): Promise<void>

@@ -22,7 +22,7 @@ export const ListedArtifact = ArtifactStatus.extend({
   mediaType: z
     .string()
     .nullable()
-    .meta({ description: 'Media type of the served file; null until `ready`.' }),
+    .meta({ description: 'Media type of the file that the server serves; null until `ready`.' }),
   hasPoster: z.boolean(),
   createdAt: seconds,
   finishedAt: seconds
@@ -38,7 +38,7 @@ export const ArtifactList = z
   })
   .meta({ id: 'ArtifactList' })
 
-/** Returns a page of the tenant's uploads, newest first, without reserved ids and expired rows. */
+/** Returns a page of the tenant's artifacts, newest first. Omits reserved ids and expired uploads. */
 export async function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
@@ -63,7 +63,7 @@ export async function listArtifacts(
         .execute()
     },
   })
-  return { object: 'list', data: rows.map(renderListed), has_more: hasMore }
+  return { object: 'list', data: rows.map((row) => renderListed(row, now)), has_more: hasMore }
 }
 
 /** @throws ServiceError `not_found`, also for a reserved id or another tenant's artifact. */
@@ -77,9 +77,9 @@ export async function getListedArtifact(
   return row
 }
 
-export function renderListed(row: ArtifactRow): z.output<typeof ListedArtifact> {
+export function renderListed(row: ArtifactRow, now: number): z.output<typeof ListedArtifact> {
   return {
-    ...renderStatus(row.id, row),
+    ...renderStatus(row.id, row, now),
     filename: row.filename ?? '',
     mediaType: row.media_type,
     hasPoster: row.poster_blob !== null,

@@ -1,4 +1,4 @@
-/** Recovers uploads after a crash and deletes expired uploads and orphaned bytes, for all tenants. */
+/** Recovers uploads after a crash, and deletes expired uploads and orphaned blobs. */
 import type { ExpressionBuilder } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
@@ -10,6 +10,7 @@ import type { NamedBlobs } from '../storage/mark.ts'
 import { type BlobPlace, createSweeper, type Sweeper } from '../storage/sweeper.ts'
 import { acquireUploadLease } from './coordination.ts'
 import type { Dependencies } from './dependencies.ts'
+import { deleteOldEndings, recordEndings } from './endings.ts'
 import { clearTakenJobs, countWaitingJobs } from './jobs/store.ts'
 import { type ArtifactRow, listStatesBefore, stateAfter, type UploadRow } from './store.ts'
 import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
@@ -17,18 +18,18 @@ import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 const BATCH = 200
 
 /**
- * Voids the leases and jobs of the previous process. Called only when no other server of the installation
- * runs, before the first request.
+ * Releases the leases and jobs that a previous process held. Call it before the first request, and only if no
+ * other server is running.
  */
 export async function recoverUploads(deps: CompletionDeps): Promise<void> {
   const { db, clock, artifacts } = deps
   await db.updateTable('artifacts').set({ lease_until: null }).where('lease_until', 'is not', null).execute()
   await clearTakenJobs(db, unixSeconds(clock))
-  // A bucket keeps every acknowledged byte; a writer checks its size only when it resumes an upload.
+  // A bucket does not lose acknowledged bytes in a crash, so only local files need this check.
   if (!artifacts.store.resumable.survivesCrashes) await truncateToStoredSize(deps)
 }
 
-/** Without fsync, or after a disk was restored from a copy, a row can record more bytes than are stored. */
+/** Lowers `received_bytes` where bytes were lost, for example after a power failure without fsync. */
 async function truncateToStoredSize({ db, log, artifacts }: CompletionDeps): Promise<void> {
   for (let after = ''; ; ) {
     const rows = await activeUploads(db)
@@ -64,7 +65,7 @@ export async function completeInterruptedUploads(deps: CompletionDeps): Promise<
   for (const row of rows as UploadRow[]) await completeOne(deps, row)
 }
 
-/** Never fails, so that one broken upload does not block the others. */
+/** Never throws, so that one failing upload does not block the others. */
 async function completeOne(deps: CompletionDeps, upload: UploadRow): Promise<void> {
   try {
     const lease = await acquireUploadLease(deps, upload)
@@ -74,8 +75,8 @@ async function completeOne(deps: CompletionDeps, upload: UploadRow): Promise<voi
       await lease.release()
     }
   } catch (error) {
-    // A ServiceError is expected: another writer holds the lease, the checksum does not match, or the
-    // tenant was revoked.
+    // A ServiceError is expected if another writer holds the lease, the checksum does not match, or the
+    // parent key was revoked.
     if (!(error instanceof ServiceError))
       deps.log.warn({ err: error, artifactId: upload.id }, 'failed to complete an upload')
   }
@@ -88,7 +89,7 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
       listOwned: (names) => listOwnedBlobs(db, names),
       remove: (name) => blobs.delete(name),
     },
-    // A late write of a fenced-out writer may have left resumable bytes of a complete upload.
+    // A writer that lost its lease may have written resumable bytes after the upload was complete.
     {
       list: () => resumable.list(),
       listOwned: async (names) => {
@@ -100,7 +101,7 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
   ]
 }
 
-/** Also completes uploads whose earlier completion failed. */
+/** Creates the sweeper, which also retries failed completions. */
 export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
   const { db, clock, metrics, log } = deps
   const { store, changes } = deps.artifacts
@@ -111,7 +112,9 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
     places: listArtifactPlaces(db, store),
     blobs: store.blobs,
     async deleteExpired(limit, nowMs) {
-      const rows = await deleteExpiredArtifacts(db, Math.floor(nowMs / 1000), limit)
+      const now = Math.floor(nowMs / 1000)
+      const rows = await deleteExpiredArtifacts(db, now, limit)
+      await deleteOldEndings(db, now, limit)
       for (const { id, blob } of rows) {
         if (blob !== null) await store.resumable.delete(blob)
         changes.publish(id)
@@ -138,8 +141,8 @@ function activeUploads(db: Database) {
 }
 
 /**
- * Deletes the oldest expired uploads and reserved ids that are not leased by a writer. Complete uploads
- * never expire.
+ * Deletes up to `limit` expired uploads and reserved ids, oldest first, except those that a writer has
+ * leased.
  */
 async function deleteExpiredArtifacts(
   db: Database,
@@ -155,13 +158,18 @@ async function deleteExpiredArtifacts(
     .execute()
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
-  // Checks the expiry again, because a client may have resumed an upload since.
-  return db
-    .deleteFrom('artifacts')
-    .where('id', 'in', ids)
-    .where(isExpired(now))
-    .returning(['id', 'blob'])
-    .execute()
+  return db.transaction().execute(async (trx) => {
+    // Checks the expiry again, because a client may have resumed an upload since the first query.
+    const deleted = await trx
+      .deleteFrom('artifacts')
+      .where('id', 'in', ids)
+      .where(isExpired(now))
+      .returning(['id', 'blob', 'parent_key_id', 'related_to'])
+      .execute()
+    const uploads = deleted.filter(({ blob }) => blob !== null)
+    await recordEndings(trx, uploads, 'expired', now)
+    return deleted
+  })
 }
 
 function isExpired(now: number) {
@@ -174,7 +182,7 @@ function isExpired(now: number) {
     ])
 }
 
-/** Returns the blobs that are still needed. Originals use the inverse of the condition in `releaseOriginal`. */
+/** Returns the blobs that are still needed. An original is needed until it is converted and acknowledged. */
 async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const originals = await db
     .selectFrom('artifacts')
@@ -186,7 +194,7 @@ async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<S
   return new Set([...served, ...originals.map(({ blob }) => String(blob))])
 }
 
-/** Returns the blob names of each store that any row refers to, whether or not they are still needed. */
+/** Finds the blobs in each store that any row refers to, even if they are no longer needed. */
 export const namedBlobs: NamedBlobs = {
   files: listFileBlobs,
   artifacts: (db, names) => listBlobsIn(db, ['blob', 'served_blob', 'poster_blob'], names),

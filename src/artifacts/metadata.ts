@@ -1,17 +1,20 @@
-/** Parses `Upload-Metadata` (tus 1.0.0) and builds the event for the host's handler. */
+/** Parses the tus `Upload-Metadata` header, and builds the event for `onUploadComplete`. */
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../lib/errors.ts'
 import { type ArtifactKind, artifactKinds, parseArtifactId } from './schema.ts'
 import type { UploadRow } from './store.ts'
 
-/** The parsed keys. Absent keys are undefined; so are empty ones, where an empty value has no meaning. */
+/**
+ * The parsed `Upload-Metadata` keys. A key is undefined if the client omitted it or sent a meaningless empty
+ * value.
+ */
 export interface UploadMetadata {
   readonly artifactId: string | undefined
   readonly filename: string
-  /** Sent by the client, so it cannot be trusted. */
+  /** The media type that the client claims, which may be wrong. */
   readonly filetype: string | undefined
-  /** Undefined means `video`, unless the id was reserved with a kind. */
+  /** If undefined, uses the reservation's kind, or `video` without a reservation. */
   readonly kind: ArtifactKind | undefined
   readonly relatedTo: string | undefined
   readonly name: string | undefined
@@ -23,7 +26,7 @@ export const MAX_METADATA_BYTES = 8_192
 export const MAX_NAME_LENGTH = 512
 const HEADER = 'Upload-Metadata'
 
-/** @throws ServiceError `invalid_value`, which names the invalid key. */
+/** @throws ServiceError `invalid_value` whose `param` is the invalid key. */
 export function parseMetadata(header: string | undefined): UploadMetadata {
   const values = parsePairs(header ?? '')
   const texts = new Map(known.map((key) => [key, decodeText(key, values.get(key))]))
@@ -117,7 +120,7 @@ export function invalidMetadata(key: string, problem: string): ServiceError {
 }
 
 export interface CompletedUpload {
-  /** The same in every delivery of this upload, so that a handler can ignore repeated events. */
+  /** Identical for every delivery of this upload, so that handlers can ignore duplicates. */
   readonly eventId: string
   readonly artifactId: string
   readonly tenantId: string
@@ -127,21 +130,26 @@ export interface CompletedUpload {
   readonly name?: string
   readonly relatedTo?: string
   readonly sizeBytes: number
-  /** In hexadecimal. Present only if the client sent a checksum; it then matched. */
+  /** The verified SHA-256 in hexadecimal; present only if the client sent a checksum. */
   readonly sha256?: string
   readonly metadata: Readonly<Record<string, string>>
   /** Unix seconds at which the last byte was recorded. */
   readonly completedAt: number
 }
 
-/** Functions that a handler may use until its delivery ends. */
+/** Functions that the handler can call until it returns or times out. */
 export interface UploadHooks {
   /**
-   * Replaces the outcome; durable once it resolves. @throws ServiceError `invalid_value` synchronously if
-   * the value is not JSON, exceeds 64 KiB or is nested deeper than 64 levels.
+   * Replaces the artifact's outcome, which is durable once the promise resolves.
+   * @throws ServiceError `invalid_value`, synchronously, if the value is not JSON, exceeds 64 KiB or has more
+   * than 64 levels of nesting.
    */
   recordOutcome(value: unknown): Promise<void>
-  /** Reads the uploaded bytes, which are kept until the handler returns. */
+  /**
+   * In `onUploadComplete`, reads the uploaded bytes, which are kept until the handler returns. In
+   * `onConversionEnd`, reads the bytes that the server serves. @throws ServiceError `not_found` if the
+   * artifact was deleted.
+   */
   open(): Promise<Readable>
   /** Aborts when the handler times out, the artifact is deleted or the service stops. */
   readonly signal: AbortSignal
@@ -164,5 +172,41 @@ export function toCompletedUpload(row: UploadRow): CompletedUpload {
   })
 }
 
-/** Called at least once for each complete upload, until a call returns or its promise resolves. */
+/** The end of a conversion, with the fields of `CompletedUpload`. */
+export interface EndedConversion extends CompletedUpload {
+  /** The same in every delivery of this event, and different from the id of the upload's event. */
+  readonly eventId: string
+  /** `rejected`: the content is dangerous, and the artifact was deleted. */
+  readonly result: 'converted' | 'original' | 'rejected'
+  /** Why the upload was rejected or not converted. */
+  readonly reason?: string
+  /** The media type and size of the file that the server serves; absent for a rejected upload. */
+  readonly mediaType?: string
+  readonly servedBytes?: number
+  /** Unix seconds. */
+  readonly endedAt: number
+}
+
+export type ConversionEnd = Pick<EndedConversion, 'result' | 'endedAt'> &
+  Partial<Record<'reason' | 'mediaType' | 'servedBytes', string | number | null>>
+
+export function toEndedConversion(
+  row: UploadRow,
+  { result, endedAt, ...others }: ConversionEnd,
+): EndedConversion {
+  const known = Object.entries(others).filter(([, value]) => value != null)
+  return {
+    ...toCompletedUpload(row),
+    ...(row.sha256 === null ? {} : { sha256: row.sha256 }),
+    eventId: `${row.blob}-converted`,
+    result,
+    ...Object.fromEntries(known),
+    endedAt,
+  }
+}
+
+/** Called at least once for each complete upload, and retried until it succeeds. */
 export type OnUploadComplete = (artifact: CompletedUpload, hooks: UploadHooks) => unknown
+
+/** Called at least once for each conversion that has ended or failed, and retried until it succeeds. */
+export type OnConversionEnd = (conversion: EndedConversion, hooks: UploadHooks) => unknown

@@ -1,9 +1,7 @@
-/**
- * Defines the operations on artifacts. Uploads use the tus endpoint; file content and pages exist only in
- * the REST API.
- */
+/** Defines the API operations on artifacts, except uploads, which use the tus endpoint. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
 import { deleteArtifact, openArtifact, openPoster, reserveArtifact } from './artifacts.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -33,10 +31,10 @@ import { openStatusPage } from './status-page.ts'
 import { uploadExtensions } from './tus.ts'
 
 const byId = { path: ArtifactReference } as const
-/** The types of converted bytes, then any other type, because an original is served with its own. */
+/** The media types of converted files, and a wildcard for originals. */
 const artifactTypes = ['video/mp4', 'image/jpeg', 'image/webp', 'text/vtt', '*/*']
 const artifactTypesText =
-  'Returns the converted bytes: MP4 for videos, JPEG or WebP for pictures, WebVTT for captions. An original that was not converted is returned with the media type that its bytes have.'
+  'Returns the converted file: MP4 for videos, JPEG or WebP for images, WebVTT for captions. If there is no converted file, returns the original file.'
 
 const bytesFailures = {
   404: 'The artifact has no content, or is not ready yet.',
@@ -53,7 +51,7 @@ export const artifactsOperations = {
     http: { method: 'POST', path: '/v1/artifacts' },
     auth: { callers: ['parent'] },
     response: { status: 201 },
-    docs: { summary: 'Reserve an artifact id and create tokens to upload and open it' },
+    docs: { summary: 'Reserve an artifact id, and create tokens to upload and view the artifact' },
     input: ArtifactReservation,
     output: ArtifactReserved,
     run: ({ context: { deps, caller }, input }) => reserveArtifact(deps, caller.tenantId, input),
@@ -78,7 +76,10 @@ export const artifactsOperations = {
     input: ArtifactReference,
     output: ListedArtifact,
     run: async ({ context: { deps, caller }, input }) =>
-      renderListed(await getListedArtifact(deps, caller.tenantId, input.artifact_id)),
+      renderListed(
+        await getListedArtifact(deps, caller.tenantId, input.artifact_id),
+        unixSeconds(deps.clock),
+      ),
   }),
 
   status: query({
@@ -86,8 +87,8 @@ export const artifactsOperations = {
     request: { ...byId, headers: { prefer: 'prefer' } },
     response: { events: ArtifactStatus },
     docs: {
-      summary: 'Get the status of an artifact',
-      description: 'With `Accept: text/event-stream`, streams each change as an event.',
+      summary: "Get an artifact's status",
+      description: 'With `Accept: text/event-stream`, the server sends each change as an event.',
     },
     input: ArtifactStatusQuery,
     output: ArtifactStatus,
@@ -106,9 +107,9 @@ export const artifactsOperations = {
     request: byId,
     response: { page: renderStatusPageFailure },
     docs: {
-      summary: 'Open the status page of an artifact',
+      summary: "Open an artifact's status page",
       description:
-        'An HTML page that shows the live status and then a preview. Also works without JavaScript.',
+        'Returns an HTML page that shows the current status and then a preview. The page also works without JavaScript.',
     },
     input: ArtifactReference,
     output: z.never(),
@@ -132,7 +133,7 @@ export const artifactsOperations = {
     rpc: false,
     request: byId,
     response: { download: ['image/jpeg'] },
-    docs: { summary: 'Download the poster image of a video', failures: bytesFailures },
+    docs: { summary: "Download a video's poster image", failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller }, input }) => openPoster(deps, caller, input.artifact_id),
@@ -156,7 +157,7 @@ export const artifactsOperations = {
   capabilities: query({
     http: { method: 'GET', path: '/capabilities' },
     auth: { callers: [], isUncounted: true },
-    docs: { summary: 'Get the limits and features of uploads' },
+    docs: { summary: 'Get the upload limits and features' },
     input: z.object({}),
     output: Capabilities,
     run: ({ context: { deps } }) => ({

@@ -1,13 +1,15 @@
-/** Processes complete uploads: converts them and calls the host's handler. */
+/** Processes complete uploads: converts them and calls the host's handlers. */
 import type { Bus } from '../replicas/bus.ts'
 import { createActiveUploads, createArtifactChanges } from './coordination.ts'
 import type { ArtifactService, Dependencies, Processing } from './dependencies.ts'
 import { type ConversionDeps, createConversionWork } from './jobs/convert.ts'
-import { createDeliveryWork } from './jobs/deliver.ts'
-import { createRunner, type RunnerOptions } from './jobs/queue.ts'
+import { createDeliveryWork, createEventWork } from './jobs/deliver.ts'
+import { createRunner, type RunnerOptions, type Work } from './jobs/queue.ts'
 import { countJobs } from './jobs/store.ts'
 
-interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUploadComplete' | 'tracing'> {
+interface ProcessingDeps
+  extends Omit<ConversionDeps, 'wakeEvents'>,
+    Pick<Dependencies, 'onUploadComplete' | 'tracing'> {
   readonly bus: Bus
 }
 
@@ -15,29 +17,38 @@ const CONVERSIONS_AT_ONCE = 2
 const DELIVERIES_AT_ONCE = 4
 const REPORT_FAILURES_EVERY_MS = 5_000
 
+/** Each handler has its own queue, so that a slow one delays neither conversions nor the other handler. */
+function createDeliveryRunners(deps: ProcessingDeps) {
+  const { onUploadComplete, onConversionEnd } = deps
+  const create = (kind: 'hook' | 'converted', handler: string, work: Work) =>
+    createRunner(deps, {
+      ...{ kind, work },
+      atOnce: DELIVERIES_AT_ONCE,
+      onFailure: createFailureReporter(deps, handler),
+    })
+  return {
+    hook:
+      onUploadComplete &&
+      create('hook', 'onUploadComplete', createDeliveryWork({ ...deps, onUploadComplete })),
+    converted:
+      onConversionEnd &&
+      create('converted', 'onConversionEnd', createEventWork({ ...deps, onConversionEnd })),
+  }
+}
+
 function createProcessing(deps: ProcessingDeps): Processing {
-  const { db, log, bus, onUploadComplete } = deps
+  const { db, log, bus } = deps
+  const { hook, converted } = createDeliveryRunners(deps)
   const conversions = createRunner(deps, {
     kind: 'convert',
     atOnce: CONVERSIONS_AT_ONCE,
-    work: createConversionWork(deps),
+    work: createConversionWork({ ...deps, wakeEvents: () => converted?.wake() }),
     onFailure(error, { blob, failures }) {
       const what = { err: error, blob, failures: failures + 1 }
       log.warn(what, 'failed to convert an upload; retrying')
     },
   })
-  // Uses separate queues, so that a slow handler does not delay conversions.
-  const runners = [conversions]
-  if (onUploadComplete !== undefined) {
-    runners.push(
-      createRunner(deps, {
-        kind: 'hook',
-        atOnce: DELIVERIES_AT_ONCE,
-        work: createDeliveryWork({ ...deps, onUploadComplete }),
-        onFailure: createFailureReporter(deps),
-      }),
-    )
-  }
+  const runners = [conversions, hook, converted].filter((runner) => runner !== undefined)
   const wakeHere = () => {
     for (const runner of runners) runner.wake()
   }
@@ -46,10 +57,12 @@ function createProcessing(deps: ProcessingDeps): Processing {
   return {
     async start() {
       wakeHere()
-      if (onUploadComplete !== undefined) return
-      const waiting = await countJobs(db, 'hook')
+      const unheard = hook === undefined ? await countJobs(db, 'hook') : 0
+      if (unheard > 0)
+        log.warn({ waiting: unheard }, 'uploads are waiting for onUploadComplete, which is not configured')
+      const waiting = converted === undefined ? await countJobs(db, 'converted') : 0
       if (waiting > 0)
-        log.warn({ waiting }, 'uploads are waiting for onUploadComplete, which is not configured')
+        log.warn({ waiting }, 'events are waiting for onConversionEnd, which is not configured')
     },
     wake() {
       wakeHere()
@@ -60,22 +73,23 @@ function createProcessing(deps: ProcessingDeps): Processing {
     },
     async close() {
       await Promise.all(runners.map((runner) => runner.close()))
-      // Other replicas can continue the returned jobs.
+      // Lets other replicas continue the jobs that this one returned.
       bus.publish('jobs')
     },
   }
 }
 
-function createFailureReporter({ clock, log }: ProcessingDeps): RunnerOptions['onFailure'] {
+function createFailureReporter({ clock, log }: ProcessingDeps, handler: string): RunnerOptions['onFailure'] {
   let reportedAtMs = Number.NEGATIVE_INFINITY
   let unreported = 0
-  return (error, { blob: eventId, failures }) => {
+  return (error, { kind, blob, failures }) => {
     if (clock.monotonic() < reportedAtMs + REPORT_FAILURES_EVERY_MS) {
       unreported += 1
       return
     }
+    const eventId = kind === 'converted' ? `${blob}-converted` : blob
     const what = { err: error, eventId, failures: failures + 1, unreported }
-    log.warn(what, 'onUploadComplete failed; retrying')
+    log.warn(what, `${handler} failed; retrying`)
     reportedAtMs = clock.monotonic()
     unreported = 0
   }

@@ -1,4 +1,4 @@
-/** Defines the wire schemas of artifacts, and renders artifacts into them. */
+/** Defines the API schemas for artifacts, and renders artifacts into them. */
 import { z } from 'zod'
 import { label } from '../lib/schema-bounds.ts'
 import type { ArtifactViewRow } from './store.ts'
@@ -21,7 +21,7 @@ export const ArtifactReference = z.object({
 
 export const ArtifactStatusQuery = ArtifactReference.extend({
   prefer: label().optional().meta({
-    description: 'With `wait=N` (seconds, at most 30), waits until the status changes.',
+    description: 'With `wait=N`, the server waits up to N seconds (at most 30) for the status to change.',
   }),
 })
 
@@ -31,13 +31,19 @@ export const ArtifactStatus = z
   .strictObject({
     artifactId: z.string(),
     state: z.enum(['unknown', 'uploading', 'processing', 'ready']).meta({
-      description: '`unknown` includes ids that are only reserved, and deleted artifacts.',
+      description: '`unknown` is also the state of reserved ids and deleted artifacts.',
     }),
     kind: ArtifactKind.optional(),
     relatedTo: z.string().optional(),
     name: z.string().optional(),
-    bytesReceived: z.int().optional().meta({ description: 'Number of bytes durably received.' }),
+    bytesReceived: z.int().optional().meta({
+      description:
+        'Number of bytes received, at most a second ago. The last ones may not be durable yet; resume from `Upload-Offset`.',
+    }),
     size: z.int().optional().meta({ description: 'Declared size in bytes, once known.' }),
+    sha256: z.string().optional().meta({
+      description: 'SHA-256 of the uploaded bytes in hexadecimal, once the server knows it.',
+    }),
     acknowledged: z.boolean().optional(),
     outcome: z.json().optional(),
     progress: z
@@ -47,23 +53,29 @@ export const ArtifactStatus = z
     conversion: z
       .strictObject({ result: z.enum(['converted', 'original']), reason: z.string().optional() })
       .optional()
-      .meta({ description: 'Describes the served file, once `ready`.' }),
+      .meta({ description: 'Describes the file that the server serves, once `ready`.' }),
+    reason: z.enum(['expired', 'checksum_mismatch', 'dangerous', 'deleted']).optional().meta({
+      description:
+        'Why the artifact became `unknown`: the upload expired, its checksum did not match, its content is dangerous, or it was deleted. Kept for 30 days.',
+    }),
   })
   .meta({ id: 'ArtifactStatus' })
 export type ArtifactStatus = z.output<typeof ArtifactStatus>
 
+export const MAX_TOKEN_SECONDS = 30 * 86_400
+
 export const ArtifactReservation = z
   .strictObject({
     kind: ArtifactKind.optional().meta({
-      description: 'Kind of the upload. If omitted, any kind may be uploaded.',
+      description: 'Kind of the upload. If omitted, the token allows any kind.',
     }),
     related_to: uuid.optional().meta({ description: 'Id of the artifact that this one belongs to.' }),
     expires_in: z
       .int()
       .min(1)
-      .max(2_592_000)
+      .max(MAX_TOKEN_SECONDS)
       .default(86_400)
-      .meta({ description: 'Seconds for which the id stays reserved and the tokens are valid.' }),
+      .meta({ description: 'Seconds for which the reservation and the tokens are valid.' }),
   })
   .meta({ id: 'ArtifactReservation' })
 export type ArtifactReservation = z.output<typeof ArtifactReservation>
@@ -98,12 +110,21 @@ export const Capabilities = z
     }),
     checksum: z
       .array(z.string())
-      .meta({ description: 'Algorithms supported in the metadata key `checksum`.' }),
+      .meta({ description: 'Supported algorithms in the metadata key `checksum`.' }),
   })
   .meta({ id: 'Capabilities' })
 
-export function renderStatus(id: string, row: ArtifactViewRow | undefined): ArtifactStatus {
-  if (row === undefined) return { artifactId: id, state: 'unknown' }
+/** Ignores the bytes that arrived at a writer that has stopped, because they may be lost. */
+function countReceived({ lease_until, received_bytes, arrived_bytes }: ArtifactViewRow, now: number): number {
+  return (lease_until ?? 0) > now ? Math.max(received_bytes, arrived_bytes) : received_bytes
+}
+
+export function renderUnknown(id: string, reason: ArtifactStatus['reason']): ArtifactStatus {
+  return { artifactId: id, state: 'unknown', ...(reason === undefined ? {} : { reason }) }
+}
+
+/** `now` is in Unix seconds. */
+export function renderStatus(id: string, row: ArtifactViewRow, now: number): ArtifactStatus {
   const { conversion_result: result, conversion_reason: reason } = row
   return {
     artifactId: id,
@@ -111,8 +132,9 @@ export function renderStatus(id: string, row: ArtifactViewRow | undefined): Arti
     ...(row.kind === null ? {} : { kind: row.kind }),
     ...(row.related_to === null ? {} : { relatedTo: row.related_to }),
     ...(row.name === null ? {} : { name: row.name }),
-    bytesReceived: row.received_bytes,
+    bytesReceived: countReceived(row, now),
     ...(row.size_bytes === null ? {} : { size: row.size_bytes }),
+    ...(row.sha256 === null ? {} : { sha256: row.sha256 }),
     acknowledged: row.acknowledged === 1,
     ...(row.outcome === null ? {} : { outcome: JSON.parse(row.outcome) }),
     ...(row.state === 'processing' ? { progress: row.progress_permille / 1000 } : {}),

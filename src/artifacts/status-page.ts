@@ -1,4 +1,4 @@
-/** Builds the status page of an artifact, with a preview once the artifact is ready. */
+/** Builds an artifact's status page, with a preview once the artifact is ready. */
 import type { Readable } from 'node:stream'
 import type { DownloadContent } from '../http/download.ts'
 import { IMMUTABLE, type PageFile } from '../http/response.ts'
@@ -24,8 +24,8 @@ const previewTypes: Readonly<Record<string, Preview['as']>> = {
 type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
 /**
- * The page's links to the artifact's bytes repeat `token`, which is in the page's URL. @throws ServiceError
- * `insufficient_permissions`
+ * Returns the status page. Its links include `token`, so that the browser can load the artifact.
+ * @throws ServiceError `insufficient_permissions`
  */
 export async function openStatusPage(
   deps: WatchDeps,
@@ -73,7 +73,7 @@ async function readBeginning({ sizeBytes, open }: DownloadContent): Promise<stri
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of bytes) text += decoder.decode(chunk as Buffer, { stream: true })
-  // Drops a truncated character.
+  // Does not flush the decoder after a cut, because it may hold part of a character.
   return isCut ? `${text}…` : text + decoder.decode()
 }
 

@@ -1,22 +1,29 @@
-/** Returns the status of an artifact: once, after a wait (`Prefer: wait`), or as a stream. */
+/** Serves an artifact's status: immediately, after the next change (`Prefer: wait`), or as a stream. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { addressGroup } from '../operations/access.ts'
+import { addressGroup, lowerLimit } from '../operations/access.ts'
 import { type Call, type CallContext, EventStream } from '../operations/operation.ts'
 import type { StreamQuota } from '../replicas/limits.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type ArtifactStatus, type ArtifactStatusQuery, MAX_WAIT_SECONDS, renderStatus } from './schema.ts'
+import { findEnding } from './endings.ts'
+import {
+  type ArtifactStatus,
+  type ArtifactStatusQuery,
+  MAX_WAIT_SECONDS,
+  renderStatus,
+  renderUnknown,
+} from './schema.ts'
 import { findViewRow } from './store.ts'
 
 type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'config' | 'keys' | 'artifacts'>
 
-/** Detects changes whose notification was lost. */
+/** Polling finds changes whose notification was lost. */
 const POLL_EVERY_MS = 2_000
 const PROGRESS_EVERY_MS = 250
 
-/** Returns `unknown` if the tenant never uploaded the artifact. @throws ServiceError `insufficient_permissions` */
+/** Returns `unknown` if the tenant has no such artifact. @throws ServiceError `insufficient_permissions` */
 export async function readStatus(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   caller: ArtifactCaller,
@@ -24,9 +31,12 @@ export async function readStatus(
 ): Promise<ArtifactStatus> {
   assertTokenUse(caller, 'view')
   const row = await findViewRow(db, caller.tenantId, id)
-  assertAccess(caller, id, row)
-  const isGone = row?.state === 'unknown' || (row?.expires_at ?? Infinity) <= unixSeconds(clock)
-  return renderStatus(id, isGone ? undefined : row)
+  const ending = row === undefined ? await findEnding(db, caller.tenantId, id) : undefined
+  assertAccess(caller, id, row ?? ending)
+  if (row === undefined) return renderUnknown(id, ending?.reason)
+  if (row.state === 'unknown') return renderUnknown(id, undefined)
+  const now = unixSeconds(clock)
+  return (row.expires_at ?? Infinity) <= now ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
 }
 
 async function awaitStatus(
@@ -45,8 +55,8 @@ async function awaitStatus(
 }
 
 /**
- * Yields the status and each change until the signal aborts or the maximum duration ends. @throws
- * ServiceError `invalid_api_key` once the key is revoked.
+ * Yields the current status and each change until the signal aborts or the maximum stream duration passes.
+ * @throws ServiceError `invalid_api_key` when the key is revoked or the token expires.
  */
 async function* watchStatus(
   deps: WatchDeps,
@@ -98,7 +108,10 @@ export function answerStatus(
   return awaitStatus(deps, caller, id, waitSeconds * 1000, call.signal)
 }
 
-/** Watches within the caller's limit of open streams. @throws ServiceError `rate_limit_exceeded` */
+/**
+ * Watches an artifact's status within the caller's limit of open streams.
+ * @throws ServiceError `rate_limit_exceeded`
+ */
 export async function* watchWithinLimit(
   { context, signal }: Pick<Call<Dependencies, ArtifactCaller, unknown>, 'context' | 'signal'>,
   id: string,
@@ -111,10 +124,13 @@ export async function* watchWithinLimit(
   }
 }
 
-/** A token may be on a public page, so its streams are limited per client address. */
+/** Limits token callers per client address, because a token may be published in a web page. */
 function streamQuotas({ deps, caller, metadata }: CallContext<ArtifactCaller, Dependencies>): StreamQuota[] {
   const { streams } = deps.config.limits
-  if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
+  if (caller.kind === 'parent') {
+    const limit = lowerLimit(streams.parent, caller.ownLimits?.streams)
+    return [{ key: `watch:${caller.tenantId}`, limit }]
+  }
   const key = `watch:${caller.artifactId}:${addressGroup(metadata.clientAddress)}`
   return [{ key, limit: streams.address }]
 }
@@ -127,7 +143,7 @@ function renderFailureEvent({ message }: ServiceError): Uint8Array {
   return Buffer.from(`event: error\ndata: ${JSON.stringify({ ok: false, error: message })}\n\n`)
 }
 
-/** Returns the seconds of `Prefer: wait=N` (RFC 7240), or undefined without that preference. */
+/** Returns N from `Prefer: wait=N` (RFC 7240), capped at `MAX_WAIT_SECONDS`; undefined if it is absent. */
 function readWaitSeconds(header: string | undefined): number | undefined {
   const [, digits] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec(header ?? '') ?? []
   return digits === undefined ? undefined : Math.min(Number(digits), MAX_WAIT_SECONDS)

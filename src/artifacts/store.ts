@@ -1,17 +1,17 @@
-/** Reads and writes the table `artifacts`, and defines the states of an artifact. */
+/** Reads and writes the `artifacts` table, and defines the states of an artifact. */
 import type { CompiledQuery, ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable, Tables } from '../db/tables.ts'
 
 /**
- * An `unknown` id was never used, is only reserved, or was deleted. `processing` lasts until there are
- * bytes to serve.
+ * An `unknown` artifact was never uploaded, is only reserved, or was deleted. `processing` lasts until a file
+ * can be served.
  */
 export const states = ['unknown', 'uploading', 'processing', 'ready'] as const
 
 export type State = (typeof states)[number]
 
-/** The state transitions of each event. An event is invalid in a state that it does not list. */
+/** Maps each event to its state transitions. An event is invalid in states that it does not list. */
 const transitions = {
   create: { unknown: 'uploading' },
   complete: { uploading: 'processing' },
@@ -31,7 +31,7 @@ export function findNextState(state: State, occurrence: StateEvent): State | und
   return next[state]
 }
 
-/** Lists the states in which the event is valid; a statement that performs the event requires one of them. */
+/** Lists the states in which the event is valid, for the `where` clause of its update. */
 export function listStatesBefore(occurrence: StateEvent): State[] {
   return states.filter((state) => findNextState(state, occurrence) !== undefined)
 }
@@ -63,9 +63,12 @@ const viewColumns = [
   'name',
   'size_bytes',
   'received_bytes',
+  'arrived_bytes',
+  'lease_until',
   'progress_permille',
   'conversion_result',
   'conversion_reason',
+  'sha256',
   'acknowledged',
   'outcome',
   'expires_at',
@@ -75,7 +78,10 @@ export type ArtifactViewRow = Pick<ArtifactRow, (typeof viewColumns)[number]>
 
 const viewQueries = new WeakMap<Database, CompiledQuery<ArtifactViewRow>>()
 
-/** Finds the columns of a status. The query is compiled once, because it runs up to ten thousand times per second. */
+/**
+ * Finds the columns that a status needs. Caches the compiled query, because it can run ten thousand times per
+ * second.
+ */
 export async function findViewRow(
   db: Database,
   tenantId: string,
@@ -96,7 +102,7 @@ export async function findViewRow(
   return rows[0]
 }
 
-/** Finds an artifact or a reserved id of a tenant. Ignores rows that have expired by `now` (Unix seconds). */
+/** Finds a tenant's artifact or reserved id, unless it expired at or before `now` (Unix seconds). */
 export async function findArtifact(
   db: Database,
   tenantId: string,
@@ -116,7 +122,7 @@ export async function findUpload(
   return row as UploadRow | undefined
 }
 
-/** Finds an upload of any tenant, expired or not, for internal work. */
+/** Finds an upload regardless of its tenant and expiry. */
 export async function findUploadRow(db: Database, { blob }: Upload): Promise<UploadRow | undefined> {
   const row = await db.selectFrom('artifacts').selectAll().where('blob', '=', blob).executeTakeFirst()
   return row as UploadRow | undefined
@@ -126,7 +132,7 @@ export async function insertArtifact(db: Database, row: Insertable<ArtifactTable
   await db.insertInto('artifacts').values(row).execute()
 }
 
-/** Begins the upload of a reserved id. Returns false if the tenant's reservation is gone. */
+/** Turns a reserved id into an upload. Returns false if the reservation no longer exists. */
 export async function beginReserved(
   db: Database,
   tenantId: string,
@@ -143,17 +149,17 @@ export async function beginReserved(
   )
 }
 
-/** Frees an id whose row has expired but has not been swept yet. */
+/** Frees an id whose expired row the sweeper has not deleted yet. */
 export async function deleteExpired(db: Database, id: string, now: number): Promise<void> {
   await db.deleteFrom('artifacts').where('id', '=', id).where('expires_at', '<=', now).execute()
 }
 
-/** Identifies an upload by its blob, because a new upload of the same artifact may have the same fence. */
+/** Identifies an upload by its blob, because a later upload of the same artifact can have the same fence. */
 export type Upload = Pick<UploadRow, 'blob'>
 
 /**
- * Acquires a lease that its holder released, under a new fence, and returns the updated row. Returns undefined
- * if the lease is held or has expired.
+ * Acquires a released lease with a new fence and returns the updated row. Returns undefined if the lease is
+ * held or has expired.
  */
 export async function acquireReleasedLease(
   db: Database,
@@ -164,7 +170,7 @@ export async function acquireReleasedLease(
   return row as UploadRow | undefined
 }
 
-/** Does the same as `acquireReleasedLease`, also when the lease has expired: then its holder may still run. */
+/** Like `acquireReleasedLease`, but also acquires an expired lease, whose holder may still be running. */
 export async function acquireLease(
   db: Database,
   upload: Upload,
@@ -179,7 +185,7 @@ export async function acquireLease(
 
 type Lease = Pick<UploadRow, 'blob' | 'fence'>
 
-/** Acquires a lease held under that fence, which fences out its holder. Returns undefined if the fence has changed. */
+/** Takes over a lease that is held under the given fence. Returns undefined if the fence has changed. */
 export async function stealLease(db: Database, lease: Lease, until: number): Promise<UploadRow | undefined> {
   const row = await leasing(db, lease, until).where('fence', '=', lease.fence).executeTakeFirst()
   return row as UploadRow | undefined
@@ -188,13 +194,13 @@ export async function stealLease(db: Database, lease: Lease, until: number): Pro
 function leasing(db: Database, { blob }: Upload, until: number) {
   return db
     .updateTable('artifacts')
-    .set((current) => ({ fence: current('fence', '+', 1), lease_until: until }))
+    .set((current) => ({ fence: current('fence', '+', 1), lease_until: until, arrived_bytes: 0 }))
     .where('blob', '=', blob)
     .where('state', 'in', listStatesBefore('complete'))
     .returningAll()
 }
 
-/** Updates the row for its lease holder. Returns false if the lease was lost or the upload is gone. */
+/** Updates an upload for its lease holder. Returns false if the lease was lost or the upload was deleted. */
 export async function updateLeased(
   db: Database,
   lease: Lease,
@@ -203,7 +209,7 @@ export async function updateLeased(
   return isUpdated(updateActiveUpload(db, lease, values))
 }
 
-/** Updates the row like `updateLeased`, but only if `received_bytes` still has the value that the holder knows. */
+/** Like `updateLeased`, but only if `received_bytes` still equals `beforeBytes`. */
 export async function updateReceived(
   db: Database,
   lease: Lease,
@@ -235,7 +241,10 @@ export async function convertArtifact(
   )
 }
 
-/** Raises the progress of a conversion. Returns false if it is not higher, or if the artifact is ready or gone. */
+/**
+ * Raises the conversion progress. Returns false if it would not increase, or if the artifact is ready or
+ * deleted.
+ */
 export async function raiseProgress(db: Database, upload: Upload, permille: number): Promise<boolean> {
   return isUpdated(
     updating(db, upload, { progress_permille: permille })
@@ -247,12 +256,12 @@ export async function raiseProgress(db: Database, upload: Upload, permille: numb
 export async function updateUpload(
   db: Database,
   upload: Upload,
-  values: Pick<Updateable<ArtifactTable>, 'acknowledged' | 'outcome'>,
+  values: Pick<Updateable<ArtifactTable>, 'acknowledged' | 'outcome' | 'sha256'>,
 ): Promise<boolean> {
   return isUpdated(updating(db, upload, values))
 }
 
-/** Stops counting the original against the quota. Returns false if it is still needed or served. */
+/** Excludes the original from the quota. Returns false if the original is still needed or served. */
 export async function releaseOriginal(db: Database, { blob }: Upload): Promise<boolean> {
   return isUpdated(
     db
@@ -281,8 +290,8 @@ export async function removeArtifact(
 }
 
 /**
- * Moves all artifacts, including active uploads and reserved ids, and returns their number. Tokens expire
- * with the key that issued them.
+ * Moves all artifacts, active uploads and reserved ids to another tenant and returns their number. Their
+ * tokens stay bound to the previous key.
  */
 export async function moveArtifacts(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db
@@ -290,12 +299,16 @@ export async function moveArtifacts(db: Database, fromTenantId: string, toTenant
     .set({ parent_key_id: toTenantId })
     .where('parent_key_id', '=', fromTenantId)
     .executeTakeFirst()
+  await db
+    .updateTable('artifact_endings')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .execute()
   return Number(result.numUpdatedRows)
 }
 
 /**
- * Returns the bytes of a tenant's artifacts that count against its quota, excluding rows that have expired
- * by `now`.
+ * Returns the number of bytes that a tenant's artifacts use of its quota. Ignores rows that expired by `now`.
  */
 export async function sumArtifactBytes(db: Database, tenantId: string, now: number): Promise<number> {
   const { bytes } = await db

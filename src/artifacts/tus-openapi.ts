@@ -1,4 +1,4 @@
-/** Describes the tus endpoint in OpenAPI. It has no operation records, because its bodies are binary. */
+/** Describes the tus endpoint for the OpenAPI document; operations describe all other endpoints. */
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
 import { ArtifactError, protocolHeaders, retryAfter } from '../operations/openapi.ts'
@@ -8,9 +8,9 @@ const byteCount = (description: string) => z.string().regex(/^\d+$/).meta({ desc
 const text = (description: string) => ({ description, schema: { type: 'string' } }) as const
 const version = z.literal(PROTOCOL_VERSION).meta({ description: 'tus protocol version.' })
 const always = { ...protocolHeaders, 'Tus-Resumable': text('tus protocol version.') }
-const offset = { 'Upload-Offset': text('Number of bytes durably received.') }
+const offset = { 'Upload-Offset': text('Number of bytes that the server has stored.') }
 const artifactId = { 'X-Artifact-Id': text('Artifact id, a UUID.') }
-const expiry = { 'Upload-Expires': text('Time at which the unfinished upload is deleted.') }
+const expiry = { 'Upload-Expires': text('Time at which the server deletes the unfinished upload.') }
 
 const failures: Readonly<Record<number, string>> = {
   400: 'A header is missing or invalid. For `Upload-Metadata`, the error names the invalid key.',
@@ -20,11 +20,11 @@ const failures: Readonly<Record<number, string>> = {
   408: 'The client sent no data before the timeout. The upload can be resumed.',
   409: 'The id is already in use by another upload, or `Upload-Offset` is not the current offset.',
   412: 'Unsupported protocol version; `Tus-Version` lists the supported versions.',
-  413: 'The upload or the URL is too long, or the storage quota of the key is exceeded.',
-  415: `The body must be sent as ${BODY_TYPE}.`,
-  422: 'The received bytes do not match the checksum; the upload was deleted.',
+  413: "The upload or the URL is too long, or the upload would exceed the key's storage quota.",
+  415: `The media type must be ${BODY_TYPE}.`,
+  422: 'The received bytes do not match the checksum. The server has deleted the upload.',
   423: 'Another request is writing to the upload.',
-  429: 'Too many requests without a valid key; wait for `Retry-After` seconds.',
+  429: 'Too many requests without a valid key. Retry after the number of seconds in `Retry-After`.',
   500: 'Internal server error.',
   507: 'The storage is full. The upload can be resumed later.',
 }
@@ -95,7 +95,7 @@ const readOptions = describe(
 const location = { Location: text('Relative URL of the upload.') }
 const described = {
   'Upload-Length': text('Total size in bytes, once known.'),
-  'Upload-Defer-Length': text('1 while the total size is unknown.'),
+  'Upload-Defer-Length': text('1 if the total size is not known yet.'),
   'Upload-Metadata': text('The metadata that the client sent.'),
 }
 const bySegment = { path: segment, header: z.object({ 'Tus-Resumable': version }) }
@@ -114,7 +114,7 @@ export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObjec
   '/upload/{segment}': {
     head: describe(
       'uploads-read',
-      'Get the offset of an upload',
+      "Get an upload's offset",
       { requestParams: bySegment },
       [200, { ...always, ...offset, ...described, ...artifactId, ...expiry }],
       [...common, 404],
@@ -131,7 +131,7 @@ export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObjec
     ),
     delete: describe(
       'uploads-delete',
-      'Delete an upload, finished or not',
+      'Delete a finished or unfinished upload',
       { requestParams: bySegment },
       [204, always],
       [...common, 404],

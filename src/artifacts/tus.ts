@@ -42,7 +42,10 @@ function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
     )
 }
 
-/** Rejects headers of tus extensions that would change the meaning of the body. @throws ServiceError `invalid_value` */
+/**
+ * Rejects headers of unsupported tus extensions that would change the meaning of the body.
+ * @throws ServiceError `invalid_value`
+ */
 function assertOffered(headers: Headers): void {
   for (const [name, extension] of notOffered) {
     if (headers[name] !== undefined)
@@ -56,8 +59,8 @@ const notOffered = [
 ] as const
 
 /**
- * Returns undefined for `Upload-Defer-Length: 1`. Exactly one of the two headers is required. @throws
- * ServiceError `invalid_value`
+ * Returns `Upload-Length`, or undefined for `Upload-Defer-Length: 1`.
+ * @throws ServiceError `invalid_value` unless exactly one of these headers is sent.
  */
 function readNewLength(headers: Headers): number | undefined {
   const deferred = headers['upload-defer-length']
@@ -96,10 +99,7 @@ function readBodyLength(request: Pick<IncomingMessage, 'headers'>): number | und
     : undefined
 }
 
-/**
- * "This header MUST be included in every PATCH response if the upload is going to expire." `expiresAt`:
- * Unix seconds.
- */
+/** Renders `Upload-Expires`, which tus requires in PATCH responses. `expiresAt` is in Unix seconds. */
 function expiryHeaders(expiresAt: number | null): string[] {
   return expiresAt === null ? [] : ['Upload-Expires', new Date(expiresAt * 1000).toUTCString()]
 }
@@ -118,7 +118,7 @@ function createRoute(
   return { name, pattern, auth, check: assertVersion, run }
 }
 
-/** There is no GET route: the artifact's own URL serves the bytes. */
+/** There is no GET route, because `/artifacts/{artifact_id}` serves the content. */
 const creationRoutes: UploadRoutes = {
   POST: createRoute('uploads.create', '/upload', answerPost),
 }
@@ -133,7 +133,7 @@ export const uploadEndpoint: Endpoint<ArtifactCaller, Dependencies> = {
   find(call) {
     if (!/^\/upload(\/|$)/.test(call.path)) return undefined
     assertShortTarget(call.request)
-    // "[The header] MUST be included in every request and response except for OPTIONS requests."
+    // tus requires this header in every response.
     call.context.setHeader('Tus-Resumable', PROTOCOL_VERSION)
     const { routes, segment } = findUploadPath(call.path)
     const method = methodOf(call)
@@ -153,21 +153,21 @@ function findUploadPath(path: string): { routes: UploadRoutes; segment: string }
   throw new ServiceError('not_found', `Path not found: ${path}`)
 }
 
-/** "The actual method of the request MUST be ignored" when the header names another one. */
+/** Returns the method in `X-HTTP-Method-Override`, which tus gives precedence over the actual method. */
 function methodOf({ request }: UploadCall): string {
   const sent = request.headers['x-http-method-override']
   return typeof sent === 'string' ? sent.toUpperCase() : (request.method as string)
 }
 
 /**
- * Returns 412 with `Tus-Version` for another version, before any processing. @throws ServiceError
- * `precondition_failed`
+ * Rejects unsupported protocol versions and lists the supported one in `Tus-Version`.
+ * @throws ServiceError `precondition_failed`
  */
 function assertVersion({ request, context }: UploadCall): void {
   const sent = request.headers['tus-resumable']
   if (sent === PROTOCOL_VERSION) return
   context.setHeader('Tus-Version', PROTOCOL_VERSION)
-  const message = sent === undefined ? 'is required' : 'names an unsupported protocol version'
+  const message = sent === undefined ? 'is required' : 'is not a supported protocol version'
   throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; send ${PROTOCOL_VERSION}.`)
 }
 
@@ -203,11 +203,11 @@ async function answerPost(call: UploadCall): Promise<void> {
     throw new ServiceError('too_large', `The body exceeds the upload length of ${sizeBytes} bytes.`)
   const { row, isRepeated } = await createUpload(deps, context.caller, { metadata, header, sizeBytes })
   context.setHeader('X-Artifact-Id', row.id)
-  // The client reads the offset and continues there, so the repeated bytes of this request are not needed.
+  // Ignores the body of a repeated request, because the client can resume at the returned offset.
   if (isRepeated && sizeBytes !== 0) return answerRepeated(call, row)
   if (!isRepeated) deps.metrics.uploads.created.inc()
   const hasBytes = bodyBytes !== 0 || headers['content-type'] !== undefined
-  // "Such an upload is immediately complete after its creation".
+  // An empty upload is complete as soon as it is created (tus 1.0.0).
   const progress =
     hasBytes || sizeBytes === 0
       ? await appendFirst(call, row, bodyBytes)
@@ -221,13 +221,13 @@ function answerRepeated(call: UploadCall, row: UploadRow): void {
   call.writeEmpty(201, [...headers, ...expiryHeaders(row.expires_at)])
 }
 
-/** Links the jobs of the upload to the trace of this request, which may carry the last byte. */
+/** Links the upload's jobs to this request's trace, because this request may complete the upload. */
 function linkJobs({ deps, context }: UploadCall, { blob }: UploadRow): void {
   const { span } = context.metadata.instrumentation
   if (span !== undefined) deps.tracing?.linkUpload(blob, span)
 }
 
-/** The upload now exists, so even a failed first append must return its URL to the client. */
+/** Returns the upload's URL even if the append fails, so that the client can resume. */
 async function appendFirst(
   call: UploadCall,
   row: UploadRow,
@@ -246,7 +246,7 @@ async function appendFirst(
   }
 }
 
-/** "The Location header […] MAY be absolute or relative". A relative one contains nothing from the request. */
+/** Returns a relative URL, which does not depend on the Host header. */
 function locationOf({ segment }: UploadRow): string {
   return `/upload/${segment}`
 }

@@ -1,4 +1,4 @@
-/** Writes a whole installation into one archive while the server runs. */
+/** Backs up a whole installation to one archive, even while a server is running. */
 import { createReadStream } from 'node:fs'
 import { readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -43,8 +43,8 @@ interface Job {
 }
 
 /**
- * See docs/adr/0033. @throws StartupError if there is nothing to back up, another backup is running, or the
- * database is damaged.
+ * Writes a consistent backup to `output` (ADR 0033).
+ * @throws StartupError if there is nothing to back up, another backup is running, or the database is damaged.
  */
 export async function createBackup(
   deps: Pick<Dependencies, 'config' | 'clock' | 'log'>,
@@ -55,7 +55,7 @@ export async function createBackup(
   assertSqlite(config)
   const database = await openSnapshotSource(config.dataDir)
   try {
-    // Without this check, files of another database would be missing from the archive.
+    // Checks that the stored files belong to this database; otherwise the archive would lack files.
     if (database.schema >= FIRST_WITH_INSTALLATION) await checkMarks(config, database.db)
     const lock = await lockFolder(config.dataDir)
     try {
@@ -93,7 +93,7 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
     )
 }
 
-/** Allows one backup at a time, so that it can delete the leftovers of a killed one. */
+/** Allows one backup at a time, so that it can safely delete an interrupted backup's files. */
 async function lockFolder(dataDir: string) {
   const folder = join(dataDir, BACKUP_FOLDER)
   await makeFolder(folder)
@@ -128,14 +128,11 @@ async function writeArchive(
     renderTar(entries, head.created_at, (record) => records.push(record)),
     signal,
   )
-  if (manifest === undefined) throw new Error('an archive without a manifest')
+  if (manifest === undefined) throw new Error('the archive has no manifest')
   return toReport(manifest)
 }
 
-/**
- * Writes blobs that cannot be pinned first, because the server may delete them. The database follows when
- * all blobs are safe.
- */
+/** Writes blobs that cannot be pinned first, because the server may delete them at any time. */
 async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void): AsyncGenerator<Entry> {
   const { database, source, config, head, records } = job
   yield toEntry(HEAD, renderJson(head))
@@ -165,7 +162,7 @@ async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void):
   yield toEntry(SEAL, `${records.at(-1)?.sha256}  ${MANIFEST}\n`)
 }
 
-/** Fails if the copy is damaged, because such a backup is useless. */
+/** @throws StartupError if the copied database is damaged. */
 async function countRowsOf(path: string): Promise<Record<string, number>> {
   const { db, close } = await openCheckedCopy(path)
   try {

@@ -1,4 +1,4 @@
-/** Collects a snapshot of the rows and all blobs that they refer to, while the server adds and deletes both. */
+/** Collects a consistent snapshot of rows and their blobs while a server changes both. */
 import type { SnapshotSource } from '../db/snapshot.ts'
 import { StartupError } from '../lib/errors.ts'
 import { toEntryName } from './manifest.ts'
@@ -6,7 +6,7 @@ import type { ByteSource, Taken } from './sources.ts'
 import { listReferencedBlobs, type ReferencedBlob } from './store.ts'
 import type { Entry } from './tar.ts'
 
-/** After this many rounds, files change too fast and writers must wait. */
+/** After this many rounds, writers are blocked, because files change too fast. */
 const ROUNDS_BESIDE_WRITERS = 5
 const MAX_ROUNDS = 10
 
@@ -17,8 +17,9 @@ export class Collected {
 }
 
 /**
- * Yields the blobs that must be written at once. Returns when every blob that the pinned rows refer to has
- * been taken. @throws StartupError
+ * Yields the blobs that cannot be pinned. Returns when it has collected every blob that the pinned rows refer
+ * to.
+ * @throws StartupError if files change too fast.
  */
 export async function* collect(
   database: SnapshotSource,
@@ -27,7 +28,7 @@ export async function* collect(
   const taken = new Set<string>()
   let missingBefore = new Set<string>()
   for (let round = 1; round <= MAX_ROUNDS; round++) {
-    // Takes most blobs first, so that the rows are pinned only briefly.
+    // Collects most blobs before the rows are pinned, so that the rows are pinned only briefly.
     yield* takeAll(database, source, taken)
     const last = new Collected()
     if (round > ROUNDS_BESIDE_WRITERS && source.isPinning) {
@@ -39,7 +40,7 @@ export async function* collect(
       database.pin()
       yield* takeAll(database, source, taken, last)
     }
-    // A blob is stored before its row is written and deleted after it, so a blob that is missing in two rounds is lost.
+    // A blob exists before its row and is deleted after it, so a blob that is missing in two rounds is lost.
     if (last.missing.every((name) => missingBefore.has(name))) return last
     database.release()
     missingBefore = new Set(last.missing)

@@ -1,4 +1,4 @@
-/** Opens the stores in a bucket and copies the blobs of a data directory into them. */
+/** Copies a data directory's blobs to an S3 bucket. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -14,12 +14,14 @@ import type { Dependencies } from './dependencies.ts'
 import { toEntryName } from './manifest.ts'
 import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './store.ts'
 
-/** A small blob takes four calls, which mostly wait. */
+/**
+ * Number of concurrent copies. A small blob needs four S3 requests, which spend most of their time waiting.
+ */
 const AT_ONCE = 8
 
 /**
- * Deletes nothing, so servers may be running. @throws StartupError if the bucket is unusable or belongs to
- * another installation.
+ * Opens the bucket's stores without deleting anything, so that servers may be running.
+ * @throws StartupError if the bucket is unusable or belongs to another installation.
  */
 export async function openBucketStores(deps: Dependencies): Promise<Record<StoreName, ResumableStore>> {
   const { config, db, clock, log } = deps
@@ -44,8 +46,8 @@ export interface CopiedBytes {
 }
 
 /**
- * Reads the blobs back where S3 allows it. Can be repeated. @throws StartupError if the bucket is unusable
- * or returns different bytes.
+ * Copies all referenced blobs, and verifies them where S3 allows reading them back. Safe to repeat.
+ * @throws StartupError if the bucket is unusable or returns different bytes.
  */
 export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promise<CopiedBytes> {
   const stores = await openBucketStores(deps)
@@ -71,7 +73,10 @@ export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promi
   return { copied, copiedBytes, lost }
 }
 
-/** Runs up to `count` tasks at a time. After a failure it starts no more tasks, and rejects once the running ones end. */
+/**
+ * Runs up to `count` tasks at a time. After a failure, it starts no more tasks and rejects when the running
+ * ones have finished.
+ */
 async function forEachAtOnce<T>(
   count: number,
   items: AsyncIterable<T>,
@@ -98,7 +103,7 @@ async function copyBlob(store: ResumableStore, blob: ReferencedBlob, path: strin
   const hash = createHash('sha256')
   async function* readBytes(): AsyncIterable<Uint8Array> {
     if (sizeBytes === 0) return
-    // The file of an upload may contain bytes that were never acknowledged.
+    // Omits unacknowledged bytes at the end of an upload's file.
     for await (const chunk of createReadStream(path, { end: sizeBytes - 1 })) {
       hash.update(chunk)
       yield chunk
@@ -138,7 +143,7 @@ function notTheSame(name: string): StartupError {
 }
 
 /**
- * Finds the complete file of a blob; returns undefined if it does not exist. An upload may have been
+ * Finds a blob's file, or returns undefined if it is missing or incomplete. Also finds an upload that was
  * committed before its row was updated.
  */
 export async function findBytes(

@@ -1,4 +1,4 @@
-/** Declares the lower-layer services that the backup module needs. */
+/** Declares the services that the backup module depends on. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

@@ -7,24 +7,24 @@ import { StartupError } from '../lib/errors.ts'
 import { makeFolder } from '../storage/folder.ts'
 
 /**
- * The subfolder that exists until a restore is complete. A folder elsewhere could not be renamed onto a
- * mounted volume.
+ * Subfolder for the restored files until the restore is complete. It must be on the same volume, because
+ * files are moved by renaming.
  */
 const RESTORE_FOLDER = '.restore'
 
-/** The entries that a killed restore may have moved into place. */
+/** Entries that an interrupted restore may already have moved into place. */
 const movedBefore = ['files', 'artifacts']
 
 interface ClaimedDirectory {
   readonly folder: string
-  /** Empties the directory, unless the database is in place. */
+  /** Deletes the restored files, unless the database has already been moved into place. */
   giveUp(): Promise<void>
   release(): void
 }
 
 /**
- * Deletes the leftovers of a killed restore. @throws StartupError if the directory contains anything else
- * or is in use.
+ * Creates and locks the directory, and deletes the files of an interrupted restore.
+ * @throws StartupError if the directory contains other files or is in use.
  */
 export async function claimEmptyDirectory(dataDir: string): Promise<ClaimedDirectory> {
   const wasThere = (await readdir(dataDir).catch(() => undefined)) !== undefined
@@ -33,7 +33,7 @@ export async function claimEmptyDirectory(dataDir: string): Promise<ClaimedDirec
   const lock = takeLock(dataDir)
   try {
     await clearKilled(dataDir)
-    // A server may have started here before the lock was acquired.
+    // Checks again, because a server may have started before the lock was acquired.
     await assertEmpty(dataDir)
     const folder = join(dataDir, RESTORE_FOLDER)
     await makeFolder(folder)
@@ -71,7 +71,10 @@ function takeLock(dataDir: string): DirectoryLock {
   }
 }
 
-/** A restore starts with an empty directory and moves the database last. */
+/**
+ * A restore moves the database last, so a restore folder without a database belongs to an interrupted
+ * restore.
+ */
 function isKilledRestore(names: readonly string[]): boolean {
   return names.includes(RESTORE_FOLDER) && !names.includes(databaseName)
 }

@@ -1,4 +1,4 @@
-/** Writes the entries of an archive into a folder and compares them with its manifest. */
+/** Extracts an archive into a folder and verifies it against the archive's manifest. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -12,14 +12,14 @@ import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEA
 import { writeDurably } from './output.ts'
 import { damaged, type Entry, readTar } from './tar.ts'
 
-/** A manifest has 150 bytes per file. */
+/** Size limit for a metadata entry. A manifest needs about 150 bytes per file. */
 const MAX_TEXT_BYTES = 512 * 1024 ** 2
 
 const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
 
 /**
- * Writes the entries durably. @throws StartupError if the archive is from a newer version, is incomplete or
- * was changed.
+ * Extracts all entries and syncs them to disk.
+ * @throws StartupError if the archive is from a newer version, is incomplete or was changed.
  */
 export async function extract(archive: Readable, folder: string): Promise<Manifest> {
   const folders = ['files', 'artifacts', 'artifacts/growing'].map((name) => join(folder, name))

@@ -1,20 +1,23 @@
-/** Defines the metadata of an archive: the head identifies it, and the manifest lists what it must contain. */
+/**
+ * Defines an archive's metadata: the head, which identifies the archive, and the manifest, which lists its
+ * entries.
+ */
 import { z } from 'zod'
 import { isBlobName } from '../storage/blobs.ts'
 import type { ReferencedBlob } from './store.ts'
 
-/** Increase this when older versions can no longer read the archive. */
+/** Increase this when older versions cannot read new archives. */
 export const FORMAT = 1
 
-/** The entries other than blobs, under the names that they have in a data directory. */
+/** Names of the entries that are not blobs. */
 export const HEAD = 'parley-backup.json'
 export const DATABASE = 'parley.db'
 export const SECRET = 'secret'
 export const MANIFEST = 'manifest.json'
-/** The last entry, in `sha256sum` format. An archive without it is truncated. */
+/** The last entry: the manifest's checksum in `sha256sum` format. An archive without it is truncated. */
 export const SEAL = 'manifest.sha256'
 
-/** The first entry, which identifies an archive before all of it has been read. */
+/** The first entry, which states the archive's format and version. */
 export const Head = z.object({
   format: z.int(),
   parley_version: z.string(),
@@ -29,12 +32,12 @@ export const EntryRecord = z.object({ name: z.string(), size: Count, sha256: z.s
 export type EntryRecord = z.infer<typeof EntryRecord>
 
 export const Manifest = Head.extend({
-  /** States whether the secret is in the archive, came from the environment, or was never created. */
+  /** Whether the secret is in the archive, was set in the environment, or did not exist. */
   secret: z.enum(['included', 'environment', 'none']),
   rows: z.record(z.string(), Count),
   entries: z.array(EntryRecord),
   lost: z.array(z.string()),
-  /** Uploads that could not be read; clients must start them again. */
+  /** Active uploads that the archive does not contain; clients must start them again. */
   unfinished: z.array(z.string()),
 })
 export type Manifest = z.infer<typeof Manifest>

@@ -10,7 +10,7 @@ import { syncFolder } from '../lib/files.ts'
 import { ignoreMissing } from '../storage/folder.ts'
 
 export interface Output {
-  /** Writes the archive; a written file survives a power failure. */
+  /** Writes the archive. A file is synced to disk before this resolves. */
   write(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): Promise<void>
 }
 
@@ -21,8 +21,8 @@ export function toStream(stream: Writable): Output {
 }
 
 /**
- * Writes to `<name>.part` until complete; the extension selects the compression. `write` throws
- * StartupError if the file exists.
+ * Writes to `<name>.part` and renames it when it is complete. The extension selects the compression. `write`
+ * throws StartupError if the file already exists.
  */
 export function toFile(name: string): Output {
   const path = resolve(name)

@@ -1,4 +1,4 @@
-/** Restores an installation from an archive, completely and only after all checks have passed. */
+/** Restores an installation from a backup archive after all checks have passed. */
 import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -22,8 +22,8 @@ export interface RestoreReport extends BackupReport {
 type RestoreDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
 /**
- * See docs/adr/0033. @throws StartupError if the directory is in use, or the archive is damaged, newer, or
- * not from Parley.
+ * Restores an archive to an empty data directory (ADR 0033).
+ * @throws StartupError if the directory is in use, or the archive is damaged, too new, or not from Parley.
  */
 export async function restoreBackup(
   deps: RestoreDeps,
@@ -32,7 +32,7 @@ export async function restoreBackup(
 ): Promise<RestoreReport> {
   const { dataDir } = deps.config
   assertSqlite(deps.config)
-  // The reader reports the error, perhaps later.
+  // Prevents an uncaught error before the archive is read; the reader reports it.
   archive.on('error', () => {})
   const directory = await claimEmptyDirectory(dataDir)
   try {
@@ -61,7 +61,7 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
     throw new StartupError('PARLEY_DATA_DIR is :memory:. Set it to the directory to restore into.')
 }
 
-/** A directory may have a secret before it has a database. @throws StartupError if it differs from the archive's. */
+/** @throws StartupError if the directory already has a secret that differs from the archive's. */
 async function assertSameSecret(folder: string, dataDir: string): Promise<void> {
   const [archived, there] = await Promise.all(
     [folder, dataDir].map((one) => readFile(join(one, SECRET), 'utf8').catch(ignoreMissing)),
@@ -109,7 +109,7 @@ async function assertComplete(
   }
 }
 
-/** Moves the database last: without it no server starts here, and the restore can be repeated. */
+/** Moves the database last: no server can start without it, so an interrupted restore can be repeated. */
 async function moveIntoPlace(folder: string, dataDir: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name !== DATABASE)
   for (const name of names.sort()) await rename(join(folder, name), join(dataDir, name))

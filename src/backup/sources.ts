@@ -1,4 +1,6 @@
-/** Reads a backup's blobs from a data directory, where they can be pinned, or from a bucket, where they cannot. */
+/**
+ * Reads a backup's blobs from a data directory, where they can be pinned against deletion, or from a bucket.
+ */
 import { join } from 'node:path'
 import { ServiceError } from '../lib/errors.ts'
 import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
@@ -9,7 +11,10 @@ import { toEntryName } from './manifest.ts'
 import type { ReferencedBlob, StoreName } from './store.ts'
 import type { Entry } from './tar.ts'
 
-/** `pinned` until the end, an entry to write now, `missing`, or `unfinished` (an upload that cannot be read yet). */
+/**
+ * The result of taking a blob: `pinned` until the backup ends, an entry to write immediately, `missing`, or
+ * `unfinished` (an upload that cannot be read yet).
+ */
 export type Taken = 'pinned' | 'missing' | 'unfinished' | Entry
 
 export interface ByteSource {

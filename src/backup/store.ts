@@ -1,4 +1,4 @@
-/** Lists the blobs that rows refer to: a backup must contain them, and a restored installation must have them. */
+/** Lists the blobs that database rows refer to. Every backup must contain them. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'
@@ -11,11 +11,11 @@ export interface ReferencedBlob {
   readonly store: StoreName
   readonly name: string
   readonly sizeBytes: number
-  /** The fence of its active upload; undefined for a committed blob. */
+  /** The fence of an active upload; undefined for a committed blob. */
   readonly uploadFence: number | undefined
 }
 
-/** Lists them in any order. Skips tables that an old schema does not have. */
+/** Lists all referenced blobs in no particular order. Skips tables that an older schema lacks. */
 export async function* listReferencedBlobs(db: Database): AsyncIterable<ReferencedBlob> {
   const tables = new Set((await db.introspection.getTables()).map(({ name }) => name))
   if (tables.has('files')) yield* listOfFiles(db)

@@ -1,4 +1,4 @@
-/** Writes and reads POSIX tar archives as streams. The reader trusts no size or name that an archive states. */
+/** Writes and reads POSIX tar archives as streams. The reader validates every size and name. */
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
@@ -16,8 +16,9 @@ export interface Entry {
 }
 
 /**
- * Calls `onEntry` before it requests the next entry. `modifiedAt` is in Unix seconds. @throws Error if an
- * announced size was wrong.
+ * Renders entries as a tar stream. Calls `onEntry` after each entry, before it requests the next one.
+ * `modifiedAt` is in Unix seconds.
+ * @throws Error if the size of an entry does not match its bytes.
  */
 export async function* renderTar(
   entries: AsyncIterable<Entry>,
@@ -46,7 +47,7 @@ function renderHeader(path: string, size: number, modifiedAt: number): Buffer {
   const mtime = new Date(modifiedAt * 1000)
   const header = new Header({ path, size, mtime, type: 'File', mode: 0o600, uid: 0, gid: 0 })
   const block = Buffer.alloc(BLOCK_BYTES)
-  // Our names always fit. Sizes above 8 GiB use the GNU format, which every tar program reads.
+  // Entry names always fit in a header. Sizes above 8 GiB use the GNU format, which common tar programs read.
   header.encode(block)
   return block
 }
@@ -57,8 +58,8 @@ export function toEntry(name: string, text: string | Buffer): Entry {
 }
 
 /**
- * Read all bytes of an entry before the next one. @throws StartupError if the archive is not from Parley or
- * is truncated.
+ * Yields the archive's entries. Read all bytes of an entry before requesting the next one.
+ * @throws StartupError if the archive is truncated or not from Parley.
  */
 export async function* readTar(source: Readable): AsyncGenerator<Entry> {
   const reader = new ByteReader(unpack(source))
@@ -70,7 +71,7 @@ export async function* readTar(source: Readable): AsyncGenerator<Entry> {
       yield { name, sizeBytes, bytes: reader.stream(sizeBytes) }
       await reader.take((BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES)
     }
-    // Two empty blocks end an archive.
+    // An archive ends with two blocks of zeros.
     const second = await reader.take(BLOCK_BYTES)
     if (second.some((byte) => byte !== 0) || !(await reader.hasZerosOnly()))
       throw damaged('it contains data after its end')
@@ -97,7 +98,7 @@ const packings = [
   { magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), createUnpacker: createZstdDecompress },
 ]
 
-/** Detects the compression from the bytes, because the file may have been renamed. */
+/** Detects the compression from the first bytes, because the file name may be wrong. */
 async function* unpack(source: Readable): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   let head: Buffer = Buffer.alloc(0)
@@ -147,7 +148,7 @@ class ByteReader {
     }
   }
 
-  /** Other programs pad archives with zeros. */
+  /** Allows trailing zeros, because other programs pad archives. */
   async hasZerosOnly(): Promise<boolean> {
     do if (this.rest.some((byte) => byte !== 0)) return false
     while (await this.fill())

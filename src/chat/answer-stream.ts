@@ -24,13 +24,13 @@ export const askForStream: Ask = async (backend, request, span, options) => {
   }
 }
 
-/** The time that a provider has for its usage and `[DONE]` after the finish reasons. */
+/** Time allowed for usage and `[DONE]` after the last finish reason. */
 const AFTER_FINISH_MS = 3_000
 const noMore = { done: true, value: undefined } as const
 
 class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
-  /** The first run of events for the client; undefined when the answer contains none. */
+  /** The first complete events for the client; undefined if the answer contains none. */
   first: Uint8Array | undefined
   private readonly source: AsyncIterator<Uint8Array, void, void>
   private readonly options: AnswerOptions
@@ -72,7 +72,10 @@ class StreamedAnswer implements ModelAnswer {
     return joinDeltas(deltas)
   }
 
-  /** Returns the next run of complete events for the client; undefined at the end. @throws BackendFailure if the answer is incomplete. */
+  /**
+   * Returns the next complete events for the client; undefined at the end.
+   * @throws BackendFailure if the answer is incomplete.
+   */
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
@@ -87,7 +90,10 @@ class StreamedAnswer implements ModelAnswer {
     return this.assertFinished(1)
   }
 
-  /** Reads from the provider. After the finish reasons only usage may follow: a connection that fails then ends the stream. */
+  /**
+   * Reads from the provider. After the last finish reason, a timeout or a lost connection ends the stream
+   * normally, because only usage may follow.
+   */
   private async read(): Promise<IteratorResult<Uint8Array, void>> {
     const next = this.source.next()
     if (!this.hasFinished) return next
@@ -137,7 +143,7 @@ class StreamedAnswer implements ModelAnswer {
     return this.normalizer.finishedChoices >= this.options.choices
   }
 
-  /** Accepts a stream that ends without `[DONE]`, but not one in which a choice has no finish reason. */
+  /** Accepts a stream without `[DONE]`, but not one in which a choice lacks a finish reason. */
   private assertFinished(choices: number): undefined {
     if (this.normalizer.finishedChoices >= choices) return undefined
     throw new BackendFailure('protocol', 'the stream ended before the answer was complete')
@@ -156,7 +162,7 @@ class StreamedAnswer implements ModelAnswer {
         at = end
       }
     } catch (thrown) {
-      // Events received before the failure are still sent to the client.
+      // Defers the error, so that earlier events are still sent to the client.
       this.failure = { thrown }
     }
     return wanted.length <= 1 ? wanted[0] : Buffer.concat(wanted)

@@ -1,8 +1,8 @@
-/** Runs a chat turn for every API, and returns the answer whole or as a stream. */
+/** Runs chat turns for all APIs, and returns each answer complete or as a stream. */
 
 import type { TurnReports } from '../conversations/conversations.ts'
 import { newId } from '../lib/ids.ts'
-import { addressGroup } from '../operations/access.ts'
+import { addressGroup, lowerLimit } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
@@ -22,7 +22,10 @@ import { ToolLoop } from './tool-loop.ts'
 type Context = CallContext<Caller, Dependencies>
 type Pieces = AsyncGenerator<Uint8Array, void, void>
 
-/** Answers a chat request; a stream that fails throws when its first event is read. @throws ServiceError as `prepareTurn` does. */
+/**
+ * Answers a chat request. A stream calls the model only when its first event is read.
+ * @throws ServiceError as `prepareTurn` does.
+ */
 export async function chat(
   context: Context,
   request: ChatRequest,
@@ -59,7 +62,10 @@ export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8A
   return collected
 }
 
-/** Calls the model and runs its tool calls until the model makes no more. Yields runs of complete events, or the completion. @throws ServiceError */
+/**
+ * Calls the model and runs its tool calls until it makes no more. Yields complete events or one completion.
+ * @throws ServiceError
+ */
 export async function* runTurn(
   context: Context,
   turn: Turn,
@@ -89,7 +95,7 @@ export async function* runTurn(
       } finally {
         usage.used(answer.usage, answer.text)
       }
-      // Frees the connection before any tool runs.
+      // Frees the provider connection before any tool runs.
       await answer.close()
       run.names ??= answer.names
       loop.addUsage(answer.usage)
@@ -176,7 +182,7 @@ class TurnRun {
     return this.answer
   }
 
-  /** Commits to the current model, sets the headers that name it, and begins the client's answer. */
+  /** Commits to the current model and sets the response headers that identify it. */
   begin(reports: TurnReports | undefined): void {
     const { attempts, context } = this
     const { route, count, isFallback } = attempts
@@ -196,7 +202,10 @@ class TurnRun {
     return { type: 'answering', provider: backend.name, model, attempts: count, is_fallback: isFallback }
   }
 
-  /** Releases the turn's resources; a usage record that is still open means that the client disconnected. */
+  /**
+   * Releases the turn's resources. A usage record that is still open at this point means that the client
+   * disconnected.
+   */
   async release(failure: unknown, client: AbortSignal): Promise<void> {
     this.deadline?.release()
     await this.releaseStreams?.()
@@ -211,10 +220,13 @@ function encodeStep(step: TurnStep): Uint8Array {
   return encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step })
 }
 
-/** Returns the quotas for a stream. Agent keys are public, so their clients are also limited by address. */
+/** Limits agent keys per client address as well, because they are public. */
 function streamQuotas({ deps, caller, metadata }: Context): StreamQuota[] {
   const { streams } = deps.config.limits
-  if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
+  if (caller.kind === 'parent') {
+    const limit = lowerLimit(streams.parent, caller.ownLimits?.streams)
+    return [{ key: `parent:${caller.tenantId}`, limit }]
+  }
   return [
     { key: `agent:${caller.agentId}`, limit: streams.agent },
     { key: `agent:${caller.agentId}:${addressGroup(metadata.clientAddress)}`, limit: streams.address },

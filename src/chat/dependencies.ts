@@ -1,4 +1,4 @@
-/** Lists the dependencies of the chat module. */
+/** Declares the services that the chat module depends on. */
 import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'

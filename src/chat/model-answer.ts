@@ -1,4 +1,4 @@
-/** Defines how a turn reads a model's answer, and reads complete answers, adding defaults for missing fields. */
+/** Defines how a turn reads a model's answer, and implements it for answers that are not streamed. */
 import { unixSeconds } from '../lib/clock.ts'
 import { isJsonObject, toCount } from '../lib/formats/json.ts'
 import { newId } from '../lib/ids.ts'
@@ -18,7 +18,7 @@ export interface ModelAnswer {
   finish(loop: ToolLoop, names: AnswerNames | undefined): Iterable<Uint8Array>
   readonly names: AnswerNames | undefined
   readonly usage: Usage | undefined
-  /** The text from which tokens are estimated; undefined for a stream, whose events are counted instead. */
+  /** The text used to estimate tokens; undefined for a stream, whose events are counted instead. */
   readonly text: string | null | undefined
   callsOf(choice: number): readonly ToolCall[]
   message(): SaidMessage
@@ -28,9 +28,11 @@ export interface ModelAnswer {
 
 export interface AnswerOptions {
   readonly choices: number
-  /** Withholds tool calls and finish reasons from the client, because the turn decides which to send. */
+  /**
+   * Whether to withhold tool calls and finish reasons, because the turn decides which the client receives.
+   */
   readonly withholdsCalls: boolean
-  /** The names of the answer when an earlier stream of this turn began it and sent the role. */
+  /** The id, time and model of the answer if an earlier stream of this turn began it; otherwise undefined. */
   readonly continued: AnswerNames | undefined
   readonly newNames: () => AnswerNames
   readonly newCallId: () => string
@@ -59,7 +61,7 @@ export function hasNames(answer: Readonly<Fields>): answer is Readonly<Fields> &
 
 export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
 
-/** Counts that are not whole numbers become 0, or are left out where the API does not require them. */
+/** Replaces required counts that are not whole numbers with 0, and drops optional ones. */
 export function toUsage(sent: Readonly<Fields>): Usage {
   const count = (field: string) => (isCount(sent[field]) ? sent[field] : 0)
   const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]
@@ -97,7 +99,10 @@ function isCount(value: unknown): value is number {
   return toCount(value, 0) !== undefined
 }
 
-/** Requests a complete answer; forwards the provider's bytes when nothing changes. @throws BackendFailure */
+/**
+ * Requests a complete answer and forwards the provider's bytes unless they must be changed.
+ * @throws BackendFailure
+ */
 export const askForCompletion: Ask = async (backend, request, span, options) => {
   const answer = new WholeAnswer(await backend.complete({ ...request, trace: span?.headers }), options)
   span?.set(answer.attributes())
@@ -245,7 +250,7 @@ function normalizeCall(call: Fields, defaults: Defaults, newCallId: () => string
 class Defaults {
   hasChanged = false
 
-  /** Sets fields that are missing, or are not of the type of their default. */
+  /** Sets fields that are missing or have a different type than their default value. */
   fill(fields: Fields, values: Readonly<Fields>): void {
     for (const [name, value] of Object.entries(values)) {
       const known = fields[name]

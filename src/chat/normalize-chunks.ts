@@ -1,4 +1,6 @@
-/** Normalizes the chunks of all providers, and records the tool calls and usage that the turn needs. */
+/**
+ * Normalizes streamed chunks from all providers, and records the tool calls and usage that the turn needs.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import { isJsonObject, toCount } from '../lib/formats/json.ts'
 import type { AnswerNames, Usage } from '../providers/chat-api.ts'
@@ -19,7 +21,9 @@ interface ChoiceState {
   readonly calls: ToolCallAssembler
 }
 
-/** Sends the role once and first, one choice per chunk, and each finish reason once with an empty delta. Withholds usage. */
+/**
+ * Emits the role only in the first chunk, one choice per chunk, and each finish reason once. Withholds usage.
+ */
 export class ChunkNormalizer {
   usage: Usage | undefined
   names: AnswerNames | undefined
@@ -31,7 +35,10 @@ export class ChunkNormalizer {
     this.options = options
   }
 
-  /** Whether all choices have begun and the answer has names; only then can text be forwarded without parsing. */
+  /**
+   * Whether text can be forwarded without parsing: all choices have begun, and no chunk needs a new id or
+   * model.
+   */
   get hasBegun(): boolean {
     return this.isNamed && this.states.size >= this.options.choices
   }
@@ -52,14 +59,14 @@ export class ChunkNormalizer {
     return this.states.get(choice)?.calls.list() ?? []
   }
 
-  /** Returns the chunks to send; contains `value` itself (`===`) when nothing changes. @throws BackendFailure */
+  /** Returns the chunks to send, or only `value` itself if nothing needs to change. @throws BackendFailure */
   take(value: unknown): readonly Fields[] {
     const sent = asChunk(value)
     const { choices, usage, ...head } = sent
     if (isJsonObject(usage)) this.usage = toUsage(usage)
     else if (usage !== undefined) head.usage = usage
     if (choices.length === 0) return []
-    // Each choice becomes a separate chunk with a copy of the other fields.
+    // Limits the choices, because each becomes a separate chunk with a copy of the other fields.
     assertChoiceCount(choices.length, this.options.choices)
     this.nameChunk(head)
     const normalized = choices
@@ -130,7 +137,7 @@ function asChunk(value: unknown): Chunk {
   return { ...value, choices }
 }
 
-/** Returns true for a choice or delta that has only an index; such pieces are dropped. */
+/** Returns whether a choice or delta has no content besides its index. */
 function isEmpty({ index: _, ...fields }: Fields): boolean {
   return Object.values(fields).every(
     (value) =>
@@ -164,7 +171,10 @@ class ToolCallAssembler {
     this.newId = newId
   }
 
-  /** Adds missing indexes and ids, and sends id, type and name once. @throws BackendFailure `protocol` */
+  /**
+   * Adds missing indexes and ids, and emits each call's id, type and name only once.
+   * @throws BackendFailure `protocol`
+   */
   take(sent: unknown): (FirstDelta | CallDelta)[] {
     if (!Array.isArray(sent)) throw new BackendFailure('protocol', 'tool_calls is not a list')
     return sent.map((delta) => this.takeOne(delta)).filter((delta) => delta !== undefined)
@@ -219,7 +229,7 @@ class ToolCallAssembler {
     return isRenamed ? undefined : last
   }
 
-  /** Lists the calls with the provider's index, which may be missing or not start at 0. */
+  /** Lists the calls that have this provider index, which need not start at 0. */
   private callsAt(index: number): readonly PartialCall[] {
     return this.callsByIndex.get(index) ?? []
   }

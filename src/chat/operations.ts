@@ -26,7 +26,7 @@ export const chatOperations = {
     request: { ...chatRequest, resume: resumeChat },
     response: { events: ChatChunk },
     docs: {
-      summary: 'Create a chat completion, as one object or as a stream',
+      summary: 'Create a chat completion',
       failures: chatFailures,
     },
     rpc: false,

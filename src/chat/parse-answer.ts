@@ -1,13 +1,15 @@
-/** Parses a provider's JSON within bounds, so that one answer can neither block the process nor fill its memory. */
+/**
+ * Parses a provider's JSON with limits, so that an answer can neither block the process nor fill its memory.
+ */
 import { isSurelyWithin, outlineOf } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
-/** As in a request: code that handles the answer may recurse. */
+/** Equals the limit for requests, because code that handles the answer may recurse. */
 const MAX_DEPTH = 64
-/** A list of log probabilities has about 160 values for each token. */
+/** High, because log probabilities have about 160 values per token. */
 const MAX_ANSWER_VALUES = 1_000_000
 const MAX_EVENT_VALUES = 50_000
-/** The most tools that a request may have. */
+/** Equals the maximum number of tools in a request. */
 const MAX_TOOL_CALLS = 128
 /** Some providers send more choices than the request asks for. */
 const MAX_UNREQUESTED_CHOICES = 8
@@ -28,7 +30,7 @@ export function assertCallCount(count: number): void {
   assertAtMost(count, MAX_TOOL_CALLS, 'a choice', 'tool calls')
 }
 
-/** @throws BackendFailure `protocol` for many more choices than the request asks for. */
+/** @throws BackendFailure `protocol` if the answer has far more choices than the request asked for. */
 export function assertChoiceCount(count: number, requested: number): void {
   assertAtMost(count, Math.max(requested, MAX_UNREQUESTED_CHOICES), 'the answer', 'choices')
 }

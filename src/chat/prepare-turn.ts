@@ -29,21 +29,24 @@ const UNSAVED_ID = 'draft'
 
 export interface Turn {
   readonly routes: Routes
-  /** The chat-API body; `model`, `stream` and `stream_options` are set for each provider. */
+  /** The chat API body, before `model`, `stream` and `stream_options` are set for a provider. */
   readonly request: ChatRequest
   readonly isStream: boolean
   readonly isTraced: boolean
   readonly agentId: string | undefined
   readonly agentVersion: number | undefined
-  /** How the agent stores conversations; undefined if it does not. */
+  /** The agent's storage settings; undefined if it stores no conversations. */
   readonly conversations: AgentDefinition['conversations']
-  /** The tools that the model may call; undefined without an agent, when every tool of the request is allowed. */
+  /** The tools that the model may call; undefined without an agent, which allows all tools in the request. */
   readonly tools: TurnTools | undefined
   readonly span: TraceSpan | undefined
   readonly endSpan: (failure: unknown) => void
 }
 
-/** Selects the agent, models and tools for a request. @throws ServiceError for a model, field or option that the caller may not use. */
+/**
+ * Selects the agent, models and tools for a request.
+ * @throws ServiceError for a model, field or option that the caller may not use.
+ */
 export async function prepareTurn(
   context: CallContext<Caller, Dependencies>,
   sent: ChatRequest,
@@ -117,7 +120,7 @@ function createToolRunner(
   }
 }
 
-/** Builds the body for a provider. Always requests usage for a stream; the client gets it only on request. */
+/** Builds the provider's request body. Always requests usage for a stream, even if the client does not. */
 export function backendBody(request: ChatRequest, model: string, isStream: boolean): Record<string, unknown> {
   const body = { ...request, model, stream: isStream }
   if (!isStream) return body
@@ -172,13 +175,16 @@ interface Persona {
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
   readonly own: ReadonlyMap<string, OwnTool>
-  /** The names of tools without a description; the client's tool of that name provides it. */
+  /** Tools that the definition only names; the client's request provides their descriptions. */
   readonly bareNames: ReadonlySet<string>
 }
 
 const personas = new WeakMap<TurnAgent, Persona>()
 
-/** @throws ServiceError `invalid_value` for fields that would bypass the agent's tools, and for several choices with server tools. */
+/**
+ * @throws ServiceError `invalid_value` for fields that would bypass the agent's tools, and for `n` above 1
+ * with server-side tools.
+ */
 function toAgentRequest(
   agent: TurnAgent,
   request: ChatRequest,
@@ -265,7 +271,9 @@ function renderTool({ name, description, inputSchema }: DescribedTool): ChatTool
   }
 }
 
-/** Turns system messages of the page into user messages, so that the model does not obey them as instructions. */
+/**
+ * Turns the page's system messages into user messages, so that the model does not treat them as instructions.
+ */
 function withoutAuthority(message: ChatMessage): ChatMessage {
   if (message.role !== 'system' && message.role !== 'developer') return message
   const { content } = message

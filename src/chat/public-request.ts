@@ -1,4 +1,6 @@
-/** Rebuilds the request of an agent key, which is public, from the fields of the chat API that do not steer or bill the provider. */
+/**
+ * Restricts requests made with public agent keys to chat API fields that are safe to forward to a provider.
+ */
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { type Path, renderPath } from '../lib/formats/json.ts'
@@ -17,7 +19,7 @@ import {
   toolName,
 } from '../providers/chat-api.ts'
 
-/** Each choice is a whole answer that the operator pays for. */
+/** Limits costs, because the operator pays for every choice. */
 const MAX_CHOICES = 8
 const MAX_LIST = 64
 
@@ -48,7 +50,7 @@ const ToolCall = z.object({
   id: foreignId(),
   type: z.literal('function', { error: "must be 'function' with an agent key" }),
   function: z.object({ name: label(), arguments: toolArguments }),
-  // Providers sign the model's thoughts here and reject calls without the signature.
+  // Some providers put reasoning signatures here and reject calls without them.
   extra_content: asSent,
 })
 
@@ -61,7 +63,7 @@ const Message = z.discriminatedUnion('role', [
     tool_calls: z.array(ToolCall).max(MAX_PARTS).nullish(),
     refusal: text.nullish(),
     audio: z.object({ id: label() }).nullish(),
-    // The model's reasoning, which some providers need again to continue.
+    // Some providers require the model's earlier reasoning in follow-up requests.
     reasoning: text.nullish(),
     reasoning_content: text.nullish(),
     reasoning_details: z.array(jsonObject()).max(MAX_PARTS).nullish(),
@@ -93,12 +95,12 @@ const ToolChoice = z.union(
       allowed_tools: z.object({ mode: name, tools: z.array(NamedTool).max(MAX_PARTS) }),
     }),
   ],
-  { error: 'must be none, auto, required, or an object that names functions' },
+  { error: 'must be none, auto, required, or an object that selects functions' },
 )
 
 const { shape } = ChatRequest
 
-/** Objects drop the fields that they do not list. */
+/** Zod drops the fields that these objects do not list. */
 const PublicRequest = z.object({
   model: shape.model,
   messages: z.array(Message).min(1).max(MAX_MESSAGES),
@@ -145,12 +147,17 @@ const PublicRequest = z.object({
   reasoning_effort: name,
   safety_identifier: name,
   verbosity: name,
-  functions: z.null({ error: 'use tools with an agent' }).optional(),
-  function_call: z.null({ error: 'use tools with an agent' }).optional(),
-  web_search_options: z.null({ error: 'needs a parent key, because the provider charges for it' }).optional(),
+  functions: z.null({ error: 'is not supported with an agent key; use tools' }).optional(),
+  function_call: z.null({ error: 'is not supported with an agent key; use tools' }).optional(),
+  web_search_options: z
+    .null({ error: 'requires a parent key, because the provider charges for it' })
+    .optional(),
 })
 
-/** Drops nested fields that the chat API does not define, `service_tier` and `store`. @throws ServiceError `invalid_value` */
+/**
+ * Drops `service_tier`, `store` and nested fields that the chat API does not define.
+ * @throws ServiceError `invalid_value`
+ */
 export function toPublicRequest(request: ChatRequest): ChatRequest {
   assertChatApiOnly(request)
   const rebuilt = validate(PublicRequest, request) as z.output<typeof PublicRequest>
@@ -158,7 +165,9 @@ export function toPublicRequest(request: ChatRequest): ChatRequest {
   return rebuilt
 }
 
-/** A provider resolves references and runs patterns, so the limits are those of an agent definition. */
+/**
+ * Applies the schema limits of agent definitions, because providers resolve references and evaluate patterns.
+ */
 function assertSafeSchemas({ tools, response_format: format }: z.output<typeof PublicRequest>): void {
   const toolSchemas = (tools ?? []).map((tool) => tool.function.parameters ?? {})
   assertSize('tools', toolSchemas)

@@ -1,9 +1,9 @@
-/** Defines the tRPC chat schemas: playground draft runs, and the turn steps that they report. */
+/** Defines the tRPC chat schemas for the console's playground. */
 import { z } from 'zod'
 import { DefinitionBody } from '../agents/schema.ts'
 import { ChatChunk, ChatRequest } from '../providers/chat-api.ts'
 
-/** Options of the console's playground; rejected with an agent key, because agent keys are public. */
+/** The playground's options. Agent keys, which are public, cannot use them. */
 const PlaygroundOptions = z.strictObject({
   draft: DefinitionBody.optional().meta({ description: 'Definition to use instead of the saved one.' }),
   is_traced: z

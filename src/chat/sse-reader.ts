@@ -1,4 +1,4 @@
-/** Splits a provider's bytes into complete server-sent events, and finds those that need no parsing. */
+/** Splits a provider's response into server-sent events, and finds those that need no parsing. */
 import type { ChatChunk } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
@@ -11,15 +11,18 @@ const CR = 0x0d
 const NOTHING = Buffer.alloc(0)
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
-/** Collects bytes split at any position, and returns runs of complete events with LF line endings. */
+/** Collects arbitrarily split bytes, and returns complete events with LF line endings. */
 export class EventReader {
   private carried: Buffer = NOTHING
-  /** The first bytes while they may be part of a byte order mark; undefined after it. */
+  /** The first bytes while they may be part of a byte order mark; undefined afterwards. */
   private start: Buffer | undefined = NOTHING
   private endedInCr = false
   private receivedBytes = 0
 
-  /** Returns the events that these bytes complete, if any. @throws BackendFailure `protocol` when a size limit is exceeded. */
+  /**
+   * Returns the events that these bytes complete, if any.
+   * @throws BackendFailure `protocol` when a size limit is exceeded.
+   */
   push(bytes: Uint8Array): Buffer | undefined {
     this.receivedBytes += bytes.length
     if (this.receivedBytes > MAX_STREAM_BYTES) throw tooMuch('stream', MAX_STREAM_BYTES)
@@ -64,13 +67,16 @@ const CHOICE = `\\{"index": ?${NUMBER}, ?"delta": ?${DELTA}(?:, ?${FIELD})*, ?"f
 const CHUNK = `\\{(?:${FIELD}, ?)*"choices": ?\\[${CHOICE}\\](?:, ?${FIELD})*\\}`
 const PLAIN_EVENTS = new RegExp(`(?:data: ?${CHUNK}\\n\\n)+`, 'y')
 
-/** Returns the end of the text chunks at `start`, which need no parsing. `text` is Latin-1, so that offsets are bytes. */
+/**
+ * Returns the end of the plain text events at `start`, which need no parsing. `text` is Latin-1, so that
+ * character offsets equal byte offsets.
+ */
 export function plainEnd(text: string, start: number): number {
   PLAIN_EVENTS.lastIndex = start
   return PLAIN_EVENTS.test(text) ? PLAIN_EVENTS.lastIndex : start
 }
 
-/** Returns the end of the event at `start`, including its empty line; an extra empty line counts as an event. */
+/** Returns the end of the event at `start`, including its empty line, or the end of an extra empty line. */
 export function eventEnd(run: Buffer, start: number): number {
   return run[start] === LF ? start + 1 : run.indexOf(BOUNDARY, start) + BOUNDARY.length
 }

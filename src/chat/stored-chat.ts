@@ -22,10 +22,10 @@ type Context = CallContext<Caller, Dependencies>
 
 const DAY_SECONDS = 86_400
 
-/** How a turn is stored. */
+/** The storage settings of a turn. */
 export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect'>
 
-/** Returns how a turn is stored; undefined if it is not. `store` is the field of the request, `byDefault` its default. */
+/** Returns the storage settings of a turn; undefined if it is not stored. `store` is the request's field, `byDefault` its default. */
 export function findStoring(
   { deps }: Pick<Context, 'deps'>,
   turn: Pick<Turn, 'agentId' | 'conversations'>,

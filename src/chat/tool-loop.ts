@@ -1,4 +1,4 @@
-/** Runs the server-side tool calls of a turn, and builds the next request to the model. */
+/** Runs a turn's server-side tool calls, and builds the next request to the model. */
 import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
@@ -42,7 +42,7 @@ export class ToolLoop {
   request: ChatRequest
   usage: Usage | undefined
   textBefore = ''
-  /** The tools that the model may call; undefined without an agent, when every tool of the request is allowed. */
+  /** The tools that the model may call; undefined without an agent, which allows all tools in the request. */
   readonly tools: TurnTools | undefined
   private modelCalls = 1
 
@@ -69,13 +69,19 @@ export class ToolLoop {
           }
   }
 
-  /** Returns true if an answer with these calls ends the turn. Several choices cannot continue as one conversation. */
+  /**
+   * Returns whether an answer with these calls ends the turn. A turn with several choices cannot continue.
+   */
   isLast(calls: readonly ToolCall[]): boolean {
     if (calls.every((call) => this.isClients(call))) return true
     return this.modelCalls === MAX_MODEL_CALLS || (this.request.n ?? 1) > 1
   }
 
-  /** Runs the server-side calls and adds their results to the next request; the model repeats dropped client calls. @throws the signal's reason */
+  /**
+   * Runs the server-side calls and adds their results to the next request. Drops client calls, which the
+   * model can repeat.
+   * @throws the signal's reason
+   */
   async *runTools(
     said: SaidMessage,
     calls: readonly ToolCall[],
@@ -144,7 +150,10 @@ export class ToolLoop {
   }
 }
 
-/** Relaxes a `tool_choice` that requires a call once the tool has run; otherwise the model would call it forever. */
+/**
+ * Relaxes a `tool_choice` that requires a tool once that tool has run; otherwise the model would call it
+ * forever.
+ */
 function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoice {
   if (ran.length === 0 || choice === 'none') return choice
   if (typeof choice === 'string') return 'auto'

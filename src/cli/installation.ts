@@ -1,6 +1,6 @@
 /**
- * Opens the settings, database and parent keys of an installation for one command, whether or not a server
- * is running.
+ * Opens an installation's settings, database and parent keys for CLI commands, even while a server is
+ * running.
  */
 import { randomBytes } from 'node:crypto'
 import { userInfo } from 'node:os'
@@ -22,7 +22,10 @@ export async function readConfig(): Promise<Config> {
   return config
 }
 
-/** Runs with the database. Creates a missing database only with `create`: usually the directory is wrong. */
+/**
+ * Opens the database, calls `run` and closes it. A missing database is an error without `create`, because the
+ * configured directory is probably wrong.
+ */
 export async function withDatabase(
   run: (db: Database, config: Config, clock: Clock) => Promise<void>,
   ifMissing?: 'create',
@@ -54,8 +57,8 @@ export function createDeps(db: Database, clock: Clock) {
 }
 
 /**
- * Parses the id of a parent key, given as an id, a prefixed id or a complete key. Errors omit the text,
- * which may be a secret.
+ * Returns a parent key's id, given the id, the prefixed id or the complete key. Errors omit the text, which
+ * may be a secret.
  */
 export function toPublicId(text: string): string {
   const [, id] = /^(?:svc_)?([0-9A-Za-z]{12})$/.exec(text) ?? []

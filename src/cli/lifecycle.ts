@@ -1,4 +1,4 @@
-/** Prints the first key and stops the process after a crash, for every process that runs the service. */
+/** Renders the text that announces the first parent key, and stops server processes after uncaught errors. */
 import type { Logger } from 'pino'
 import { serviceActor } from '../identity/audit.ts'
 import { createSignInLink, renderSignInUrl } from '../identity/sessions.ts'
@@ -8,8 +8,8 @@ import { commandName } from './output.ts'
 const CRASH_DRAIN_MS = 5_000
 
 /**
- * Returns the first parent key's text, and a promise of a sign-in link unless a proxy authenticates users.
- * Undefined if no key was created.
+ * Returns undefined if no parent key was created. `link` resolves to undefined if a proxy authenticates
+ * users.
  */
 export function createWelcome({ firstParentKey, url, deps }: Service) {
   if (firstParentKey === undefined) return undefined
@@ -32,8 +32,7 @@ To sign in to the console, open this link within 15 minutes. It works once; \`${
 }
 
 /**
- * Finishes open requests, then exits so that the supervisor starts a new process: state is unknown after an
- * uncaught error.
+ * After an uncaught error, finishes open requests and exits, because the process may be in an invalid state.
  */
 export function stopOnCrash(service: Service, log: Logger): void {
   const crash = (error: unknown) => {

@@ -4,7 +4,7 @@ export function print(text: string): void {
   printExactly(`${text}\n`)
 }
 
-/** Prints without a trailing line break, so that redirected output matches the stored text exactly. */
+/** Prints without adding a line break, so that redirected output matches the stored text exactly. */
 export function printExactly(text: string): void {
   process.stdout.write(text)
 }
@@ -32,7 +32,7 @@ export function renderTime(unixSeconds: number | null): string {
   return unixSeconds === null ? '-' : new Date(unixSeconds * 1000).toISOString().replace('.000', '')
 }
 
-/** Replaces control characters in untrusted text, which could control the terminal, with visible characters. */
+/** Replaces control characters with visible ones, because untrusted text could control the terminal. */
 export function toVisible(line: string): string {
   return line.replace(/\p{Cc}/gu, (control) => {
     const code = control.charCodeAt(0)
@@ -41,5 +41,5 @@ export function toVisible(line: string): string {
   })
 }
 
-/** The command that operators type: differs between a checkout and an installed package. */
+/** The command to print in messages; differs between a checkout and an installed package. */
 export const commandName = import.meta.url.endsWith('.ts') ? 'npm run parley --' : 'npx parley'

@@ -4,11 +4,11 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { ServiceError, StartupError } from '../lib/errors.ts'
 import { printNotice, printResult } from './output.ts'
 
-/** Each worker opens 20 database connections. */
+/** Limited because each worker opens 20 database connections. */
 const MOST_WORKERS = 64
 
 export async function runCommand(args: readonly string[]): Promise<void> {
-  // A closed output pipe, such as `| head`, makes a command fail but must not stop a server.
+  // When the output pipe closes, as with `| head`, sets the exit code but does not stop a running server.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', () => {
       process.exitCode = 1
@@ -21,14 +21,14 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Loads the code of a command only when it runs, because most commands need only a small part of the service. */
+/** Loads each command's code on demand, because most commands need only a small part of the service. */
 function createProgram(): Command {
   const program = new Command('parley')
     .description('Self-hosted conversational agents with a chat API.')
     .version(packageJson.version)
     .exitOverride()
   addServerCommands(program)
-  addKeysCommands(program.command('keys').description('create, list, rotate and revoke parent keys'))
+  addKeysCommands(program.command('keys').description('create, list, change, rotate and revoke parent keys'))
   addAgentsCommands(program.command('agents').description('list, read, apply, export and delete agents'))
   addDataCommands(program)
   program
@@ -70,13 +70,33 @@ function addKeysCommands(keys: Command): void {
   withJson(keys.command('create'))
     .description('create a parent key and print it once')
     .requiredOption('--name <name>', 'name of the key, such as where it is used', parseName)
-    .action(async ({ name, json }) => (await load()).create(name, json))
+    .option('--manage-keys', 'let the key create other keys through the API and manage them')
+    .action(async ({ name, manageKeys, json }) => (await load()).create(name, manageKeys === true, json))
   withJson(keys.command('generate'))
     .description('print a well-formed parent key without registering it (for PARLEY_PARENT_KEY)')
     .action(async ({ json }) => (await load()).generate(json))
   withJson(keys.command('list'))
     .description('list parent keys without their secrets')
     .action(async ({ json }) => (await load()).list(json))
+  withJson(keys.command('update <id>'))
+    .description('change the name, permission, expiry or limits of a parent key')
+    .option('--name <name>', 'new name of the key', parseName)
+    .option('--manage-keys', 'let the key create other keys through the API and manage them')
+    .option('--no-manage-keys', 'withdraw this permission')
+    .option(
+      '--expires <time>',
+      'time at which the key expires, such as 2030-01-31T12:00Z, or never',
+      parseTime,
+    )
+    .option('--requests-per-minute <count>', 'maximum number of requests per minute, or none', parseOwnLimit)
+    .option('--max-streams <count>', 'maximum number of concurrent streams, or none', parseOwnLimit)
+    .action(async (id, options) => (await load()).update(id, options))
+  withJson(keys.command('disable <id>'))
+    .description('reject a parent key and the keys of its agents until it is enabled')
+    .action(async (id, { json }) => (await load()).disable(id, json))
+  withJson(keys.command('enable <id>'))
+    .description('accept a disabled parent key again')
+    .action(async (id, { json }) => (await load()).enable(id, json))
   withJson(keys.command('rotate <id>'))
     .description('replace the secret of a parent key and print the new key once')
     .option('--overlap <seconds>', 'seconds for which the old secret still works', parseOverlap, 0)
@@ -101,6 +121,7 @@ function addAgentsCommands(agents: Command): void {
     .description('compare agents with a definition file or a folder of them')
     .option('--yes', 'apply the changes')
     .option('--show-keys', 'print the keys of created agents')
+    .option('--url <url>', 'address of a server, to use its API instead of the database')
     .addHelpText('after', fileMatchingHelp)
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
   add('export <folder>')
@@ -116,9 +137,13 @@ function addAgentsCommands(agents: Command): void {
 
 const fileMatchingHelp = `
 File names end in .yaml, .yml or .md. A file updates the agent whose id is in
-its name, as written by \`parley agents export\`, otherwise the only agent with
-the name in the definition. If there is no such agent, it creates one. All files
-are checked before the first change. Agents without a file are never deleted.`
+the file name, as in files written by \`parley agents export\`. If the file name
+contains no id, the file updates the only agent with the same name. If there is
+no such agent, the file creates one. All files are checked before the first
+change. Agents without a file are never deleted.
+
+With --url, the command needs a complete parent key, in --key or in the
+environment variable PARLEY_KEY. The process list can reveal --key to others.`
 
 const fileNamingHelp = `
 Each file is named after the agent's name and id, such as
@@ -130,7 +155,7 @@ function addDataCommands(program: Command): void {
     .description('migrate the database to this version and exit (`serve` also does this)')
     .action(async ({ json }) => (await import('./commands/migrate.ts')).migrate(json))
   withJson(program.command('backup <archive>'))
-    .description('write all rows and files to one archive (.tar, .tar.gz, .tar.zst; - for standard output)')
+    .description('write all rows and files to one archive (.tar, .tar.gz or .tar.zst; - for standard output)')
     .action(async (archive, { json }) => (await import('./commands/backup.ts')).backup(archive, json))
   withJson(program.command('restore <archive>'))
     .description('restore an archive to an empty data directory (- for standard input)')
@@ -167,6 +192,26 @@ function parseName(text: string): string {
   return name
 }
 
+/** Returns Unix seconds, or `never`. Commander replaces a result of null. */
+function parseTime(text: string): number | 'never' {
+  if (text === 'never') return text
+  const milliseconds = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN
+  if (Number.isNaN(milliseconds))
+    throw new InvalidArgumentError(
+      'Must be a UTC date, a time with its zone such as 2030-01-31T12:00Z, or never',
+    )
+  return Math.floor(milliseconds / 1000)
+}
+
+function parseOwnLimit(text: string): number | 'none' {
+  if (text === 'none') return text
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new InvalidArgumentError('Must be a whole number of 1 or more, or none')
+  return Number(text)
+}
+
 function parseOverlap(text: string): number {
   const seconds = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN
   if (!(seconds <= 2_592_000)) throw new InvalidArgumentError('Must be from 0 to 2592000 seconds')
@@ -185,7 +230,9 @@ function report(error: unknown): number {
 
 function toSentence(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
-  if (error instanceof StartupError || error instanceof ServiceError) return error.message
+  if (error instanceof StartupError) return error.message
+  // Messages that start with the name of a field have no full stop.
+  if (error instanceof ServiceError) return error.message.replace(/[^.]$/, '$&.')
   if (error.name === 'SqliteError') return `The database is not usable (${error.message}).`
   return 'syscall' in error ? `The operating system reported an error: ${error.message}.` : undefined
 }

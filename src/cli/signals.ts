@@ -10,12 +10,14 @@ type StopHandler = (signal: NodeJS.Signals) => void
 const signals = ['SIGTERM', 'SIGINT'] as const
 
 /**
- * Until a server has started, there is nothing to stop. Workers ignore signals, because the primary process
- * receives them too.
+ * Exits immediately by default, because nothing has started yet. Workers ignore signals, because the primary
+ * process stops them.
  */
 let handler: StopHandler = cluster.isWorker ? () => {} : () => process.exit(0)
 
-/** Registers the signal handlers. Until `setStopHandler` is called, a signal exits the process at once. */
+/**
+ * Registers the signal handlers. Until `setStopHandler` is called, a signal exits the process immediately.
+ */
 export function listenForStopSignals(): void {
   for (const signal of signals) process.on(signal, () => handler(signal))
 }
@@ -28,7 +30,9 @@ export function printStopping(signal: NodeJS.Signals): void {
   printNotice(`${signal} received: finishing open requests. Press Ctrl-C again to quit now.`)
 }
 
-/** Runs with a signal that aborts on SIGTERM or SIGINT. A second SIGTERM or SIGINT ends the process at once. */
+/**
+ * Calls `run` with a signal that aborts on SIGTERM or SIGINT. A second SIGTERM or SIGINT exits immediately.
+ */
 export async function runInterruptible(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const interruption = new AbortController()
   const stopListening = () => {

@@ -6,8 +6,8 @@ import type { Settings } from './settings.ts'
 export type Config = ReturnType<typeof toConfig>
 
 /**
- * A model provider and the name by which operators and clients refer to it. The name of the provider set in
- * the environment is its kind.
+ * A model provider. `name` identifies it to operators and clients; a provider from the environment is named
+ * after its kind.
  */
 export type ProviderConfig =
   | { readonly kind: 'mock'; readonly name: string }
@@ -25,11 +25,11 @@ export type ProviderConfig =
 export interface LocalModelConfig {
   readonly kind: 'local-model'
   readonly name: string
-  /** The absolute path of its GGUF file. */
+  /** Absolute path of the GGUF file. */
   readonly path: string
-  /** Undefined: one thread per available processor. */
+  /** If undefined, uses one thread per available processor. */
   readonly threads: number | undefined
-  /** Context size per response; undefined: the model's own maximum, capped at 8192. */
+  /** Context size per response, in tokens. If undefined, uses the model's maximum, but at most 8192. */
   readonly contextTokens: number | undefined
 }
 
@@ -49,7 +49,7 @@ export type McpServerConfig =
       readonly args: readonly string[]
       /** The program's complete environment. */
       readonly env: Readonly<Record<string, string>>
-      /** Undefined: the service's working directory. */
+      /** If undefined, uses the service's working directory. */
       readonly cwd: string | undefined
     }
 
@@ -171,7 +171,7 @@ function toForwardedAuthConfig(settings: Settings) {
     lastName: settings.PARLEY_HEADER_LAST_NAME,
     groups: settings.PARLEY_HEADER_GROUPS,
   } as const
-  /** Undefined: the proxy is trusted by its IP address alone. */
+  /** If undefined, the proxy is trusted because of its IP address alone. */
   return { proxySecret: settings.PARLEY_PROXY_SECRET, headers } as const
 }
 
@@ -205,7 +205,7 @@ function toS3Config(settings: Settings) {
     region: settings.S3_REGION ?? settings.AWS_REGION ?? 'us-east-1',
     // Servers other than AWS rarely support one host name per bucket.
     forcePathStyle: settings.S3_FORCE_PATH_STYLE ?? endpoint !== undefined,
-    /** Undefined: the credentials that AWS provides to the machine or container. */
+    /** If undefined, uses the credentials that AWS provides to the machine or container. */
     credentials:
       accessKeyId === undefined || secretAccessKey === undefined
         ? undefined

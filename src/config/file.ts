@@ -1,4 +1,4 @@
-/** Reads model providers and MCP servers from the YAML file that `PARLEY_CONFIG` names. */
+/** Reads model providers and MCP servers from the YAML file in `PARLEY_CONFIG`. */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { closest } from 'fastest-levenshtein'
@@ -13,7 +13,10 @@ import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, value, vis
 interface ConfigFile {
   readonly providers: readonly ProviderConfig[]
   readonly mcp: readonly McpServerConfig[]
-  /** One sentence per problem, with the file, the path inside it and the line. Never contains a value. */
+  /**
+   * One sentence per problem, with the file, the path within it and the line. Never contains a setting's
+   * value.
+   */
   readonly problems: readonly string[]
   /** The environment variables that the file refers to. */
   readonly variables: ReadonlySet<string>
@@ -179,8 +182,8 @@ const Local = mappingOf({
   const report = (key: string, message: string) => issues.addIssue({ code: 'custom', path: [key], message })
   if (url !== undefined && model !== undefined)
     report('model', 'cannot be combined with url; keep one of them')
-  if (model === undefined && threads !== undefined) report('threads', 'needs model')
-  if (model === undefined && context !== undefined) report('context', 'needs model')
+  if (model === undefined && threads !== undefined) report('threads', 'requires model')
+  if (model === undefined && context !== undefined) report('context', 'requires model')
 })
 
 const Provider = z.preprocess(
@@ -234,7 +237,7 @@ const ConfigFileSchema = mappingOf({
   mcp: z.record(z.string(), McpServer, { error: 'must be a mapping of names to MCP servers' }).default({}),
 })
 
-/** Model paths are relative to `folder`, the directory of the file. */
+/** Resolves model paths relative to `folder`, which contains the configuration file. */
 function toProvider(name: string, provider: z.infer<typeof Provider>, folder: string): ProviderConfig {
   if (provider.kind === 'mock') return { kind: 'mock', name }
   if (provider.kind === 'gateway')
@@ -244,7 +247,7 @@ function toProvider(name: string, provider: z.infer<typeof Provider>, folder: st
   return { kind: 'local-model', name, path: resolve(folder, model), threads, contextTokens: context }
 }
 
-/** Sets the service's `PATH` as the search path of the program and of its child processes. */
+/** Passes the service's `PATH` to the program unless `env` sets another one. */
 function toMcpServer(name: string, server: z.infer<typeof McpServer>, searchPath = ''): McpServerConfig {
   if (server.kind === 'http') return { ...server, name }
   return { ...server, name, env: { PATH: searchPath, ...server.env }, cwd: server.cwd }

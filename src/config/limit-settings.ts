@@ -1,4 +1,4 @@
-/** Defines the settings that limit requests, uploads and times. */
+/** Defines the settings for limits, uploads and timeouts. */
 import { flag, integer, oneOf, seconds } from './values.ts'
 
 const limit = () => integer(0, 1_000_000_000)
@@ -28,19 +28,17 @@ export const limits = {
     .describe('Maximum number of concurrent streams with agent keys from one client IP address.'),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456)
     .prefault('20971520')
-    .describe('Maximum body size of a chat or embeddings request, in bytes; cannot be turned off.'),
+    .describe('Maximum body size of a chat or embeddings request, in bytes.'),
   PARLEY_MAX_BODY_BYTES_AGENT: integer(1024, 268_435_456)
     .prefault('2097152')
     .describe(
-      'Maximum body size of a request with an agent key, in bytes; PARLEY_MAX_BODY_BYTES applies too. Raise it for large attachments.',
+      'Maximum body size of a request with an agent key, in bytes. PARLEY_MAX_BODY_BYTES applies too. Raise it if visitors send large attachments.',
     ),
-  PARLEY_MAX_FILE_BYTES: integer(1, TEBIBYTE)
-    .prefault('2147483648')
-    .describe('Maximum file size, in bytes; cannot be turned off.'),
+  PARLEY_MAX_FILE_BYTES: integer(1, TEBIBYTE).prefault('2147483648').describe('Maximum file size, in bytes.'),
   PARLEY_MAX_UPLOAD_BYTES: integer(1, TEBIBYTE)
     .prefault('5368709120')
-    .describe('Maximum upload size, in bytes; cannot be turned off.'),
-  PARLEY_MAX_AGENTS: limit().prefault('1000').describe('Agents of each parent key.'),
+    .describe('Maximum upload size, in bytes.'),
+  PARLEY_MAX_AGENTS: limit().prefault('1000').describe('Maximum number of agents per parent key.'),
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1024 * TEBIBYTE)
     .prefault('53687091200')
     .describe('Maximum total size of the files and artifacts of one parent key, in bytes.'),
@@ -50,19 +48,19 @@ export const uploads = {
   PARLEY_UPLOAD_FSYNC: flag()
     .prefault('true')
     .describe(
-      'Set to false to acknowledge upload data before it is flushed to disk. This is faster, but a power failure can lose acknowledged data.',
+      'Set to false to acknowledge upload data before it is on disk. This is faster, but a power failure can lose acknowledged data.',
     ),
   PARLEY_UPLOAD_EXPIRY_SECONDS: integer(60, 31_536_000)
     .prefault('86400')
-    .describe('Seconds after which an idle, unfinished upload is deleted and can no longer be resumed.'),
+    .describe('Time after which the server deletes an unfinished upload that receives no data, in seconds.'),
   PARLEY_CONVERSION_TRIES: integer(1, 10)
     .prefault('3')
     .describe(
-      'Maximum number of attempts to convert an upload. After the last failure, the server serves the original.',
+      'Maximum number of attempts to convert an upload. If all fail, the server serves the original file.',
     ),
   PARLEY_CONVERSION_MEMORY_BYTES: integer(536_870_912, TEBIBYTE)
     .prefault('2147483648')
-    .describe('Memory limit for one conversion, in bytes; cannot be turned off (docs/conversion.md).'),
+    .describe('Memory limit for one conversion, in bytes (docs/conversion.md).'),
 }
 
 export const times = {
@@ -71,11 +69,11 @@ export const times = {
     .describe('Maximum time to connect to the model provider.'),
   PARLEY_BACKEND_FIRST_BYTE_SECONDS: seconds()
     .prefault('60')
-    .describe('Maximum time until the first byte of the provider response, per attempt.'),
+    .describe("Maximum time until the first byte of the provider's response, per attempt."),
   PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds()
     .prefault('120')
     .describe(
-      'Maximum time until the first event of the provider response, across all attempts. A model that has a fallback gets half of the time left.',
+      "Maximum time until the first event of the provider's response, for all attempts together. A model with a fallback can use half of the remaining time.",
     ),
   PARLEY_BACKEND_IDLE_SECONDS: seconds()
     .prefault('60')
@@ -83,19 +81,15 @@ export const times = {
   PARLEY_BACKEND_TOTAL_SECONDS: seconds()
     .prefault('600')
     .describe(
-      'Maximum total time for a provider response that is not streamed. A model that has a fallback gets half of the time left.',
+      'Maximum total time for a provider response that is not streamed. A model with a fallback can use half of the remaining time.',
     ),
   PARLEY_STREAM_MAX_SECONDS: seconds()
     .prefault('900')
     .describe('Maximum total time for a stream to a client.'),
-  PARLEY_TOOL_SECONDS: seconds()
-    .prefault('30')
-    .describe('Maximum time for one call to a tool that runs on the server.'),
+  PARLEY_TOOL_SECONDS: seconds().prefault('30').describe('Maximum time for one call of a server tool.'),
   PARLEY_HEARTBEAT_SECONDS: seconds()
     .prefault('15')
-    .describe(
-      'Time without data on a stream after which the server sends a comment to keep the connection open.',
-    ),
+    .describe('Idle time after which the server sends a comment on a stream to keep the connection open.'),
   PARLEY_BODY_SECONDS: seconds().prefault('30').describe('Maximum total time to receive a JSON body.'),
   PARLEY_BODY_IDLE_SECONDS: seconds()
     .prefault('10')
@@ -103,14 +97,14 @@ export const times = {
   PARLEY_UPLOAD_IDLE_SECONDS: seconds()
     .prefault('60')
     .describe(
-      'Maximum time between two chunks of an upload. If it is exceeded, the server keeps the data received so far.',
+      'Maximum time between two chunks of an upload. When it expires, the server closes the request and keeps the data received so far.',
     ),
   PARLEY_CONVERSION_SECONDS: seconds()
     .prefault('600')
     .describe('Maximum time for one conversion of an upload.'),
   PARLEY_SHUTDOWN_SECONDS: seconds()
     .prefault('25')
-    .describe('Maximum time that open requests have to finish after the server receives SIGTERM or SIGINT.'),
+    .describe('Time that open requests have to finish after the server receives SIGTERM or SIGINT.'),
 }
 
 const DAY_LIMIT = 3650

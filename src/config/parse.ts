@@ -1,4 +1,4 @@
-/** Reads all settings, reports every problem at once and builds the Config. Only this file reads `process.env`. */
+/** Loads the configuration and reports all problems together. Only this file reads `process.env`. */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -44,8 +44,8 @@ async function readDotEnv(): Promise<Variables> {
 }
 
 /**
- * Builds the configuration from variables and the files that they name. Trims values and treats an empty
- * value as unset.
+ * Builds the configuration from environment variables and the files that they refer to. Trims values and
+ * treats empty ones as unset.
  */
 export async function parseConfig(variables: Readonly<Variables>): Promise<ParsedConfig> {
   const given = dropBlanks(variables)
@@ -68,7 +68,7 @@ export async function parseConfig(variables: Readonly<Variables>): Promise<Parse
   }
 }
 
-/** Loads the YAML code only when `PARLEY_CONFIG` is set. */
+/** Loads the YAML parser only when `PARLEY_CONFIG` is set. */
 async function readConfigFileOf(given: Variables) {
   if (given.PARLEY_CONFIG === undefined)
     return { providers: [], mcp: [], problems: [], variables: new Set<string>() }
@@ -81,7 +81,7 @@ function dropBlanks(variables: Readonly<Variables>): Variables {
   return Object.fromEntries(trimmed.filter(([, text]) => text !== ''))
 }
 
-/** Sets each secret to the contents of the file that its `_FILE` variable names. Returns the problems found. */
+/** Reads secrets from the files in their `_FILE` variables. Returns the problems found. */
 async function readSecretFiles(given: Variables): Promise<string[]> {
   const problems: string[] = []
   for (const name of secretNames) {
@@ -94,7 +94,7 @@ async function readSecretFiles(given: Variables): Promise<string[]> {
     }
     try {
       const text = (await readFile(path, 'utf8')).trim()
-      if (text === '') problems.push(`${twin} names an empty file; write the secret to it.`)
+      if (text === '') problems.push(`${twin} refers to an empty file; write the secret to it.`)
       else given[name] = text
     } catch (error) {
       problems.push(`${twin}: cannot read the file (${codeOf(error)}).`)
@@ -145,11 +145,20 @@ const dependentSettings: readonly [names: RegExp, needed: keyof Settings, value?
   [/^S3_/, 'S3_BUCKET'],
 ]
 
+/** The variable with the key that `agents apply --url` sends; it is not a setting of the server. */
+const CLIENT_KEY = 'PARLEY_KEY'
+
+export function readClientKey(): string | undefined {
+  return dropBlanks(process.env)[CLIENT_KEY]
+}
+
 /** Returns a warning for each variable that has no effect, unless the configuration file refers to it. */
 function listWarnings(given: Variables, referenced: ReadonlySet<string>): string[] {
   const names = Object.keys(given).filter((name) => !referenced.has(name))
   const known = names.filter((name) => settingNames.includes(name))
-  const unknown = names.filter((name) => name.startsWith('PARLEY_') && !settingNames.includes(name))
+  const unknown = names.filter(
+    (name) => name.startsWith('PARLEY_') && !settingNames.includes(name) && name !== CLIENT_KEY,
+  )
   const isUnused = ([, needed, value]: (typeof dependentSettings)[number]) =>
     given[needed] === undefined || (value !== undefined && given[needed] !== value)
   return [
@@ -167,7 +176,7 @@ function listWarnings(given: Variables, referenced: ReadonlySet<string>): string
           ),
       ),
     ...(known.includes('S3_BUCKET') && !keepsRows(given)
-      ? ['S3_BUCKET is ignored: PARLEY_DATA_DIR=:memory: does not keep any files.']
+      ? ['S3_BUCKET is ignored: PARLEY_DATA_DIR=:memory: does not store any files.']
       : []),
   ]
 }

@@ -35,7 +35,7 @@ import {
   visibleText,
 } from './values.ts'
 
-/** Defines a setting whose value can also come from the file that `<name>_FILE` names. */
+/** Defines a setting that can also be read from the file in `<name>_FILE`. */
 function secret<T>(type: Value<T>, description: string) {
   return type.optional().meta({ description, isSecret: true })
 }
@@ -50,18 +50,18 @@ const server = {
     .describe('IP address or host name to listen on; 0.0.0.0 or :: listens on all network interfaces.'),
   LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent')
     .prefault('info')
-    .describe('Minimum level of the log lines to write.'),
+    .describe('Minimum level of log lines.'),
   PARLEY_PUBLIC_URL: httpUrlSuchAs('https://chat.example.org')
     .optional()
     .describe('URL at which users and browsers reach the server.'),
   PARLEY_ALLOWED_HOSTS: hostList()
     .optional()
     .describe(
-      'Host header values to accept; the server rejects requests with any other value. If unset, it accepts all.',
+      'Host header values that the server accepts. It rejects requests with other values. If unset, it accepts all values.',
     ),
   PARLEY_TRUSTED_PROXIES: addressBlockList()
     .optional()
-    .describe('Addresses of the reverse proxies whose X-Forwarded-For header the server trusts.'),
+    .describe('Addresses of reverse proxies. The server trusts their X-Forwarded-For headers.'),
 }
 
 const consoleIdentity = {
@@ -76,7 +76,9 @@ const consoleIdentity = {
     .describe('Header with the email address that identifies the user.'),
   PARLEY_HEADER_USER: headerName()
     .prefault('x-user')
-    .describe('Header with the user name. This and the headers below are used for display only.'),
+    .describe(
+      'Header with the user name. The server uses this header and the headers below only for display.',
+    ),
   PARLEY_HEADER_PREFERRED_USERNAME: headerName()
     .prefault('x-preferred-username')
     .describe('Header with the preferred user name.'),
@@ -86,7 +88,7 @@ const consoleIdentity = {
   PARLEY_HEADER_LAST_NAME: headerName().prefault('x-user-last-name').describe('Header with the last name.'),
   PARLEY_HEADER_GROUPS: headerName()
     .prefault('x-groups')
-    .describe('Header with the groups of the user, separated by commas.'),
+    .describe("Header with the user's groups, separated by commas."),
   PARLEY_ADMIN_EMAILS: emailList()
     .optional()
     .describe('Email addresses of the administrators; not case-sensitive.'),
@@ -102,22 +104,24 @@ const data = {
   ),
   REDIS_URL: secret(
     redisUrl(),
-    'Redis database through which replicas share rate limits and publish changes (docs/replicas.md); use a separate database number for each installation. If unset, replicas use PostgreSQL for both.',
+    'Redis database for rate limits and notifications between replicas (docs/replicas.md). Use a separate database number for each installation. If unset, replicas use PostgreSQL.',
   ),
   PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500)
     .prefault('30')
-    .describe('Number of days to keep the usage record of each call; daily totals are kept forever.'),
+    .describe(
+      'Number of days for which the server stores the usage record of each call. It stores daily totals forever.',
+    ),
   PARLEY_SECRET: secret(
     secretText(32),
-    'Master key that encrypts stored agent keys. If unset, the server generates one in the file `secret` in the data directory. Keep a copy: once agents are stored, the server starts only with the same key.',
+    'Master key that encrypts stored agent keys. If unset, the server generates one in the file `secret` in the data directory. Keep a copy, because a server with stored agents does not start with a different key.',
   ),
   PARLEY_SECRET_PREVIOUS: secret(
     secretLines(32),
-    'Previous values of PARLEY_SECRET, for use while you change it. Artifact tokens signed with them stay valid, and the server re-encrypts the agent keys with the new value when it starts. Remove this setting after 30 days, when those tokens have expired.',
+    'Previous values of PARLEY_SECRET, needed after you change it. At startup, the server re-encrypts the agent keys with the new value. Artifact tokens that were signed with a previous value remain valid. Remove this setting after 30 days, when these tokens have expired.',
   ),
   PARLEY_PARENT_KEY: secret(
     parentKey(),
-    'Parent key (svc_…) that the server registers at startup if it is not registered yet.',
+    'Parent key (svc_…) that the server registers at startup if it does not exist yet.',
   ),
 }
 
@@ -167,7 +171,9 @@ const observability = {
     .describe('Base URL of the OTLP/HTTP collector that receives traces. If unset, tracing is off.'),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrlSuchAs('http://127.0.0.1:4318/v1/traces')
     .optional()
-    .describe('Complete URL to which traces are sent; takes precedence over OTEL_EXPORTER_OTLP_ENDPOINT.'),
+    .describe(
+      'Complete URL to which the server sends traces; takes precedence over OTEL_EXPORTER_OTLP_ENDPOINT.',
+    ),
   OTEL_EXPORTER_OTLP_HEADERS: secret(
     headerList(),
     'Headers that the server sends to the collector with traces.',
@@ -183,7 +189,7 @@ const observability = {
   )
     .prefault('parentbased_always_on')
     .describe(
-      'Sampler that decides which requests are traced; the parentbased_ samplers follow the decision in the traceparent header if the client sends one.',
+      'Sampler that decides which requests are traced. If a client sends a traceparent header, the parentbased_ samplers use the decision in that header.',
     ),
   OTEL_TRACES_SAMPLER_ARG: fraction()
     .prefault('1')
@@ -194,7 +200,7 @@ const backend = {
   PARLEY_CONFIG: path()
     .optional()
     .describe(
-      'YAML file that configures more model providers (docs/providers.md) and MCP servers (docs/tools.md). If it lists providers and PARLEY_BACKEND is unset, only those providers are used.',
+      'YAML file that configures more model providers (docs/providers.md) and MCP servers (docs/tools.md). If it lists providers and PARLEY_BACKEND is unset, the server uses only those providers.',
     ),
   PARLEY_BACKEND: oneOf('mock', 'gateway', 'local')
     .prefault('mock')
@@ -214,7 +220,7 @@ const backend = {
   PARLEY_LOCAL_MODEL: path()
     .optional()
     .describe(
-      'GGUF model file to run in the server process instead of calling PARLEY_LOCAL_URL; used with PARLEY_BACKEND=local and requires the node-llama-cpp package.',
+      'GGUF model file to run in the server process instead of using PARLEY_LOCAL_URL. Requires PARLEY_BACKEND=local and the node-llama-cpp package.',
     ),
   PARLEY_LOCAL_THREADS: localThreads()
     .optional()
@@ -222,50 +228,52 @@ const backend = {
   PARLEY_LOCAL_CONTEXT: localContext()
     .optional()
     .describe(
-      'Context size of PARLEY_LOCAL_MODEL per response, in tokens. Defaults to the maximum of the model, but at most 8192.',
+      "Context size of PARLEY_LOCAL_MODEL per response, in tokens. Defaults to the model's maximum, but at most 8192.",
     ),
-  PARLEY_DEFAULT_MODEL: printable('a model id').optional().describe('Model for agents that do not name one.'),
+  PARLEY_DEFAULT_MODEL: printable('a model id')
+    .optional()
+    .describe(
+      'Model for agents and requests that do not specify one. Defaults to the first model that can chat.',
+    ),
   PARLEY_DEFAULT_EMBEDDING_MODEL: printable('a model id')
     .optional()
     .describe(
-      'Model for embedding requests that do not name one. Defaults to the first embedding model that the provider lists.',
+      'Default model for embeddings requests that do not specify one. Defaults to the first embedding model.',
     ),
   PARLEY_BACKEND_ATTEMPTS: integer(1, 10)
     .prefault('3')
     .describe(
-      'Maximum number of calls to the model provider for one request, including the first. Each fallback model is called at least once, also beyond this number.',
+      'Maximum number of calls to the model provider for one request, including the first. The server calls each fallback model at least once, even if this exceeds the maximum.',
     ),
   PARLEY_BREAKER_CALLS: limit()
     .prefault('10')
     .describe(
-      'Minimum number of calls to a model within the window below before the server can skip the model. If half of the calls fail, the server uses the fallback model. With 0, it never skips a model.',
+      'Minimum number of calls to a model within PARLEY_BREAKER_WINDOW_SECONDS before its circuit breaker can open. If half of these calls fail, the server skips the model and uses its fallback. With 0, the server never skips a model.',
     ),
   PARLEY_BREAKER_WINDOW_SECONDS: seconds()
     .prefault('10')
-    .describe('Length of the window in which the server counts those calls, in seconds.'),
+    .describe('Length of the window in which a circuit breaker counts calls, in seconds.'),
   PARLEY_BREAKER_REST_SECONDS: seconds()
     .prefault('15')
-    .describe('Time for which the server skips a model before it tries one call again, in seconds.'),
+    .describe('Time for which the server skips a model after its circuit breaker has opened, in seconds.'),
 }
 
 const tools = {
   PARLEY_HOOKS: path()
     .optional()
     .describe(
-      'ES module that exports tools and onUploadComplete. MCP servers are configured in PARLEY_CONFIG.',
+      'ES module that exports tools, onUploadComplete and onConversionEnd. MCP servers are configured in PARLEY_CONFIG.',
     ),
 }
 
 const widget = {
   PARLEY_WIDGET_CONNECT_ORIGINS: originList()
     .optional()
-    .describe(
-      'Origins of other API servers that the widget may call if a page sets one of them as its endpoint.',
-    ),
+    .describe('Origins of other chat servers that pages can set as the endpoint of the widget.'),
   PARLEY_WIDGET_ALLOW_PROVIDER_KEY: flag()
     .prefault('false')
     .describe(
-      'Set to true to let a page pass a provider key to the widget for such an endpoint. Every visitor to the page can read that key.',
+      'Set to true to allow pages to pass an API key for that endpoint to the widget. Every visitor to such a page can read the key.',
     ),
 }
 
@@ -276,8 +284,8 @@ export const settingGroups = {
   'Object storage': bucket,
   'Metrics and traces (docs/observability.md)': observability,
   'Model provider': backend,
-  'Tools that run on the server (docs/tools.md)': tools,
-  'Limits (0 turns a limit off)': limits,
+  'Tools (docs/tools.md)': tools,
+  'Limits (0 means unlimited)': limits,
   'Chat widget (docs/widget.md)': widget,
   'Uploads (docs/uploads.md)': uploads,
   'Conversations (docs/conversations.md)': conversations,
@@ -307,7 +315,7 @@ export const secretNames: readonly string[] = Object.entries(Settings.shape)
   .filter(([, setting]) => setting.meta()?.isSecret)
   .map(([name]) => name)
 
-/** Every name that the service reads, including the `_FILE` variables. */
+/** The names of all variables that the service reads, including the `_FILE` variables. */
 export const settingNames: readonly string[] = [
   ...Object.keys(Settings.shape),
   ...secretNames.map((name) => `${name}_FILE`),

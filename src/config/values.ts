@@ -72,7 +72,7 @@ export const gatewayUrl = () =>
     url.endsWith('/v1') ? url : undefined,
   )
 
-/** The address on which Ollama listens by default, as the base URL of an OpenAI-compatible server. */
+/** Ollama's default base URL, which serves an OpenAI-compatible API. */
 export const LOCAL_URL = 'http://127.0.0.1:11434/v1'
 
 export const localUrl = () =>
@@ -135,7 +135,7 @@ export const headerName = () =>
     /^[a-z0-9-]{1,100}$/i.test(text) ? text.toLowerCase() : undefined,
   )
 
-/** Headers in OpenTelemetry's notation, with percent-encoded values. */
+/** Accepts headers in OpenTelemetry's notation, with percent-encoded values. */
 export const headerList = () =>
   value('headers such as authorization=Bearer%20token,x-tenant=parley', (text) => {
     const headers = text.split(',').map((item) => parseHeader(item.trim()))
@@ -182,12 +182,12 @@ function list<T>(rule: string, parse: (item: string) => T | undefined) {
 
 function parseAddressBlock(text: string): AddressBlock | undefined {
   const [address = '', bits] = text.split('/')
-  // The library also accepts short and octal IPv4 notations, which are more likely to be mistakes.
+  // Rejects short and octal IPv4 notations, which the library accepts but which are usually mistakes.
   if (!ipaddr.IPv4.isValidFourPartDecimal(address) && !ipaddr.IPv6.isValid(address)) return undefined
   const block = bits === undefined ? `${address}/${address.includes(':') ? 128 : 32}` : text
   if (!ipaddr.isValidCIDR(block)) return undefined
   const [network, length] = ipaddr.parseCIDR(block)
-  // An IPv4 peer is compared as IPv4, so an IPv4 range written as IPv4-mapped IPv6 would never match.
+  // Converts IPv4-mapped IPv6 ranges to IPv4, because IPv4 clients are compared as IPv4.
   if (network instanceof ipaddr.IPv6 && network.isIPv4MappedAddress() && length >= 96) {
     return [network.toIPv4Address(), length - 96]
   }

@@ -1,9 +1,7 @@
-/**
- * Defines the administrators' operations: list users, keys, usage and the audit log; revoke a key and limit
- * its tokens.
- */
+/** Defines the API operations that only administrators may call. */
 import { countAgents } from '../agents/agents.ts'
 import { type Actor, actorOf, listAuditEvents } from '../identity/audit.ts'
+import { KeyRevoked } from '../identity/key-schema.ts'
 import {
   getLiveKey,
   listKeyPage,
@@ -15,6 +13,8 @@ import { listUsers, readEmails } from '../identity/users.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { type BudgetState, getBudget, readBudgets, setBudget } from '../usage/budgets.ts'
+import { readCalls } from '../usage/calls.ts'
+import { UsageCallList, UsageCallQuery } from '../usage/schema.ts'
 import { readUsage } from '../usage/usage.ts'
 import {
   AdminKeyList,
@@ -28,7 +28,6 @@ import {
   BudgetReplacement,
   KeyBudget,
   KeyReference,
-  KeyRevoked,
   renderBudget,
   renderEvent,
   renderKey,
@@ -72,7 +71,10 @@ async function readAudit(deps: Dependencies, query: AuditListQuery): Promise<Aud
   return { object: 'list', data: rows.map(renderEvent), has_more: hasMore }
 }
 
-/** Limits the tokens of a key. @throws ServiceError `not_found` if the key does not exist or was revoked. */
+/**
+ * Sets a parent key's token limits.
+ * @throws ServiceError `not_found` if the key does not exist or was revoked.
+ */
 async function setKeyBudget(
   deps: Dependencies,
   actor: Actor,
@@ -101,7 +103,7 @@ const { query, mutation } = operationsOf<Dependencies>()('Administration', admin
 export const adminOperations = {
   users: query({
     http: { method: 'GET', path: '/v1/manager/admin/users' },
-    docs: { summary: 'List the users of the console' },
+    docs: { summary: "List the console's users" },
     input: AdminListQuery,
     output: AdminUserList,
     run: ({ context: { deps }, input }) => listUsersWithKeys(deps, input),
@@ -119,7 +121,7 @@ export const adminOperations = {
     http: { method: 'GET', path: '/v1/manager/admin/usage' },
     docs: {
       summary: 'Get the usage of all parent keys by day, agent, model or key',
-      description: 'Each call counts for the day (UTC) on which it began.',
+      description: 'Assigns each call to the UTC day on which it started.',
     },
     input: AdminUsageQuery,
     output: AdminUsageList,
@@ -129,9 +131,17 @@ export const adminOperations = {
     },
   }),
 
+  usageCalls: query({
+    http: { method: 'GET', path: '/v1/manager/admin/usage/calls' },
+    docs: { summary: 'List single calls of all parent keys, newest first' },
+    input: UsageCallQuery,
+    output: UsageCallList,
+    run: ({ context: { deps }, input: { key, ...rest } }) => readCalls(deps, key, rest),
+  }),
+
   audit: query({
     http: { method: 'GET', path: '/v1/manager/admin/audit' },
-    docs: { summary: 'List the audit log of keys, agents, files, budgets and policies' },
+    docs: { summary: 'List audit log entries' },
     input: AuditListQuery,
     output: AuditList,
     run: ({ context: { deps }, input }) => readAudit(deps, input),
@@ -151,7 +161,7 @@ export const adminOperations = {
   setBudget: mutation({
     http: { method: 'PUT', path: '/v1/manager/admin/keys/{key_id}/budget' },
     request: { bodySchema: BudgetBody },
-    docs: { summary: 'Set or remove the token limits of a parent key', failures: notFound },
+    docs: { summary: "Set or remove a parent key's token budget", failures: notFound },
     input: BudgetReplacement,
     output: KeyBudget,
     run: async ({ context, input: { key_id: id, ...body } }) => {

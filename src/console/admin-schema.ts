@@ -1,4 +1,4 @@
-/** Defines the JSON schemas of the administrators' operations. */
+/** Defines the request and response schemas of the administrator operations. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import { type AuditRow, auditActions } from '../identity/audit.ts'
@@ -29,10 +29,10 @@ export type AdminListQuery = z.output<typeof AdminListQuery>
 
 export const KeyReference = z.strictObject({ key_id: keyId })
 
-const bound = z
-  .strictObject({ limit: count, used: count })
-  .nullable()
-  .meta({ id: 'BudgetBound', description: 'Tokens in the current period (UTC); null without a limit.' })
+const bound = z.strictObject({ limit: count, used: count }).nullable().meta({
+  id: 'BudgetBound',
+  description: 'Tokens in the current UTC day or month; null if there is no limit.',
+})
 
 const Budget = z.strictObject({ day: bound, month: bound }).meta({ id: 'BudgetState' })
 
@@ -64,14 +64,16 @@ const AdminKey = z
     owner: z
       .string()
       .nullable()
-      .meta({ description: 'Email address of the user who owns the key; null if it has no user.' }),
-    is_automatic: z
-      .boolean()
-      .meta({ description: 'True if the key was created automatically at the first visit of its user.' }),
+      .meta({ description: 'Email address of the user who owns the key; null if no user owns it.' }),
+    is_automatic: z.boolean().meta({
+      description: "True if the server created the key automatically on its user's user's first visit.",
+    }),
     agents: count,
     budget: Budget,
     created_at: seconds,
     rotated_at: seconds.nullable(),
+    disabled_at: seconds.nullable(),
+    expires_at: seconds.nullable(),
     revoked_at: seconds.nullable(),
     last_used_at: seconds.nullable().meta({ description: 'Unix seconds; up to a minute out of date.' }),
   })
@@ -80,11 +82,9 @@ const AdminKey = z
 export const AdminKeyList = list(AdminKey).meta({ id: 'AdminKeyList' })
 export type AdminKeyList = z.output<typeof AdminKeyList>
 
-export const KeyRevoked = z.strictObject({ id: keyId, revoked: z.literal(true) }).meta({ id: 'KeyRevoked' })
-
 const tokens = count
   .nullish()
-  .meta({ description: 'Number of tokens; 0 allows none. Null or absent means unlimited.' })
+  .meta({ description: 'Maximum number of tokens; 0 allows no calls. Null or absent means unlimited.' })
 
 export const BudgetBody = z.strictObject({ day: tokens, month: tokens }).meta({ id: 'Budget' })
 export type BudgetBody = z.output<typeof BudgetBody>
@@ -100,7 +100,9 @@ export const AdminUsageQuery = UsageQuery.extend({
   key: keyId
     .regex(/^[0-9A-Za-z]{12}$/, 'must be the 12 public characters of a parent key')
     .optional()
-    .meta({ description: 'Returns only the usage of this parent key. If omitted, returns all keys.' }),
+    .meta({
+      description: 'Returns only the usage of this parent key. If omitted, returns the usage of all keys.',
+    }),
 })
 
 const AdminUsageEntry = UsageEntry.extend({
@@ -117,7 +119,7 @@ export const AuditListQuery = AdminListQuery.extend({
   action: z.enum(auditActions).optional().meta({ description: 'Returns only entries with this action.' }),
   actor: label().optional().meta({
     description:
-      'Returns only entries with this actor: the 12 public characters of a key, an email address, or a user name.',
+      'Returns only entries with this actor: a public key id, an email address, an artifact id, or an operating-system user name.',
   }),
   target: label()
     .optional()
@@ -136,13 +138,13 @@ const AuditEvent = z
     actor_kind: z.enum(['parent_key', 'user', 'token', 'command', 'service']),
     actor: z.string().meta({
       description:
-        'The 12 public characters of the key, the email address of the user, the artifact of a token, or the system user who ran a command.',
+        "The key's public id, the user's email address, the id of the token's artifact, or the operating-system user who ran the command.",
     }),
     action: z.string().meta({ examples: ['key.revoke'] }),
     target_kind: z.enum(['key', 'agent', 'file', 'artifact', 'user']),
     target_id: z.string(),
     tenant: keyId.nullable().meta({
-      description: 'The target itself if it is a parent key, otherwise the parent key that owns it.',
+      description: 'The target if it is a parent key, otherwise the parent key that owns the target.',
     }),
     request_id: z.string().nullable(),
     client_address: z.string().nullable(),
@@ -185,7 +187,8 @@ export function renderKey(
   key: ParentKeyRow,
   { owner, agents, budget }: Pick<z.output<typeof AdminKey>, 'owner' | 'agents' | 'budget'>,
 ): z.output<typeof AdminKey> {
-  const { id, hint, name, is_automatic, created_at, rotated_at, revoked_at, last_used_at } = key
+  const { id, hint, name, is_automatic, created_at, rotated_at, last_used_at } = key
+  const { disabled_at, expires_at, revoked_at } = key
   return {
     id,
     parent_key: renderParentKey(id),
@@ -197,6 +200,8 @@ export function renderKey(
     budget,
     created_at,
     rotated_at,
+    disabled_at,
+    expires_at,
     revoked_at,
     last_used_at,
   }

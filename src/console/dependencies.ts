@@ -1,4 +1,4 @@
-/** Declares the services that the console module needs. */
+/** Declares the services that the console module depends on. */
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

@@ -1,4 +1,4 @@
-/** Defines the console's operations on the caller, its session and its parent keys. */
+/** Defines the console's API operations on the user, the session and the user's parent keys. */
 
 import { z } from 'zod'
 import { moveAgents } from '../agents/agents.ts'
@@ -85,8 +85,8 @@ export async function claimKey(
 }
 
 /**
- * Returns the result that `claimKey` would have: runs the claim and rolls it back. @throws ServiceError in
- * the same cases as `claimKey`.
+ * Runs the claim in a transaction, rolls it back and returns the result.
+ * @throws the same errors as `claimKey`.
  */
 async function previewClaim(
   deps: Dependencies,
@@ -135,7 +135,10 @@ async function assertOwnKey(
 
 const nothing: Moved = { agents: 0, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 }
 
-/** A user has at most one automatic key. */
+/**
+ * Moves everything from the user's automatic key, if there is one, to the claimed key, and revokes the
+ * automatic key.
+ */
 async function moveAutomatic(
   deps: Dependencies,
   userId: string,
@@ -144,7 +147,7 @@ async function moveAutomatic(
   const keys = await listKeysOfUser(deps, userId)
   const automatic = keys.find((key) => key.is_automatic === 1)
   if (automatic === undefined) return { moved: nothing, retired: null }
-  // Waits for concurrent inserts, so that those rows move too.
+  // Waits for concurrent inserts, so that their rows are moved too.
   await lockTenant(deps, automatic.id)
   const moved = await moveEverything(deps.db, automatic.id, toTenantId)
   await retireParentKey(deps, automatic.id)
@@ -168,7 +171,7 @@ export const managerOperations = {
   me: query({
     http: { method: 'GET', path: '/v1/manager/me' },
     auth: parent,
-    docs: { summary: 'Get the caller and its keys' },
+    docs: { summary: "Get the signed-in user and the user's keys" },
     input: z.object({}),
     output: Me,
     run: ({ context: { deps, caller } }) => readMe(deps, caller),
@@ -179,10 +182,11 @@ export const managerOperations = {
     auth: { callers: [] },
     docs: {
       summary: 'Sign in with a one-time link',
-      description: 'The first start and `parley sign-in` print the link. The response sets a session cookie.',
+      description:
+        'The server prints a link at its first start. `parley sign-in` prints another one. The response sets a session cookie.',
       failures: {
         401: 'The link was already used or has expired.',
-        429: 'There were too many wrong links from this address.',
+        429: 'Too many sign-in attempts with wrong links from this address.',
       },
     },
     input: SignIn,
@@ -211,8 +215,8 @@ export const managerOperations = {
   activeKey: mutation({
     http: { method: 'POST', path: '/v1/manager/active-key' },
     docs: {
-      summary: 'Switch to another key of the user',
-      failures: { 404: 'The id is not that of a key of the user.' },
+      summary: "Switch to another of the user's keys",
+      failures: { 404: 'The id does not belong to a key of the user.' },
     },
     input: KeyChoice,
     output: Me,
@@ -267,7 +271,7 @@ export const managerOperations = {
     http: { method: 'POST', path: '/v1/manager/claim-key' },
     docs: {
       summary: 'Claim a parent key',
-      description: 'Moves everything that the automatic key owns to the claimed key. Agent keys stay valid.',
+      description: 'Moves all objects of the automatic key to the claimed key. Agent keys remain valid.',
       failures: {
         400: 'The text is not a complete parent key (`invalid_parent_key`), or the request is malformed.',
         404: 'The key does not exist or was revoked (`parent_key_not_found`).',

@@ -1,6 +1,6 @@
-/** Defines the JSON schemas of the console's operations. */
+/** Defines the request and response schemas of the console operations. */
 import { z } from 'zod'
-import { KeyRotation } from '../identity/key-schema.ts'
+import { KeyName, KeyRotation } from '../identity/key-schema.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
 import { reference } from '../lib/schema-bounds.ts'
@@ -18,7 +18,7 @@ const ConsoleUserObject = z
     created_at: seconds,
     last_seen_at: seconds,
   })
-  .meta({ id: 'ConsoleUser', description: 'A signed-in user, with the identity that the proxy last sent.' })
+  .meta({ id: 'ConsoleUser', description: 'A console user, with the identity that the proxy sent last.' })
 
 const ConsoleKey = z
   .strictObject({
@@ -27,10 +27,12 @@ const ConsoleKey = z
     name: z.string(),
     is_automatic: z.boolean().meta({
       description:
-        'True if the key was created automatically for the user. It is revoked when the user claims another key.',
+        'True if the server created the key automatically. The server revokes it when the user claims another key.',
     }),
-    is_active: z.boolean().meta({ description: 'True for the key that the user currently works with.' }),
+    is_active: z.boolean().meta({ description: "True for the user's active key." }),
     created_at: seconds,
+    disabled_at: seconds.nullable(),
+    expires_at: seconds.nullable(),
     last_used_at: seconds.nullable(),
   })
   .meta({ id: 'ConsoleKey' })
@@ -40,8 +42,7 @@ export const Me = z
     user: ConsoleUserObject.nullable().meta({ description: 'Null if the caller authenticated with a key.' }),
     is_administrator: z.boolean(),
     signed_in_by: z.enum(['key', 'proxy', 'link']).meta({
-      description:
-        'How the user signed in. Only a session that was started with a link can be ended through the API.',
+      description: 'How the user signed in. Clients can sign out only of a session that started with a link.',
     }),
     keys: z.array(ConsoleKey).meta({ description: "The user's keys that are not revoked, newest first." }),
     parent_key: publicKey,
@@ -59,19 +60,10 @@ export const SignedIn = z.strictObject({ signed_in: z.literal(true) }).meta({ id
 export const SignedOut = z.strictObject({ signed_out: z.literal(true) }).meta({ id: 'SignedOut' })
 
 export const KeyChoice = z
-  .strictObject({ parent_key_id: reference().meta({ description: 'Id of one of the keys of the user.' }) })
+  .strictObject({ parent_key_id: reference().meta({ description: "Id of one of the user's keys." }) })
   .meta({ id: 'KeyChoice' })
 
-export const KeyCreation = z
-  .strictObject({
-    name: z
-      .string()
-      .trim()
-      .min(1, 'must not be empty')
-      .max(200, 'must be at most 200 characters')
-      .refine((name) => !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name), 'must be a single line'),
-  })
-  .meta({ id: 'KeyCreation' })
+export const KeyCreation = z.strictObject({ name: KeyName }).meta({ id: 'KeyCreation' })
 
 export const KeyCreated = z
   .strictObject({
@@ -114,7 +106,7 @@ export function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {
 }
 
 export function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<typeof ConsoleKey> {
-  const { id, hint, name, is_automatic, created_at, last_used_at } = row
+  const { id, hint, name, is_automatic, created_at, disabled_at, expires_at, last_used_at } = row
   return {
     id,
     key_hint: hint,
@@ -122,6 +114,8 @@ export function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<type
     is_automatic: is_automatic === 1,
     is_active: id === activeKeyId,
     created_at,
+    disabled_at,
+    expires_at,
     last_used_at,
   }
 }

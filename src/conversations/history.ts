@@ -3,7 +3,7 @@ import type { ConversationDb } from '../db/open.ts'
 import { type ItemRow, listItems, listItemsOfTurns } from './item-store.ts'
 import { listChain, type TurnRow } from './store.ts'
 
-/** How much of a conversation the model receives: whole turns, newest first. */
+/** The maximum size of the history that a model receives; it always contains whole turns. */
 export interface HistoryLimits {
   readonly turns: number
   /** Estimated from the length of the items. */
@@ -46,7 +46,7 @@ function select(rows: readonly ItemRow[], { turns, tokens }: HistoryLimits): Sto
   return withOutcomes(chosen.reverse().flat())
 }
 
-/** Items that a client added outside of a turn are groups of their own. */
+/** Each item that a client added outside a turn is a separate group. */
 function groupByTurn(rows: readonly ItemRow[]): ItemRow[][] {
   const groups: ItemRow[][] = []
   const byTurn = new Map<string, ItemRow[]>()

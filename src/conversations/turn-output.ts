@@ -19,7 +19,7 @@ export function createItemIds(turnId: string): (prefix: string) => string {
   return (prefix) => newId(prefix, ID_LENGTH, random)
 }
 
-/** How a turn ended, as its last `step` entry holds it. A model that finished has no other field. */
+/** The last `step` entry of a turn. Without `interruption` and `failure`, the model finished. */
 export interface LoggedEnd {
   readonly type: 'ended'
   /** Unix seconds. */

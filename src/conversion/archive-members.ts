@@ -1,7 +1,4 @@
-/**
- * Compares the members of a ZIP archive with its directory, so that programs that read from the start and
- * programs that read the directory find the same files.
- */
+/** Checks that a ZIP archive's directory matches its members, so that all programs extract the same files. */
 import { pipeline, type Readable } from 'node:stream'
 import { crc32, createInflateRaw } from 'node:zlib'
 import type { Entry, LocalFileHeader, ZipFile } from 'yauzl'
@@ -9,12 +6,15 @@ import { dangerous, unconvertible } from './job.ts'
 
 export const STORED = 0
 export const DEFLATED = 8
-/** General purpose flag: the checksum and the sizes follow the bytes. */
+/** General purpose flag: the checksum and sizes follow the member's data. */
 export const HAS_DESCRIPTOR = 0x08
-/** With and without a signature, with sizes of four or eight bytes. Some writers leave it out for folders. */
+/**
+ * Possible sizes of a data descriptor: with or without a signature, and with 4-byte or 8-byte sizes. Some
+ * writers omit it for folders.
+ */
 const descriptorBytes: readonly number[] = [0, 12, 16, 20, 24]
 const LOCAL_HEADER_BYTES = 30
-/** Refers to the ZIP64 extra field. */
+/** Marks a size that is stored in the ZIP64 extra field. */
 const IN_EXTRA_FIELD = 0xffffffff
 const ZIP64_FIELD = 0x0001
 
@@ -39,7 +39,7 @@ export function assertSameHeaders(entry: Entry, header: LocalFileHeader): void {
   )
     throw unconvertible('The archive contains a file with two different headers.')
   if (hasDescriptor && entry.compressionMethod === STORED && sizes.compressed !== entry.compressedSize)
-    throw unconvertible('The archive contains a file whose size is not stated before its bytes.')
+    throw unconvertible('The archive contains an uncompressed file whose header does not state its size.')
 }
 
 function readSizes({ compressedSize, uncompressedSize, extraField }: LocalFileHeader) {
@@ -53,8 +53,8 @@ function readSizes({ compressedSize, uncompressedSize, extraField }: LocalFileHe
 }
 
 /**
- * Requires that the members follow each other from the start of the archive to its directory.
- * @throws ConversionRejection `dangerous` when another member fits in between; otherwise `unconvertible`.
+ * Checks that the members fill the archive from its start to its directory.
+ * @throws ConversionRejection `dangerous` if a gap could contain another member; otherwise `unconvertible`.
  */
 export function assertNothingHidden(places: readonly MemberPlace[], directoryOffset: number): void {
   const sorted = [...places].sort((left, right) => left.start - right.start)
@@ -64,19 +64,22 @@ export function assertNothingHidden(places: readonly MemberPlace[], directoryOff
     const isUsual = last.hasDescriptor ? descriptorBytes.includes(gapBytes) : gapBytes === 0
     if (gapBytes >= LOCAL_HEADER_BYTES)
       throw dangerous('The archive contains bytes that its directory does not list.')
-    if (!isUsual) throw unconvertible('The archive and its directory disagree.')
+    if (!isUsual) throw unconvertible('The archive does not match its directory.')
     last = next
   }
 }
 
-/** Inflates a member and checks that it is what the directory states. @throws ConversionRejection `unconvertible` */
+/**
+ * Yields a member's inflated bytes and checks them against the directory.
+ * @throws ConversionRejection `unconvertible`
+ */
 export async function* readMember(zip: ZipFile, entry: Entry): AsyncIterable<Buffer> {
   const raw: Readable = await zip.openReadStreamPromise(entry, { decodeFileData: false })
   let [checksum, bytes, consumedBytes] = [0, 0, () => bytes]
   let decoded: Readable = raw
   if (entry.compressionMethod === DEFLATED) {
     const inflating = createInflateRaw()
-    // The loop below receives the errors.
+    // Ignores errors here, because the loop below also receives them.
     decoded = pipeline(raw, inflating, () => {})
     consumedBytes = () => inflating.bytesWritten
   }

@@ -1,7 +1,4 @@
-/**
- * Checks ZIP archives and JSON projects for content that would harm a user who unpacks them. Inflates every
- * byte but stores none.
- */
+/** Checks ZIP archives and JSON projects for content that would harm a user who unpacks them. */
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat } from 'node:fs/promises'
 import {
@@ -34,7 +31,7 @@ const HARMLESS_BYTES = 64 * MIB
 const MAX_DEPTH = 3
 const MAX_INNER_BYTES = 64 * MIB
 
-/** Totals over the archive and all archives inside it. */
+/** Totals for the archive and all archives inside it. */
 interface Tally {
   readonly archiveBytes: number
   inflatedBytes: number
@@ -57,7 +54,7 @@ async function assertArchive(path: string): Promise<void> {
 async function assertEntries(zip: ZipFile, tally: Tally, depth: number): Promise<void> {
   const names = new Set<string>()
   const places: MemberPlace[] = []
-  // The type is wrong: before the first entry, this is the offset of the directory.
+  // Before the first entry is read, this is the directory's offset. The library declares the wrong type.
   const directoryOffset = Number(zip.readEntryCursor)
   for await (const entry of zip.eachEntry()) {
     tally.entries += 1
@@ -130,11 +127,11 @@ function count(tally: Tally, bytes: number): void {
     throw dangerous('The archive is a ZIP bomb: its content is far larger than the archive.')
 }
 
-/** The limit of common file systems. */
+/** The maximum length of a file name in common file systems. */
 const MAX_SEGMENT_BYTES = 255
 const MAX_SEGMENTS = 64
 
-/** Returns the member's name with and without the Unicode extra field; keeps backslashes. */
+/** Returns the member's name with and without the Unicode extra field. Preserves backslashes. */
 function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: Buffer): [string, string] {
   const decode = (fields: Entry['extraFields']) =>
     getFileNameLowLevel(generalPurposeBitFlag, raw, fields, true)
@@ -147,7 +144,7 @@ function assertName(name: string): void {
   if (isAbsolute || name.split(/[/\\]/).includes('..'))
     throw dangerous('The archive contains a file name that points outside its folder.')
   const isWellFormed = segments.every(isSegment) && segments.length <= MAX_SEGMENTS
-  if (!isWellFormed) throw unconvertible('The archive contains a file name that is not well-formed Unicode.')
+  if (!isWellFormed) throw unconvertible('The archive contains an invalid file name.')
 }
 
 function isSegment(segment: string): boolean {
@@ -190,5 +187,5 @@ function assertJson(bytes: Buffer): void {
     throw unconvertible('The project is neither a ZIP archive nor JSON.', error)
   }
   if (typeof value !== 'object' || value === null)
-    throw unconvertible('The JSON of the project must be an object or a list.')
+    throw unconvertible("The project's JSON must be an object or an array.")
 }

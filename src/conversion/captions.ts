@@ -35,8 +35,8 @@ function renderSubrip(text: string): string {
 }
 
 /**
- * In Western languages about a seventh of the letters are accented, in short texts more; in other alphabets
- * nearly all are non-ASCII.
+ * About a seventh of the letters in Western languages are accented, more in short texts; in other alphabets,
+ * nearly all letters are non-ASCII.
  */
 const MAX_ACCENTED_SHARE = 0.5
 
@@ -147,8 +147,8 @@ function escapeText(text: string): string {
 }
 
 /**
- * `isValid` is true if a strict player shows all cues and a lenient player finds no HTML in them. `blocks`
- * are style sheets and regions.
+ * `isValid` means that strict players show all cues and lenient players find no HTML in them. `blocks` are
+ * style sheets and regions.
  */
 function parseWebvtt(text: string) {
   const [header = [], ...rest] = toBlocks(text)
@@ -196,7 +196,7 @@ function isNote([first]: readonly Line[]): boolean {
   return first?.text.startsWith('NOTE') ?? false
 }
 
-/** Rejects blocks that refer to other resources or end the style sheet early. */
+/** Returns false for blocks that refer to other resources or end the style sheet early. */
 function isHarmless(block: readonly Line[]): boolean {
   return !block.some(({ text }) => /url\s*\(|@import|\\|-->|</i.test(text))
 }
@@ -232,7 +232,7 @@ function parseCue(block: readonly Line[]): { cue: Cue; isValid: boolean } {
 const spans = /^<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:\.[^\s.<>&]+)*(?:[ \t][^<>&]*)?>$/
 const moment = new RegExp(`^<${strictTime}>$`)
 
-/** Escapes everything but WebVTT markup. Keeps a lone `>`, which is valid and common. */
+/** Escapes everything except WebVTT markup and single `>` characters, which are valid. */
 function neutralise(line: string): string {
   return toCueText(line, (tag) => (spans.test(tag) || moment.test(tag) ? tag : undefined))
 }
@@ -251,7 +251,7 @@ function parseSubrip(text: string): Cue[] {
   return cues.filter((cue) => cue.lines.length > 0)
 }
 
-/** Text may contain an arrow too, but not directly after a time. */
+/** Cue text may also contain an arrow, but not directly after a time. */
 function isTiming(line: string, index: number): boolean {
   if (parseTiming(line) !== undefined) return true
   if (/^\s*-?\d+:[\d\s:.,]*-->/.test(line)) throw unconvertible(`Line ${index + 1}: the times are invalid.`)
@@ -266,12 +266,12 @@ function toCue(lines: readonly string[], start: number, next: number): Cue {
   const { startMs, endMs } = parseTiming(lines[start] ?? '') ?? { startMs: 0, endMs: 0 }
   if (endMs <= startMs) throw unconvertible(`Line ${start + 1}: the cue must end after it starts.`)
   const text = lines.slice(start + 1, next)
-  // The line before the times is the number of the next cue, if it is a number.
+  // Drops the next cue's number, which precedes its times.
   if (next < lines.length && isNumber(text.at(-1) ?? '')) text.pop()
   return { startMs, endMs, lines: text.map(toText).filter((line) => line !== '') }
 }
 
-/** Keeps bold, italic and underlined text. Drops colors, fonts and positions that other players use. */
+/** Preserves bold, italic and underlined text. Drops colors, fonts and positions. */
 function toText(line: string): string {
   const bare = line
     .replaceAll(/\{\\[^{}]*\}|<\/?font\b[^<>]*>/gi, '')

@@ -1,7 +1,4 @@
-/**
- * Converts uploaded files into formats that browsers can play. Knows only files; the caller manages
- * artifacts and retries.
- */
+/** Converts uploaded files to formats that browsers can play. The caller manages artifacts and retries. */
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
@@ -16,7 +13,7 @@ import { createWorkerTool, runWorker } from './worker-run.ts'
 export interface ConversionRequest {
   readonly kind: ConversionKind
   readonly source: string
-  /** An existing folder for this conversion only. The results stay in it. */
+  /** An existing folder for this conversion only, which receives the results. */
   readonly workFolder: string
   /** Aborting stops all processes, cleans up and rejects with the signal's reason. */
   readonly signal: AbortSignal
@@ -33,16 +30,15 @@ export interface Converted {
   readonly result: 'converted' | 'original'
   readonly file: ConvertedFile
   readonly poster?: ConvertedFile
-  /**
-   * Explains why the original is served unchecked, as an attachment only. Undefined if the original passed
-   * the check.
-   */
+  /** Why the original is served unchecked and only as an attachment; undefined if it passed the check. */
   readonly reason?: string
 }
 
 export type Converter = Awaited<ReturnType<typeof createConverter>>
 
-/** Small files get less time than videos, so that they do not keep others waiting. Includes the start of the process. */
+/**
+ * Shorter time limits for small files, so that they do not delay other conversions. Includes process startup.
+ */
 const maxMs: Readonly<Partial<Record<ConversionKind, number>>> = { thumbnail: 30_000, captions: 60_000 }
 
 type Tools = Pick<Job, 'programs' | 'sandbox'> & { readonly worker: Tool }
@@ -64,8 +60,8 @@ export async function createConverter({
       return (await Promise.all(used.map(tools.sandbox.isIsolated))).every(Boolean)
     },
     /**
-     * Leaves only the results in the work folder. @throws ConversionRejection; ServiceError `storage_full`
-     * if the server is at fault.
+     * Converts a file and leaves only the results in the work folder.
+     * @throws ConversionRejection if the file is at fault; ServiceError `storage_full`.
      */
     convert: (request: ConversionRequest): Promise<Converted> =>
       withinTime(

@@ -14,7 +14,7 @@ const threads = ['-threads', '2']
 const firstVideo = ['-map', '0:V:0']
 const nothingElse = ['-sn', '-dn', '-map_metadata', '-1', '-map_chapters', '-1']
 
-/** Forces the demuxer and blocks all other files and protocols. */
+/** Builds the input arguments, which force the demuxer and block all other files and protocols. */
 function toInput({ path, demuxer }: Source): string[] {
   return [
     ...['-hide_banner', '-loglevel', 'error'],
@@ -72,12 +72,12 @@ export function toPosterArguments(source: Source, atSeconds: number, path: strin
     ...[...firstVideo, '-an', ...nothingElse],
     ...['-frames:v', '1', '-filter_threads', '1', '-vf', toScale(POSTER_SIDE_PIXELS)],
     ...['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-q:v', '4', ...threads],
-    // Avoids image2, which interprets patterns in the file name.
+    // The image2 format would interpret patterns in the file name.
     ...['-f', 'mjpeg', '-y', `file:${path}`],
   ]
 }
 
-/** Scales down to fit a square; H.264 requires even sides. */
+/** Scales the video down to fit a square. The sides are even, because H.264 requires that. */
 function toScale(sidePixels: number): string {
   const side = (name: string) => `'min(${sidePixels},${name})'`
   return `scale=${side('iw')}:${side('ih')}:force_original_aspect_ratio=decrease:force_divisible_by=2`

@@ -1,4 +1,4 @@
-/** Defines the input, output and rejections of a conversion. */
+/** Defines the types that all conversions share: jobs, outcomes and rejections. */
 import { ServiceError } from '../lib/errors.ts'
 import type { Programs } from './programs.ts'
 import type { Sandbox } from './sandbox.ts'
@@ -30,7 +30,7 @@ export type Outcome =
  */
 export type Verdict = 'dangerous' | 'unconvertible'
 
-/** Reports that the content is at fault. Callers may see the message; the cause is only logged. */
+/** An error caused by the file's content. Clients may see its message; its cause is only logged. */
 export class ConversionRejection extends Error {
   override readonly name = 'ConversionRejection'
   readonly verdict: Verdict

@@ -5,7 +5,7 @@ import { HEAD_BYTES, sniff } from '../storage/blobs.ts'
 import { unconvertible } from './job.ts'
 
 export interface Media {
-  /** Undefined if the file does not state it, as in recordings made by browsers. */
+  /** Undefined if the file does not contain it, as in recordings made by browsers. */
   readonly durationSeconds: number | undefined
   readonly isVideoFit: boolean
   readonly widthPixels: number
@@ -45,8 +45,8 @@ const fitFormats = ['yuv420p', 'yuvj420p']
 const fitAudioProfiles = ['LC', 'HE-AAC', 'HE-AACv2']
 
 /**
- * Returns undefined without a video stream; a cover image does not count as one. @throws
- * ConversionRejection if the output was truncated.
+ * Parses ffprobe's JSON. Returns undefined if there is no video stream other than a cover image.
+ * @throws ConversionRejection if the JSON was truncated.
  */
 export function parseProbe(json: string): Media | undefined {
   const { streams, format } = parseJson(json)
@@ -69,7 +69,10 @@ export function parseProbe(json: string): Media | undefined {
   }
 }
 
-/** Chosen explicitly for each video, because ffmpeg's own choice includes playlists, which read other files. */
+/**
+ * ffmpeg's demuxer for a video. Always set explicitly, because ffmpeg would also detect playlists, which read
+ * other files.
+ */
 export type Demuxer = 'mov' | 'matroska' | 'avi' | 'mpegts' | 'mpeg' | 'flv' | 'asf' | 'ogg'
 
 const demuxers: Readonly<Record<string, Demuxer>> = {

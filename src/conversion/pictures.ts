@@ -1,4 +1,6 @@
-/** Re-encodes a picture upright and without metadata. Runs only in the worker process. */
+/**
+ * Re-encodes a picture with the correct orientation and without metadata. Runs only in the worker process.
+ */
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,20 +10,22 @@ import { dangerous, isDiskFull, type Outcome, unconvertible } from './job.ts'
 const MAX_SIDE_PIXELS = 4_096
 const MAX_PIXELS = 50e6
 const SECONDS = 10
-/** Encoders write 1 to 20 scans. */
+/** Limits the decoding time. Encoders write 1 to 20 scans. */
 const MAX_SCANS = 100
-/** An image over the size limit counts as a decompression bomb above this ratio. Photos stay below 20. */
+/**
+ * A picture over the pixel limit is treated as a decompression bomb above this ratio. Photos stay below 20.
+ */
 const BOMB_PIXELS_PER_BYTE = 200
 
 sharp.cache(false)
 sharp.concurrency(1)
-// Blocks all other formats of the library.
+// Allows only JPEG, PNG and WebP, because the library can load many other formats.
 sharp.block({ operation: ['VipsForeignLoad'] })
 sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng', 'VipsForeignLoadWebp'] })
 
 /**
- * Writes a JPEG or WebP file. @throws ConversionRejection `dangerous` for a small file with a huge number
- * of pixels.
+ * Writes a JPEG or WebP file.
+ * @throws ConversionRejection `dangerous` for a small file with a huge number of pixels.
  */
 export async function convertPicture(source: string, folder: string): Promise<Outcome> {
   const { format, width, height } = await readHeader(source)
@@ -58,12 +62,12 @@ async function readHeader(source: string): Promise<Metadata> {
 
 const SCAN = 0xda
 const END = 0xd9
-/** Stuffed zeros, TEM, restart markers and the start of the image have no length. */
+/** Returns whether a JPEG marker has no length field. Includes stuffed zeros. */
 const isBare = (marker: number) => marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8)
 
 /**
- * Counts the scans of a JPEG (ITU-T T.81, B.1). Skips segments, which may contain other JPEGs. The decoder
- * reads all scans before it returns a line, and the library's timeout does not interrupt that.
+ * Counts a JPEG's scans (ITU-T T.81, B.1), because the library's timeout does not interrupt the reading of
+ * scans. Skips segments, which may contain other JPEGs.
  */
 async function countScans(source: string): Promise<number> {
   let [scans, skippedBytes, lengthHigh] = [0, 0, 0]

@@ -1,7 +1,4 @@
-/**
- * Runs programs on untrusted files with resource limits, without network, and in a process group that is
- * killed as a whole.
- */
+/** Runs programs on untrusted files with resource limits and, where possible, without network access. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { dirname } from 'node:path'
@@ -11,9 +8,9 @@ export interface Tool {
   readonly program: string
   /** Readable files and folders in addition to the system's programs. */
   readonly reads: readonly string[]
-  /** Arguments with which the tool exits successfully at once. */
+  /** Arguments that make the tool exit immediately with code 0. */
   readonly check: readonly string[]
-  /** Address space that the tool reserves without using it. */
+  /** Bytes of address space that the tool reserves without using them. */
   readonly reservedBytes: number
 }
 
@@ -36,10 +33,10 @@ export interface SandboxedResult {
 
 export type Sandbox = ReturnType<typeof createSandbox>
 
-/** Long, because a failed check is not repeated. */
+/** Time limit for checking a tool. It is long, because the result is cached. */
 const CHECK_MS = 60_000
 const CHECK_BYTES = 1024 ** 2
-/** The number of processor cores that one program may keep fully busy. */
+/** Number of processor cores that one program may fully use. */
 const BUSY_THREADS = 4
 
 export function createSandbox(
@@ -65,7 +62,10 @@ export function createSandbox(
     return end?.code === 0
   }
 
-  /** Returns whether the tool runs in its own namespaces: bubblewrap is installed and the system permits it. */
+  /**
+   * Returns whether the tool can run in its own namespaces. This requires bubblewrap and a system that
+   * permits namespaces.
+   */
   function isIsolated(tool: Tool): Promise<boolean> {
     let checked = checks.get(tool.program)
     if (checked === undefined) {
@@ -77,8 +77,8 @@ export function createSandbox(
 
   return {
     /**
-     * Resolves when all processes have exited. @throws the signal's reason, or the system's error if the
-     * tool cannot be started.
+     * Runs a tool and resolves when all its processes have exited.
+     * @throws the signal's reason, or the system's error if the tool cannot be started.
      */
     async run(tool: Tool, run: SandboxedRun): Promise<SandboxedResult> {
       const { args, folder, outputBytes, isLowPriority = false } = run
@@ -99,7 +99,7 @@ async function runToEnd(
   { signal, onLine = () => {} }: Pick<SandboxedRun, 'signal' | 'onLine'>,
 ): Promise<SandboxedResult> {
   signal.throwIfAborted()
-  // Uses no shell and no environment, and a separate process group, so that all processes can be killed at once.
+  // Uses a separate process group, so that all processes can be killed together.
   const child = spawn(program, args, {
     cwd: '/',
     env: { LC_ALL: 'C' },
@@ -138,7 +138,7 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // Covers systems without process groups.
+    // Fallback for systems without process groups.
     child.kill('SIGKILL')
   }
 }
@@ -147,7 +147,7 @@ interface ConfinedCommand
   extends Pick<Tool, 'program' | 'reads'>,
     Pick<SandboxedRun, 'args' | 'outputBytes'> {
   readonly folder: string | undefined
-  /** Limits the address space, so reserved memory counts too. */
+  /** Limit on the address space, which includes reserved memory. */
   readonly memoryBytes: number
   readonly cpuSeconds: number
   readonly isLowPriority: boolean
@@ -167,13 +167,13 @@ const systemFolders = [
 ]
 
 /**
- * Uses the programs that this machine has. `isIsolated` adds namespaces without network access and without
- * the rest of the disk.
+ * Builds the command line from the programs that are installed. `isIsolated` adds namespaces that hide the
+ * network and the rest of the disk.
  */
 function toConfinedCommand(programs: Programs, command: ConfinedCommand, isIsolated: boolean): string[] {
   return [
     ...before(command.isLowPriority ? programs.nice : undefined, () => ['-n', '10']),
-    // Bubblewrap does both itself.
+    // Bubblewrap sets both options itself.
     ...before(isIsolated ? undefined : programs.setpriv, () => [
       '--pdeathsig',
       'KILL',

@@ -15,13 +15,16 @@ import type { SandboxedResult, SandboxedRun, Tool } from './sandbox.ts'
 export const NO_FFMPEG = 'This server has no ffmpeg, so it serves videos as uploaded.'
 
 const MIB = 1024 ** 2
-/** The memory limit of a conversion is too low for larger frames. */
+/** Larger frames would exceed the memory limit of a conversion. */
 const MAX_PIXELS = 50e6
-/** If a larger share of a video is missing, its end could not be read. */
+/** A conversion fails if more than this share of the duration, plus `LOST_SECONDS`, is missing. */
 const LOST_SHARE = 0.1
 const LOST_SECONDS = 1
 
-/** Copies video and audio streams that browsers can already play. @throws ConversionRejection `unconvertible` */
+/**
+ * Copies video and audio streams that browsers can already play, and re-encodes others.
+ * @throws ConversionRejection `unconvertible`
+ */
 export async function convertVideo(job: Job): Promise<Outcome> {
   const { ffmpeg, ffprobe } = job.programs
   if (ffmpeg === undefined || ffprobe === undefined)
@@ -34,7 +37,7 @@ export async function convertVideo(job: Job): Promise<Outcome> {
   const durationSeconds = media.durationSeconds ?? (await measure(work))
   const stop = new AbortController()
   const poster = makePoster({ ...work, signal: AbortSignal.any([job.signal, stop.signal]) }, durationSeconds)
-  // The poster may fail before it is awaited.
+  // Prevents an unhandled rejection if the poster fails before it is awaited.
   const posterEnd = poster.catch(() => {})
   try {
     const made = await makeVideo(work, media, durationSeconds)
@@ -76,7 +79,7 @@ async function probe(job: VideoJob): Promise<Media> {
   return media
 }
 
-/** Returns the duration of a video whose header does not state it. Reading the video to its end is cheap. */
+/** Returns the duration in seconds of a video whose header omits it, by reading the whole file. */
 async function measure(job: VideoJob): Promise<number> {
   let seconds = 0
   const onLine = (line: string) => {
@@ -90,7 +93,7 @@ const VIDEO: MadeFile = { name: 'converted.mp4', mediaType: 'video/mp4' }
 
 async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): Promise<MadeFile> {
   const path = join(job.folder, VIDEO.name)
-  // H.264 needs more bytes than newer codecs, but no ordinary video grows more than this.
+  // H.264 files are larger than those of newer codecs, but ordinary videos stay below this limit.
   const maxBytes = Math.max(4 * job.sizeBytes, 256 * MIB)
   let writtenSeconds = 0
   const onLine = (line: string) => {
@@ -111,7 +114,7 @@ async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): 
   return VIDEO
 }
 
-/** ffmpeg succeeds with the readable part of a truncated file. */
+/** Detects truncated files, for which ffmpeg converts the readable part and reports success. */
 function assertWhole(writtenSeconds: number, durationSeconds: number): void {
   if (writtenSeconds >= durationSeconds * (1 - LOST_SHARE) - LOST_SECONDS) return
   const [readable, all] = [writtenSeconds.toFixed(1), durationSeconds.toFixed(1)]
@@ -123,7 +126,7 @@ const POSTER: MadeFile = { name: 'poster.jpg', mediaType: 'image/jpeg' }
 const POSTER_SHARE = 0.1
 const LATEST_POSTER_SECONDS = 3
 
-/** Never fails because of the content, because a video without a poster is still useful. */
+/** Returns no poster if ffmpeg fails, because a video without a poster is still useful. */
 async function makePoster(job: VideoJob, durationSeconds: number): Promise<{ poster?: MadeFile }> {
   const path = join(job.folder, POSTER.name)
   const atSeconds = Math.min(durationSeconds * POSTER_SHARE, LATEST_POSTER_SECONDS)
@@ -148,10 +151,10 @@ function toRejection({ code, killedBy, stderr }: SandboxedResult, reason: string
   const cause = new Error(`ffmpeg ended with ${killedBy ?? code}: ${stderr.trim()}`)
   if (isDiskFull(stderr)) return diskFull(cause)
   if (/Cannot allocate memory|malloc of size|failed to map segment/.test(stderr))
-    return unconvertible('Converting the video needs more memory than the limit.', cause)
+    return unconvertible('Converting the video exceeds the memory limit.', cause)
   if (killedBy !== null || limitCodes.includes(code))
-    return unconvertible('Converting the video needs more CPU time or disk space than the limit.', cause)
+    return unconvertible('Converting the video exceeds the CPU time or disk space limit.', cause)
   if (stderr.includes('Unknown encoder'))
-    return unconvertible('The ffmpeg of this server cannot encode H.264 with AAC.', cause)
+    return unconvertible("This server's ffmpeg cannot encode H.264 with AAC.", cause)
   return unconvertible(reason, cause)
 }

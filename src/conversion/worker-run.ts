@@ -1,4 +1,4 @@
-/** Reads pictures, captions and projects in a confined worker process, never in the server process. */
+/** Converts pictures, captions and projects in a sandboxed worker process. */
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
@@ -26,11 +26,11 @@ const workerPath = fileURLToPath(
 const sourceFolder = fileURLToPath(new URL('../', import.meta.url))
 const packageFile = fileURLToPath(new URL('../../package.json', import.meta.url))
 
-/** Node reserves 1.3 GiB and libvips 0.5 GiB that they hardly use. */
+/** Node reserves 1.3 GiB of address space and libvips 0.5 GiB; both leave most of it unused. */
 const RESERVED_BYTES = 2 * 1024 ** 3
 const OUTPUT_BYTES = 64 * 1024 ** 2
 
-/** The process can read the service's code and packages, but none of its data. */
+/** Describes the worker process, which can read the service's code and packages but not its data. */
 export function createWorkerTool(): Tool {
   const sharp = createRequire(import.meta.url).resolve('sharp')
   // The outermost `node_modules` folder contains the others.
@@ -61,5 +61,5 @@ function parseAnswer(end: SandboxedResult): z.infer<typeof Answer> {
   }
   const cause = new Error(`the process ended with ${end.killedBy ?? end.code}: ${end.stderr.trim()}`)
   if (isDiskFull(end.stderr)) throw diskFull(cause)
-  throw unconvertible('Converting the file needs more memory or time than the limit.', cause)
+  throw unconvertible('Converting the file exceeds the memory or time limit.', cause)
 }

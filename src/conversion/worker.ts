@@ -1,6 +1,6 @@
 /**
- * Runs one task in the worker process, so that a crash or hang affects nothing else. Without a task, only
- * checks that it can run.
+ * Runs one conversion task in a separate process, so that a crash or hang affects nothing else. Without a
+ * task, only checks that it can start.
  */
 import { ConversionRejection, type WorkerAnswer, type WorkerTask } from './job.ts'
 
@@ -8,7 +8,7 @@ const [, , text] = process.argv
 if (text === undefined) await import('./pictures.ts')
 else {
   const answer = JSON.stringify(await work(JSON.parse(text) as WorkerTask))
-  // Ends pending reads.
+  // Exits explicitly, because file reads may still be pending.
   process.stdout.write(answer, () => process.exit(0))
 }
 

@@ -8,8 +8,8 @@ import type { Tables } from './tables.ts'
 export type OnCopied = (step: 'copied' | 'compared', table: string, rows: number) => void
 
 /**
- * Returns the number of rows of each table. See docs/adr/0033. @throws StartupError if PostgreSQL is not
- * empty or a copied row would differ.
+ * Copies and verifies all tables, and returns the number of rows in each (ADR 0033).
+ * @throws StartupError if PostgreSQL is not empty or a copied row would differ.
  */
 export async function copyToPostgres(
   source: Kysely<Tables>,
@@ -128,7 +128,7 @@ function different({ name, key }: TableShape, row: Row = {}, column?: string): S
   )
 }
 
-/** Number of rows read and written at once; a row of `agents` may have 256 KiB. */
+/** Number of rows per batch. An `agents` row may contain 256 KiB. */
 const BATCH = 500
 
 interface TableShape {

@@ -11,7 +11,7 @@ export const SECRET_NAME = 'secret'
 const SECRET_BYTES = 48
 const SHORTEST_SECRET_BYTES = 32
 
-/** Files that may exist before the database: Parley's first files, and those of a freshly formatted disk. */
+/** Files that may exist before the database: Parley's lock and secret, and `lost+found`. */
 const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)$/
 
 const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
@@ -19,7 +19,7 @@ const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
 /** @throws StartupError if the directory is not writable or contains anything but Parley's data. */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
-  // Decides on a single listing, because another server may create the database between two.
+  // Uses one listing for all checks, because another server may create the database between two listings.
   const entries = await listForeign(dataDir)
   if (entries.includes(databaseName) && (await findDatabaseSize(dataDir)) !== undefined) return
   const [foreign] = entries
@@ -27,16 +27,17 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
 }
 
 /**
- * Checks before opening, because opening an empty database deletes its log. Call it with the lock: a new
- * database is briefly empty. @throws StartupError if the database is empty next to other files.
+ * Call this while holding the lock, because a new database is briefly empty, and before opening the database,
+ * because opening an empty one deletes its log.
+ * @throws StartupError if the database is empty but the directory contains other files.
  */
 export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
   if ((await findDatabaseSize(dataDir)) === 0) await assertNoFilesBesideEmptyDatabase(dataDir)
 }
 
 /**
- * With an empty database, the sweeper would delete the existing files as orphans. See docs/adr/0040.
- * @throws StartupError
+ * Prevents the sweeper from deleting existing files as orphans of an empty database (ADR 0040).
+ * @throws StartupError if there are other files.
  */
 export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
   const foreign = (await listForeign(dataDir)).find((entry) => !databaseFile.test(entry))
@@ -63,8 +64,8 @@ async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
 }
 
 /**
- * With a new PostgreSQL database, the sweeper would delete the files of another database as orphans.
- * @throws StartupError
+ * Prevents the sweeper of a new PostgreSQL database from deleting another database's files as orphans.
+ * @throws StartupError if the directory contains files.
  */
 export async function assertUnused(dataDir: string): Promise<void> {
   const [foreign] = await listForeign(dataDir)
@@ -75,8 +76,8 @@ export async function assertUnused(dataDir: string): Promise<void> {
 }
 
 /**
- * With an empty PostgreSQL database, the sweeper would delete the files of a SQLite database in the
- * directory. @throws StartupError
+ * Prevents the sweeper of an empty PostgreSQL database from deleting the files of a SQLite database.
+ * @throws StartupError if the directory contains a SQLite database.
  */
 export async function assertNothingToCopy(dataDir: string): Promise<void> {
   if (!(await readdir(dataDir)).includes(databaseName)) return
@@ -108,16 +109,17 @@ export async function hasSecret(dataDir: string): Promise<boolean> {
 
 /** @throws StartupError if there is no database or this user may not read it. */
 export async function assertDatabaseExists(dataDir: string): Promise<void> {
-  // An empty file counts as missing: a first start creates one, and a lost database may leave one.
+  // Treats an empty file as missing, because creating or losing a database can leave one.
   if (((await findDatabaseSize(dataDir)) ?? 0) > 0) return
   throw new StartupError(
-    `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory it uses.`,
+    `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory that it uses.`,
   )
 }
 
 /**
- * Several processes may run this at once. Call it after `openDatabase`, which creates the directory.
- * @throws StartupError
+ * Reads the secret, or creates it if it is missing. Several processes may call this at the same time. Call it
+ * after `openDatabase`, which creates the directory.
+ * @throws StartupError if the file is not usable or too short.
  */
 export async function loadOrCreateSecret(dataDir: string, random: Random): Promise<string> {
   if (dataDir === ':memory:') return newSecret(random)

@@ -1,20 +1,23 @@
-/** A clock that shows the time of PostgreSQL, so that all replicas agree on when keys, leases and files expire. */
+/**
+ * Implements a clock that follows PostgreSQL's time, so that replicas agree on when keys, leases and files
+ * expire.
+ */
 import { sql } from 'kysely'
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from './database.ts'
 
 const COMPARE_EVERY_MS = 30_000
-/** Smaller differences are ignored, because a slow answer looks like one. */
+/** Smaller differences are ignored, because a slow query can cause them. */
 const TOLERANCE_MS = 1_000
 
 export interface DatabaseClock extends Clock {
-  /** Reads the time of the database; on failure the clock keeps running. */
+  /** Synchronizes with the database. The clock keeps running if that fails. */
   compare(): Promise<void>
   stop(): void
 }
 
-/** Between comparisons the clock runs on the monotonic clock of `local`, so that setting that clock has no effect. */
+/** Between comparisons, uses the local monotonic clock, so that setting the machine's time has no effect. */
 export async function startDatabaseClock(
   db: Database,
   local: Clock,
@@ -37,13 +40,13 @@ export async function startDatabaseClock(
   }
 
   const timer = setInterval(() => {
-    compare().catch((error) => log.warn({ err: error }, 'failed to read the time of the database'))
+    compare().catch((error) => log.warn({ err: error }, 'failed to read the database clock'))
   }, COMPARE_EVERY_MS).unref()
   const differenceMs = Math.round(local.now() - now())
   if (Math.abs(differenceMs) > TOLERANCE_MS)
     log.warn(
       { differenceMs },
-      'the clock of this machine differs from that of the database; using the time of the database',
+      "this machine's clock differs from the database clock; using the database clock",
     )
   return {
     now,

@@ -26,7 +26,10 @@ export interface PoolUse {
   readonly waiting: number
 }
 
-/** The part of `pg`'s client that notifications use, because the published types must not depend on those of `pg`. */
+/**
+ * The part of `pg`'s client that notifications use, declared here so that published types do not depend on
+ * `pg`.
+ */
 export interface NotificationClient {
   connect(): Promise<unknown>
   query(text: string): Promise<unknown>
@@ -36,14 +39,21 @@ export interface NotificationClient {
 }
 
 export interface PostgresAccess {
-  /** A new connection outside the pool. The caller handles its errors and closes it. */
+  /** Creates a connection outside the pool. The caller must handle its errors and close it. */
   createClient(): NotificationClient
   readPool(): PoolUse
 }
 
 export interface OpenedDatabase {
   readonly db: Database
-  /** True if no other server can use the database, so that leases in it are void at startup. */
+  /** The database for work outside of requests. Other connections than those of requests, with PostgreSQL. */
+  readonly backgroundDb: Database
+  /**
+   * Returns the database for one area of requests, which cannot use all connections. Undefined with SQLite,
+   * which has one connection.
+   */
+  readonly dbFor: ((area: string) => Database) | undefined
+  /** True if no other server can use the database; existing leases are then void at startup. */
   readonly isOnlyServer: boolean
   readonly postgres: PostgresAccess | undefined
   /** The clock that all processes of the installation share. */

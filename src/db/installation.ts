@@ -1,4 +1,4 @@
-/** Reads and writes the row of the installation: its id and the id of the secret that its servers share. */
+/** Reads and writes the `installation` row: the installation's id and the id of its shared secret. */
 import { randomUUID } from 'node:crypto'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ export async function findInstallation(
   return db.selectFrom('installation').select(['id', 'secret_key_id']).executeTakeFirst()
 }
 
-/** Serializes actions that happen once per installation. The row must exist. */
+/** Locks the installation until the transaction ends. Its row must exist. */
 export async function lockInstallation(trx: Database): Promise<void> {
   await trx
     .updateTable('installation')
@@ -33,7 +33,7 @@ export async function assertSharedSecret({ db }: { db: Database }, sealer: Seale
   const known = (await findInstallation(db))?.secret_key_id ?? null
   if (known === null || [sealer.keyId, ...sealer.formerKeyIds].includes(known)) return
   throw new StartupError(
-    'Other servers of this database use a different secret. Set PARLEY_SECRET to the same value on all servers or, to change it, add the old value to PARLEY_SECRET_PREVIOUS.',
+    'Other servers that use this database have a different secret. Set PARLEY_SECRET to the same value on all servers or, to change it, add the old value to PARLEY_SECRET_PREVIOUS.',
   )
 }
 

@@ -6,7 +6,7 @@ import { createPrivateFile } from '../lib/files.ts'
 import { isBusy } from './sqlite-driver.ts'
 
 export const lockName = '.lock'
-/** Waits for servers that start at the same moment and for commands that hold the lock briefly. */
+/** Time to wait for commands and starting servers that hold the lock briefly. */
 const PATIENCE_MS = 1_000
 
 export interface DirectoryLock {
@@ -14,7 +14,8 @@ export interface DirectoryLock {
 }
 
 /**
- * Locks with an open SQLite transaction. POSIX drops the lock if this process closes the file elsewhere.
+ * Holds the lock with an open SQLite transaction. Closing the file elsewhere in this process would drop the
+ * lock.
  * @throws StartupError if the lock is held or unusable.
  */
 export function acquireLock(dataDir: string): DirectoryLock {
@@ -24,8 +25,8 @@ export function acquireLock(dataDir: string): DirectoryLock {
     createPrivateFile(path)
     connection = new Sqlite(path, { timeout: PATIENCE_MS })
     connection.exec('BEGIN IMMEDIATE')
-    // The process id is readable only after a commit. A process that gets the lock in between becomes the
-    // owner and writes its own id.
+    // Other processes can read the process id only after a commit. A process that acquires the lock in
+    // between writes its own id.
     while (ownerOf(connection) !== process.pid) {
       connection.pragma(`user_version = ${process.pid}`)
       connection.exec('COMMIT; BEGIN IMMEDIATE')

@@ -20,7 +20,7 @@ export async function listPendingMigrations<T>(
     .filter((name) => !applied.includes(name))
 }
 
-/** @throws StartupError that names the pending migrations, which only a server may apply. */
+/** @throws StartupError that lists the pending migrations, which only a server may apply. */
 export function assertNonePending(pending: readonly string[]): void {
   if (pending.length === 0) return
   throw new StartupError(
@@ -29,16 +29,17 @@ export function assertNonePending(pending: readonly string[]): void {
 }
 
 /**
- * `connection` belongs to `db` and must not be used elsewhere. @throws StartupError that names the failed
- * migration.
+ * Applies the pending migrations to SQLite in one transaction. `connection` must be the connection that `db`
+ * uses.
+ * @throws StartupError with the name of the failed migration.
  */
 export async function applyMigrations<T>(
   connection: SqliteDatabase,
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
 ): Promise<void> {
-  // A migration may drop and rebuild a table without deleting the rows that refer to it; references are
-  // checked afterwards.
+  // Lets migrations rebuild tables without deleting the rows that refer to them. References are checked
+  // afterwards.
   connection.pragma('foreign_keys = OFF')
   try {
     connection.exec('BEGIN IMMEDIATE')
@@ -57,7 +58,10 @@ export async function applyMigrations<T>(
 
 const MIGRATION_LOCK = 5_707_240_193_113_601n
 
-/** Other servers wait and then find nothing to apply. @throws StartupError that names the failed migration. */
+/**
+ * Applies the pending migrations while other servers wait.
+ * @throws StartupError with the name of the failed migration.
+ */
 export async function applyPostgresMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -105,7 +109,8 @@ async function listApplied<T>(db: Kysely<T>): Promise<string[]> {
     const query = sql<{ name: string }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`
     return (await query.execute(db)).rows.map(({ name }) => name)
   } catch (error) {
-    // Checking for the table first would take longer than the rest of the startup, and only a new database lacks it.
+    // Checks for the table only after an error, because the check is slow and only a new database lacks the
+    // table.
     const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
     if (tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE)) throw error
     return []

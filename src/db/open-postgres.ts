@@ -4,27 +4,33 @@ import { Client, type Pool } from 'pg'
 import type { Logger } from 'pino'
 import { systemClock } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
+import { conversationMigrations } from './conversations/migrations.ts'
 import { assertNothingToCopy, assertUnused, makeDataDirectory } from './data-directory.ts'
 import type { OpenedDatabase, OpenOptions } from './database.ts'
 import { startDatabaseClock } from './database-clock.ts'
 import { applyPostgresMigrations, applyWithin, assertNonePending, listPendingMigrations } from './migrate.ts'
-import { migrations } from './migrations/index.ts'
+import { migrations as mainMigrations } from './migrations/index.ts'
 import {
+  createAreas,
+  createBackgroundPool,
   createMigrationPool,
   createPool,
   DatabaseUnavailable,
   endPool,
-  readPool,
+  sumPools,
   toClientConfig,
   toDatabaseError,
   toPostgresKysely,
 } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
-/** In the format of `server_version_num`. */
+/** With SQLite, stored conversations have a separate file. */
+const migrations = { ...mainMigrations, ...conversationMigrations }
+
+/** PostgreSQL 14, in the format of `server_version_num`. */
 const OLDEST_POSTGRES = 140_000
 
-/** @throws StartupError, without the password, if the database is not usable. */
+/** @throws StartupError if the database is not usable. The message does not contain the password. */
 export async function openPostgresDatabase(
   options: OpenOptions & { readonly databaseUrl: string },
 ): Promise<OpenedDatabase> {
@@ -42,14 +48,18 @@ export async function openPostgresDatabase(
       await withMigrator(databaseUrl, log, (migrator) => applyPostgresMigrations(migrator, migrations))
     const createClient = () => new Client(toClientConfig(databaseUrl))
     const clock = await startDatabaseClock(db, systemClock, log)
+    const background = createBackgroundPool(databaseUrl, log)
+    const { dbFor, countWaiting } = createAreas(pool)
     return {
       db,
+      backgroundDb: toPostgresKysely(background),
+      dbFor,
       isOnlyServer: false,
-      postgres: { createClient, readPool: () => readPool(pool) },
+      postgres: { createClient, readPool: () => sumPools([pool, background], countWaiting()) },
       clock,
-      close() {
+      async close() {
         clock.stop()
-        return close()
+        await Promise.all([close(), endPool(background)])
       },
     }
   } catch (error) {
@@ -131,8 +141,8 @@ async function readTraits(pool: Pool, { server, database }: Target): Promise<Tra
 }
 
 /**
- * Runs one transaction that starts with the migrations. Until it ends, other servers that start on the
- * database wait. @throws StartupError
+ * Applies the migrations and calls `run` in one transaction. Other servers that start wait until it ends.
+ * @throws StartupError
  */
 export async function fillPostgres<T>(
   databaseUrl: string,
@@ -163,7 +173,7 @@ async function withMigrator<T>(
   }
 }
 
-/** Sorts text by bytes like SQLite, in any database locale. */
+/** Sorts text by bytes, as SQLite does, regardless of the database locale. */
 class BinaryTextDialect extends PostgresDialect {
   override createQueryCompiler() {
     return new BinaryTextCompiler()

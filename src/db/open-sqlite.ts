@@ -1,4 +1,4 @@
-/** Opens the SQLite database of a data directory. */
+/** Opens a data directory's SQLite database. */
 import { accessSync, constants } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
@@ -19,7 +19,10 @@ import { applyMigrations, assertNonePending, listPendingMigrations } from './mig
 import { migrations } from './migrations/index.ts'
 import { assertSound, damaged, disableBlockingWaits, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
 
-/** `:memory:` opens a database that ends with the process. @throws StartupError if the database is not usable. */
+/**
+ * Opens the database; `:memory:` opens one that exists only in this process.
+ * @throws StartupError if the database is not usable.
+ */
 export async function openSqliteDatabase(dataDir: string, role: Role): Promise<OpenedDatabase> {
   if (dataDir === ':memory:') return openChecked(dataDir, 'server', () => {})
   if (role === 'command') {
@@ -47,6 +50,8 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
     disableBlockingWaits(connection)
     return {
       db,
+      backgroundDb: db,
+      dbFor: undefined,
       isOnlyServer: true,
       postgres: undefined,
       clock: systemClock,
@@ -83,7 +88,10 @@ async function bringUpToDate(
   return applyMigrations(connection, db, migrations)
 }
 
-/** Closing the last connection moves the log into the database file. */
+/**
+ * Returns a function that closes the database once. Closing the last connection merges the log into the
+ * database.
+ */
 function closeOnce(connection: SqliteDatabase, db: Database, release: () => void) {
   let closing: Promise<void> | undefined
   const close = async () => {

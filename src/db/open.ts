@@ -1,4 +1,4 @@
-/** Opens the SQLite or PostgreSQL database that the configuration names. */
+/** Opens the SQLite or PostgreSQL database that the configuration selects. */
 import { StartupError } from '../lib/errors.ts'
 import type { OpenedDatabase, OpenOptions } from './database.ts'
 
@@ -30,7 +30,7 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
 export async function openOrCreateDatabase(
   options: Pick<OpenOptions, 'dataDir' | 'databaseUrl'>,
 ): Promise<OpenedDatabase> {
-  // Several servers may share PostgreSQL.
+  // Uses the server role, because several servers may share PostgreSQL.
   if (options.databaseUrl !== undefined) return openDatabase({ ...options, role: 'server' })
   try {
     return await openDatabase({ ...options, role: 'command' })

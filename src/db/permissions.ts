@@ -1,4 +1,4 @@
-/** Checks whether other users of the machine can change or read the data of an installation. */
+/** Checks whether other users of the machine can change or read an installation's data. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMissing } from '../lib/files.ts'
@@ -8,7 +8,7 @@ const OTHERS_WRITE = 0o022
 const OTHERS_ENTER = 0o011
 const OTHERS_USE = 0o077
 
-/** Returns a sentence for each permission of the data directory that is too wide, with the command that fixes it. */
+/** Returns a sentence for each permission that is too broad, with the command that fixes it. */
 export async function listLoosePermissions(dataDir: string): Promise<string[]> {
   if (dataDir === ':memory:') return []
   const problems = [await findLooseDirectory(dataDir)]
@@ -17,13 +17,13 @@ export async function listLoosePermissions(dataDir: string): Promise<string[]> {
   return problems.filter((problem) => problem !== undefined)
 }
 
-/** Undefined if only the owner can write to the directory. */
+/** Returns a problem, or undefined if only the owner can write to the directory. */
 export async function findLooseDirectory(path: string): Promise<string | undefined> {
   if (((await readMode(path)) & OTHERS_WRITE) === 0) return undefined
   return `other users of this machine can write to ${path}; run \`chmod 700\` on it`
 }
 
-/** Undefined if only the owner can use the file, or if it does not exist. */
+/** Returns a problem, or undefined if only the owner can use the file or it does not exist. */
 export async function findLooseFile(path: string): Promise<string | undefined> {
   const mode = await readMode(path)
   if ((mode & OTHERS_USE) === 0) return undefined

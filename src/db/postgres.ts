@@ -1,15 +1,17 @@
-/** Creates PostgreSQL connections with timeouts, and Kysely on top of them. */
+/** Creates PostgreSQL connection pools with timeouts, and Kysely instances that use them. */
 import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
-import type { PoolUse } from './database.ts'
+import type { Database, PoolUse } from './database.ts'
 import type { Tables } from './tables.ts'
 
-const POOL_CONNECTIONS = 20
+/** The connections of requests, and those of other work: jobs, sweeps and the coordination of replicas. */
+const REQUEST_CONNECTIONS = 15
+const BACKGROUND_CONNECTIONS = 5
 const CONNECT_TIMEOUT_MS = 2_000
 const IDLE_CONNECTION_MS = 30_000
-/** Longer than `statement_timeout`: a server that exceeds it is not responding. */
+/** Longer than `statement_timeout`, so that it applies only if the server does not respond. */
 const ANSWER_TIMEOUT_MS = 12_000
 
 const sessionSettings = {
@@ -19,7 +21,7 @@ const sessionSettings = {
   synchronous_commit: 'on',
 }
 
-/** Migrations may take long and may wait for those of another server. */
+/** Migrations can take a long time, and may wait for another server's migrations. */
 const migrationSettings = { lock_timeout: '60s', idle_in_transaction_session_timeout: '15s' }
 
 /** These types are returned as numbers, as in SQLite: counts and times (int8) and their sums (numeric). */
@@ -28,11 +30,17 @@ const numberTypes: ReadonlySet<number> = new Set([types.builtins.INT8, types.bui
 const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   numberTypes.has(oid) ? Number : types.getTypeParser(oid, format as 'text')
 
-export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse {
-  return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
+export function sumPools(pools: readonly Pool[], waitingForArea: number): PoolUse {
+  const sum = { busy: 0, idle: 0, waiting: waitingForArea }
+  for (const { totalCount, idleCount, waitingCount } of pools) {
+    sum.busy += totalCount - idleCount
+    sum.idle += idleCount
+    sum.waiting += waitingCount
+  }
+  return sum
 }
 
-/** @throws Error if a certificate that the URL names cannot be read. */
+/** @throws Error if a certificate in the URL cannot be read. */
 export function toClientConfig(
   databaseUrl: string,
   settings: Readonly<Record<string, string>> = sessionSettings,
@@ -41,7 +49,8 @@ export function toClientConfig(
   const given = url.searchParams.get('options')
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   url.searchParams.set('options', [...(given === null ? [] : [given]), ...options].join(' '))
-  // pg already treats these modes as strict, but warns; `uselibpqcompat` selects the weaker meaning.
+  // pg treats these modes as `verify-full` but prints a warning; `uselibpqcompat` selects the weaker libpq
+  // modes.
   const isStrict = /^(prefer|require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
   if (isStrict && !url.searchParams.has('uselibpqcompat')) url.searchParams.set('sslmode', 'verify-full')
   return {
@@ -54,21 +63,29 @@ export function toClientConfig(
   }
 }
 
-export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
+export function createPool(
+  databaseUrl: string,
+  log: Pick<Logger, 'warn'>,
+  connections = REQUEST_CONNECTIONS,
+): Pool {
   const pool = new Pool({
     ...toClientConfig(databaseUrl),
-    max: POOL_CONNECTIONS,
+    max: connections,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
   return withListeners(pool, log)
 }
 
+export function createBackgroundPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
+  return createPool(databaseUrl, log, BACKGROUND_CONNECTIONS)
+}
+
 export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
   return withListeners(new Pool({ ...toClientConfig(databaseUrl, migrationSettings), max: 1 }), log)
 }
 
-/** Without listeners, a lost connection would end the process. */
+/** Adds error listeners, without which a lost connection would crash the process. */
 function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
   pool.on('connect', (client) => client.on('error', () => {}))
   // Does not log the error itself, which contains the connection settings.
@@ -100,17 +117,19 @@ function toKyselyPool(pool: Pool): PostgresPool {
   }
 }
 
-/** No row contains U+0000, so a search for it must find nothing. In writes, PostgreSQL rejects it. */
+/** Replaces U+0000 in the parameters of queries, because PostgreSQL rejects it and no row contains it. */
 function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
   if (!/^(select|delete)/.test(text)) return [...parameters]
   return parameters.map((value) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value))
 }
 
-/** Never reuses a failed connection, because a late response could be mistaken for that of the next statement. */
+/**
+ * Never reuses a failed connection, because a late response could be mistaken for that of another statement.
+ */
 function toKyselyClient(client: PoolClient, probe: LivenessProbe): PostgresPoolClient {
   let isBroken = false
   async function query(text: string, parameters: readonly unknown[]) {
-    // Nothing remains to be rolled back, and the caller already has the error.
+    // A broken connection needs no rollback, and the caller already has the error.
     if (isBroken && text === 'rollback') return { command: 'SELECT' as const, rowCount: 0, rows: [] }
     const endProbe = probe(client)
     try {
@@ -133,7 +152,7 @@ export class DatabaseUnavailable extends Error {
   readonly code = DATABASE_AWAY
 }
 
-/** The server is stopping or has become read-only, so the connection is useless. */
+/** Error codes of a server that is stopping or has become read-only; its connection must not be reused. */
 const endingCodes: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03'])
 
 function isFromServer(error: unknown): boolean {
@@ -141,8 +160,8 @@ function isFromServer(error: unknown): boolean {
 }
 
 /**
- * Makes an error safe to log. Server errors lose `detail`, which quotes rows; all others except our own
- * bugs become `DatabaseUnavailable`.
+ * Makes an error safe to log: removes row contents from server errors, and replaces connection errors with
+ * `DatabaseUnavailable`.
  */
 export function toDatabaseError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
@@ -150,7 +169,7 @@ export function toDatabaseError(error: unknown): unknown {
     return error
   }
   if (!(error instanceof Error) || error instanceof TypeError) return error
-  // Many of these errors contain the connection and its settings.
+  // Drops the original error, which may contain the connection settings.
   const { code } = error as NodeJS.ErrnoException
   const reason =
     code === undefined || error.message.includes(code) ? error.message : `${code} ${error.message}`
@@ -160,8 +179,8 @@ export function toDatabaseError(error: unknown): unknown {
 const SLOW_AFTER_MS = 2_000
 
 /**
- * Closes the connection if the statement takes long and no new connection can be opened. Call the returned
- * function to stop.
+ * Watches a statement and closes its connection if it is slow and no new connection can be opened. Call the
+ * returned function when the statement ends.
  */
 type LivenessProbe = (client: PoolClient) => () => void
 
@@ -179,7 +198,7 @@ function createLivenessProbe(config: ClientConfig): LivenessProbe {
   return (client) => {
     let isOver = false
     const timer = setTimeout(async () => {
-      // Does not wait for the server, because a statement is still running.
+      // Closes the connection without waiting for the statement.
       if (!(await isAlive()) && !isOver) await (client as unknown as Client).end()
     }, SLOW_AFTER_MS).unref()
     return () => {
@@ -203,8 +222,8 @@ async function canConnect(config: ClientConfig): Promise<boolean> {
 }
 
 /**
- * Ends the connection on a malformed message. pg parses in the `data` event, where an exception would crash
- * the process.
+ * Closes the connection after a malformed message. pg parses messages in the `data` event, where an exception
+ * would crash the process.
  */
 class GuardedSocket extends Socket {
   override emit(event: string | symbol, ...args: unknown[]): boolean {
@@ -216,4 +235,84 @@ class GuardedSocket extends Socket {
       return true
     }
   }
+}
+
+/** Less than half of the pool, so that two areas with waiting statements leave connections for the others. */
+const AREA_CONNECTIONS = 7
+
+export interface Areas {
+  dbFor(area: string): Database
+  /** Returns the number of statements and transactions that wait for a connection of their area. */
+  countWaiting(): number
+}
+
+export function createAreas(pool: Pool): Areas {
+  const connections = toKyselyPool(pool)
+  const areas = new Map<string, { readonly db: Database; readonly share: Share }>()
+
+  function createArea() {
+    const share = createShare(connections)
+    return { share, db: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: share.pool }) }) }
+  }
+
+  return {
+    dbFor(area) {
+      const known = areas.get(area) ?? createArea()
+      areas.set(area, known)
+      return known.db
+    },
+    countWaiting: () => [...areas.values()].reduce((sum, { share }) => sum + share.countWaiting(), 0),
+  }
+}
+
+interface Share {
+  readonly pool: PostgresPool
+  countWaiting(): number
+}
+
+function createShare(connections: PostgresPool): Share {
+  let free = AREA_CONNECTIONS
+  /** In the order of their arrival. */
+  const waiting = new Set<() => void>()
+
+  function acquire(): Promise<void> | undefined {
+    if (free > 0) {
+      free -= 1
+      return undefined
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const timer = setTimeout(() => {
+      waiting.delete(start)
+      reject(new DatabaseUnavailable('no database connection became free in time'))
+    }, CONNECT_TIMEOUT_MS)
+    const start = () => {
+      clearTimeout(timer)
+      waiting.delete(start)
+      resolve()
+    }
+    waiting.add(start)
+    return promise
+  }
+
+  function release(): void {
+    const [next] = waiting
+    if (next === undefined) free += 1
+    else next()
+  }
+
+  async function connect(): Promise<PostgresPoolClient> {
+    await acquire()
+    const client = await connections.connect().catch((error) => {
+      release()
+      throw error
+    })
+    const query = (text: string, parameters: readonly unknown[]) => client.query(text, parameters)
+    const releaseBoth = () => {
+      client.release()
+      release()
+    }
+    return { query, release: releaseBoth } as unknown as PostgresPoolClient
+  }
+
+  return { pool: { connect, end: async () => {} }, countWaiting: () => waiting.size }
 }

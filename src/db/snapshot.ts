@@ -10,7 +10,7 @@ import { migrations } from './migrations/index.ts'
 import { assertSound, damaged, openSqlite, toKysely } from './sqlite.ts'
 import type { Tables } from './tables.ts'
 
-/** 16 MiB, after which other tasks of this process can run. */
+/** 16 MiB per step. Other tasks of this process run between steps. */
 const PAGES_PER_STEP = 4_096
 
 export interface SnapshotSource {
@@ -19,15 +19,15 @@ export interface SnapshotSource {
   /** Starts a read transaction. Writers continue, and the log grows until `release`. */
   pin(): void
   release(): void
-  /** Pins like `pin` and blocks all writers until `run` ends. */
+  /** Like `pin`, but also blocks all writers until `run` settles. */
   pinAlone(run: () => Promise<void>): Promise<void>
   copyTo(path: string): Promise<void>
   close(): void
 }
 
 /**
- * Works while a server is running and with an old schema. @throws StartupError if the database is missing
- * or from a newer version.
+ * Opens a database to copy, even while a server is running or if the schema is older.
+ * @throws StartupError if the database is missing or from a newer version.
  */
 export async function openSnapshotSource(dataDir: string): Promise<SnapshotSource> {
   await assertDatabaseExists(dataDir)
@@ -64,8 +64,8 @@ export interface CheckedCopy {
 }
 
 /**
- * Checks all pages and references of a database file. @throws StartupError if it is damaged or from a newer
- * version.
+ * Opens a database file and checks all its pages and references.
+ * @throws StartupError if it is damaged or from a newer version.
  */
 export async function openCheckedCopy(path: string): Promise<CheckedCopy> {
   const { connection, db, schema } = await openAny(path)

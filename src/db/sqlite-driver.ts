@@ -1,4 +1,4 @@
-/** Runs SQLite statements, and waits outside the statement while another process holds the write lock. */
+/** Retries SQLite statements, without blocking the event loop, while another process holds the write lock. */
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import {
   type CompiledQuery,
@@ -32,8 +32,8 @@ export class PatientSqliteDialect extends SqliteDialect {
 }
 
 /**
- * SQLite's own busy timeout would block the event loop. Statements that wait give up the connection, so that
- * others can read, and try again in the order in which they came.
+ * Waits for the write lock without SQLite's busy timeout, which would block the event loop. Waiting
+ * statements release the connection for readers and retry in order of arrival.
  */
 class PatientSqliteDriver extends SqliteDriver {
   private readonly connection: SqliteDatabase
@@ -61,7 +61,7 @@ class PatientSqliteDriver extends SqliteDriver {
     try {
       return await inner.executeQuery<R>(query)
     } catch (error) {
-      // A transaction begins with the lock, and cannot give up the connection.
+      // A transaction that has begun holds the lock and cannot release the connection.
       if (!isBusy(error) || this.connection.inTransaction) throw error
     }
     await this.releaseConnection()
@@ -70,7 +70,7 @@ class PatientSqliteDriver extends SqliteDriver {
     return retrying
   }
 
-  /** Settles with the connection acquired, as the caller had it. */
+  /** Settles with the connection acquired, because the caller releases it. */
   private async retry<R>(
     inner: DatabaseConnection,
     query: CompiledQuery,

@@ -1,4 +1,4 @@
-/** Opens SQLite connections with durability settings, and Kysely on top of them. */
+/** Opens SQLite connections with durable settings, and creates Kysely instances that use them. */
 import { statSync } from 'node:fs'
 import Sqlite, { type Database as SqliteDatabase, type Statement } from 'better-sqlite3'
 import { Kysely } from 'kysely'
@@ -45,8 +45,8 @@ export function assertSqliteVersion(version: string): void {
 }
 
 /**
- * Turns 3.51.3 into 3051003, as SQLite does. Comparing strings would load a collation, which takes longer
- * than opening a database.
+ * Converts 3.51.3 to 3051003, as SQLite does. A locale-aware string comparison takes longer than opening a
+ * database.
  */
 function rankOf(version: string): number {
   return version.split('.').reduce((rank, part) => rank * 1000 + Number(part), 0)
@@ -68,14 +68,14 @@ export function damaged(path: string, finding: string): StartupError {
 }
 
 /**
- * Makes a busy statement fail at once instead of blocking the process. The driver of `toKysely` waits for the
+ * Makes a busy statement fail immediately instead of blocking the process. Kysely's driver then waits for the
  * lock; direct use of the connection does not.
  */
 export function disableBlockingWaits(connection: SqliteDatabase): void {
   connection.pragma('busy_timeout = 0')
 }
 
-/** Keeps statements prepared, which halves the cost of a lookup. */
+/** Caches prepared statements to halve the cost of a lookup. */
 export function toKysely<T = Tables>(connection: SqliteDatabase, patienceMs = LOCK_PATIENCE_MS): Kysely<T> {
   const statements = new LRUCache<string, Statement<unknown[]>>({ max: STATEMENTS_KEPT })
   const prepare = (text: string) => {

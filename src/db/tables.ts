@@ -15,6 +15,17 @@ export interface ParentKeyTable {
   user_id: string | null
   /** True for a key that was created automatically for its user; it is revoked when the user claims another key. */
   is_automatic: Generated<number>
+  /** Set while the key, its agent keys and its tokens are rejected; unlike a revocation, this can be undone. */
+  disabled_at: number | null
+  /** The Unix second from which the key, its agent keys and its tokens are rejected. */
+  expires_at: number | null
+  /** Replace the limits in the settings if they are lower. */
+  requests_per_minute: number | null
+  max_streams: number | null
+  /** True for a key that may create other keys and manage those that it created. */
+  can_manage_keys: Generated<number>
+  /** The key that created this one through the API. */
+  managed_by: string | null
 }
 
 export interface UserTable {
@@ -24,14 +35,14 @@ export interface UserTable {
   name: string
   username: string | null
   groups: string
-  /** The tenant that the user works with; null while both are being created. */
+  /** The user's current tenant; null while both are being created. */
   active_key_id: string | null
   created_at: number
   /** Up to a minute out of date. */
   last_seen_at: number
 }
 
-/** A secret that can be used once until it expires. */
+/** A sign-in link or session, identified by the digest of its secret. */
 export interface SecretTable {
   digest: string
   expires_at: number
@@ -56,10 +67,10 @@ export interface AgentTable {
   source: string
   format: 'yaml' | 'markdown'
   key_id: string
-  /** The agent key, encrypted with the installation's secret, because lists return it. */
+  /** The encrypted agent key, which lists return in plain text. */
   key_sealed: string
   key_hint: string
-  /** Unique microseconds since the epoch, which order agents by creation. */
+  /** Microseconds since the epoch; orders agents by creation. */
   position: number
   created_at: number
   updated_at: number
@@ -93,7 +104,7 @@ export interface UsageCallTable {
   created_at: number
 }
 
-/** The totals of the calls that began on one day (UTC). They are never deleted. */
+/** Totals of the calls that began on one day (UTC); never deleted. */
 export interface UsageDayTable {
   parent_key_id: string
   day: string
@@ -105,7 +116,7 @@ export interface UsageDayTable {
   prompt_tokens: number
   completion_tokens: number
   estimated: number
-  /** JSON: the number of calls per bucket of `src/usage/histogram.ts`. */
+  /** JSON: the number of calls in each bucket that `src/usage/histogram.ts` defines. */
   latency_histogram: string
   first_byte_histogram: string
 }
@@ -149,7 +160,9 @@ export interface FileTable {
   expires_at: number | null
 }
 
-/** An artifact in any state: a reserved id, an active upload or its result. The blob store has the bytes. */
+/**
+ * An artifact in any state: a reserved id, an active upload or its result. The blob store contains its bytes.
+ */
 export interface ArtifactTable {
   /** A lowercase UUID from the client or the server, unique across all tenants. */
   id: string
@@ -158,29 +171,38 @@ export interface ArtifactTable {
   segment: string | null
   state: 'unknown' | 'uploading' | 'processing' | 'ready'
   kind: 'video' | 'project' | 'captions' | 'thumbnail' | null
-  /** The id of the artifact that it belongs to, which may not exist. */
+  /** Id of the artifact that this one belongs to; it may not exist. */
   related_to: string | null
   name: string | null
   filename: string | null
-  /** The media type that the client sent, which cannot be trusted. */
+  /** The media type that the client sent; it may be wrong. */
   filetype: string | null
-  /** SHA-256 of the whole upload in hexadecimal, as announced by the client. */
+  /** SHA-256 of the whole upload in hexadecimal, as sent by the client. */
   checksum: string | null
+  /** SHA-256 of the whole upload in hexadecimal, once the server has verified or computed it. */
+  sha256: string | null
   metadata: string | null
   size_bytes: number | null
   /** Number of durable bytes, from which a client may resume. */
   received_bytes: Generated<number>
-  /** Number of bytes that count against the tenant's quota. */
+  /** Number of bytes that the lease holder has received, durable or not; meaningless without a lease. */
+  arrived_bytes: Generated<number>
+  /** Number of bytes charged to the tenant's quota. */
   kept_bytes: Generated<number>
-  /** The UUID of the uploaded bytes, first in the resumable blobs and then in the store; null for a reserved id. */
+  /**
+   * UUID of the uploaded bytes, in the resumable store until the upload is complete; null for a reserved id.
+   */
   blob: string | null
-  /** The number of leases so far. Each write states its lease's number and fails if there is a newer lease. */
+  /** Increases with each lease. A write fails if it was made under an earlier lease. */
   fence: Generated<number>
   lease_until: number | null
   /** The served blob, which may be the original; null until `ready`. */
   served_blob: string | null
   served_bytes: number | null
-  /** The expected media type of the served bytes, followed by the detected one; both null until `ready`. */
+  /**
+   * The expected media type of the served bytes; `sniffed_type` is the detected one. Both are null until
+   * `ready`.
+   */
   media_type: string | null
   sniffed_type: string | null
   poster_blob: string | null
@@ -196,22 +218,34 @@ export interface ArtifactTable {
   expires_at: number | null
 }
 
-/** Remaining work of a complete upload. Deleted when it is done, and with the artifact. */
+/** The reason for which an artifact became `unknown`; deleted once no token for the artifact can be valid. */
+export interface ArtifactEndingTable {
+  /** The artifact's id, which a new upload may use again. */
+  id: string
+  parent_key_id: string
+  related_to: string | null
+  reason: 'expired' | 'checksum_mismatch' | 'dangerous' | 'deleted'
+  ended_at: number
+}
+
+/** A pending task for a complete upload; deleted when the task is done or a client deletes the artifact. */
 export interface JobTable {
-  /** `convert` makes the artifact ready; `hook` calls the host's handler. */
-  kind: 'convert' | 'hook'
-  /** The upload's `blob`, which is also the event id for the host. */
+  /** `convert` makes the artifact ready; `hook` and `converted` call the host's handlers. */
+  kind: 'convert' | 'hook' | 'converted'
+  /** The upload's `blob`, which is also the event id of `hook`. */
   blob: string
+  /** JSON: the event of `converted`, whose artifact may have been rejected. */
+  event: string | null
   fence: Generated<number>
   /** True while a runner holds the lease, which expires at `next_at`. */
   is_taken: Generated<number>
   refusals: Generated<number>
-  /** Number of failures for other reasons, such as a crash of the process. */
+  /** Number of failures that are not rejections of the content, such as crashes. */
   failures: Generated<number>
   next_at: number
 }
 
-/** An action and its actor. Never deleted, even if its target is. */
+/** An audited action; never deleted, even if its target is. */
 export interface AuditEventTable {
   /** Sortable: starts with microseconds since the epoch in base 36. */
   id: string
@@ -239,7 +273,9 @@ interface InstallationTable {
   secret_key_id: Generated<string | null>
 }
 
-/** Requests counted against one limit in one minute. This table and the next two are used only with PostgreSQL. */
+/**
+ * Number of requests per rate limit and minute. This table and the next two are used only with PostgreSQL.
+ */
 interface RateWindowTable {
   key: string
   count: number
@@ -269,6 +305,7 @@ export interface Tables {
   budget_reservations: BudgetReservationTable
   files: FileTable
   artifacts: ArtifactTable
+  artifact_endings: ArtifactEndingTable
   jobs: JobTable
   users: UserTable
   sign_in_links: SecretTable
@@ -280,7 +317,9 @@ export interface Tables {
   replicas: ReplicaTable
 }
 
-/** The only module that reads and writes each table; `scripts/check-structure.ts` enforces it. */
+/**
+ * Maps each table to the only module that may read and write it; `scripts/check-structure.ts` enforces this.
+ */
 export const tableOwners = {
   parent_keys: 'identity',
   credentials: 'identity',
@@ -297,6 +336,7 @@ export const tableOwners = {
   budget_reservations: 'usage',
   files: 'files',
   artifacts: 'artifacts',
+  artifact_endings: 'artifacts',
   jobs: 'artifacts',
   installation: 'db',
   rate_windows: 'replicas',

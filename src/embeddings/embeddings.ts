@@ -1,4 +1,4 @@
-/** Turns texts into vectors. Forwards the provider's bytes unchanged where possible. */
+/** Creates embeddings with a model provider, and forwards its response unchanged where possible. */
 
 import type { Dependencies } from '../chat/dependencies.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -10,7 +10,7 @@ import { Attempts, Deadline } from '../providers/retry.ts'
 import { type EmbeddedList, toWantedList } from './list.ts'
 import { countInputs, type EmbeddingsRequest } from './schema.ts'
 
-/** Creates embeddings and records the usage, even if the call fails. @throws ServiceError */
+/** Creates embeddings. Records the usage even if the call fails. @throws ServiceError */
 export async function createEmbeddings(
   context: CallContext<Caller, Dependencies>,
   request: EmbeddingsRequest,

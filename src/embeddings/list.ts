@@ -19,8 +19,8 @@ export interface EmbeddedList {
 }
 
 /**
- * Returns the same bytes if nothing changes. @throws BackendFailure `protocol` if it is not a list or lacks
- * a vector for an input.
+ * Returns the provider's bytes, normalized if necessary.
+ * @throws BackendFailure `protocol` if they are not a list with one vector per input.
  */
 export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList): EmbeddedList {
   const outline = readOutline(pieces, wanted.encoding)
@@ -96,13 +96,13 @@ function toEncoding(sent: unknown, encoding: Encoding): number[] | string {
 
 function decodeVector(text: string): number[] | undefined {
   const encoded = Buffer.from(text, 'base64')
-  // Decoding skips characters that are not Base64.
+  // Encodes the result again, because decoding ignores characters that are not Base64.
   if (encoded.length % 4 !== 0 || encoded.toString('base64') !== text) return undefined
   return Array.from({ length: encoded.length / 4 }, (_, place) => encoded.readFloatLE(4 * place))
 }
 
 function parseList(bytes: Buffer): JsonObject {
-  // Rendering the list again is recursive.
+  // Limits the depth, because rendering the list is recursive.
   if (depthOf(bytes) > MAX_DEPTH) throw invalid(`the response has more than ${MAX_DEPTH} levels of nesting`)
   const value = parseJson(bytes.toString('utf8'))
   if (!isJsonObject(value)) throw invalid('the response is not a JSON object')

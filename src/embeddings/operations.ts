@@ -12,7 +12,7 @@ export const embeddingsOperations = {
     http: { method: 'POST', path: '/v1/embeddings' },
     request: { maxBodyBytes: ({ limits }) => limits.maxBodyBytes, maxJsonValues: MAX_EMBEDDINGS_VALUES },
     docs: {
-      summary: 'Create embeddings of texts',
+      summary: 'Create embeddings',
       failures: {
         404: 'The model does not exist.',
         502: 'The model provider rejected the request or returned an invalid response.',

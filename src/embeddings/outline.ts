@@ -1,9 +1,9 @@
-/** Reads an embedding list without its vectors from the received chunks, without copying or decoding a vector. */
+/** Parses an embedding list without copying or decoding its vectors. */
 
 export type Encoding = 'float' | 'base64'
 
 /**
- * Returns the list with empty vectors, about a hundred times faster than a full parse. Undefined for
+ * Returns the list with empty vectors, about a hundred times faster than a full parse. Returns undefined for
  * another encoding or invalid JSON.
  */
 export function readOutline(pieces: readonly Uint8Array[], encoding: Encoding): unknown {
@@ -61,7 +61,7 @@ class OutlineReader {
     this.isInVector = found === -1
     const end = this.isInVector ? bytes.length : found
     const vector = bytes.subarray(from, end)
-    // Detects `null`, and Python's `NaN`.
+    // Rejects vectors that contain `null` or Python's `NaN`, which need a full parse.
     if (this.encoding === 'float' && (vector.includes(LOWER_N) || vector.includes(UPPER_N))) return undefined
     return this.isInVector ? end : end + 1
   }
@@ -82,7 +82,10 @@ class OutlineReader {
     return this.carry(bytes, from, Math.max(from, bytes.length - vectorKey.length + 1))
   }
 
-  /** Carries the bytes from an offset over to the next chunk. Latin1 preserves truncated characters. */
+  /**
+   * Carries the bytes from `keptFrom` over to the next chunk. Decodes as Latin-1 to preserve split
+   * characters.
+   */
   private carry(bytes: Buffer, from: number, keptFrom: number): number {
     this.outline += bytes.toString('latin1', from, keptFrom)
     this.carried = bytes.subarray(keptFrom)

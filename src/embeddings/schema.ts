@@ -7,7 +7,7 @@ const MAX_INPUT_BYTES = 2 * 1024 * 1024
 const BYTES_PER_TOKEN = 4
 
 const MAX_TOKENS = MAX_INPUT_BYTES / BYTES_PER_TOKEN
-/** Enough for all tokens in their arrays and the rest of a request. */
+/** Maximum number of JSON values in a request; enough for `MAX_TOKENS` tokens in arrays. */
 export const MAX_EMBEDDINGS_VALUES = 600_000
 
 const text = longText().min(1)
@@ -23,8 +23,8 @@ const input = z
 export const EmbeddingsRequest = z
   .looseObject({
     model: modelId().nullish(),
-    // Checks the limits first, so that no item of a too long list is checked and no invalid token is
-    // reported once per branch.
+    // Checks limits and tokens before the union, which would check every item and report an invalid token
+    // once per branch.
     input: z.preprocess((value, context) => {
       const message = findExcess(value)
       const wrongToken = message === undefined ? findWrongToken(value) : undefined
@@ -66,7 +66,7 @@ function findWrongToken(value: unknown): [item: number, token: number] | undefin
   return undefined
 }
 
-/** Returns the number of vectors that an input requests. An array of numbers is one text in tokens. */
+/** Returns the number of vectors that an input requests. An array of numbers is one tokenized text. */
 export function countInputs(given: EmbeddingsRequest['input']): number {
   return typeof given === 'string' || typeof given[0] === 'number' ? 1 : given.length
 }
@@ -85,7 +85,7 @@ export const EmbeddingList = z
         index: z.int(),
         embedding: z.union([z.array(z.number()), z.base64()]).meta({
           description:
-            'An array of numbers; with `encoding_format: base64`, little-endian float32 values in Base64.',
+            'An array of numbers. With `encoding_format: base64`, a Base64 string of little-endian float32 values.',
         }),
       }),
     ),

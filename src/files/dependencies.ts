@@ -1,4 +1,4 @@
-/** Declares the lower-layer services that the files module needs. */
+/** Declares the services that the files module depends on. */
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'

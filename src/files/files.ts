@@ -1,4 +1,4 @@
-/** Uploads, lists, reads, downloads and deletes the files of an owner. */
+/** Manages a tenant's files: stores, lists, downloads and deletes them. */
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertTenantLives } from '../identity/keys.ts'
@@ -26,8 +26,9 @@ export { listOwnedBlobs as listFileBlobs, moveFiles } from './store.ts'
 type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
 
 /**
- * @throws ServiceError `storage_full`, `too_large`; `invalid_api_key` if the tenant's key was revoked
- * during the upload.
+ * Stores an uploaded file and its row.
+ * @throws ServiceError `storage_full`, `too_large`; `invalid_api_key` if the tenant's key was revoked during
+ * the upload.
  */
 export async function createFile(
   deps: FileDeps & Pick<Dependencies, 'quota' | 'random' | 'nextPosition'>,
@@ -101,7 +102,7 @@ export async function downloadFile(deps: FileDeps, tenantId: string, id: string)
       try {
         return await deps.fileBlobs.open(blob, range ?? wholeOf(size_bytes))
       } catch (error) {
-        // Throws `not_found` if the file has just been deleted; otherwise the bytes are lost.
+        // Throws `not_found` if the file was deleted after its row was read.
         await getFile(deps, tenantId, id)
         throw error
       }
@@ -109,7 +110,7 @@ export async function downloadFile(deps: FileDeps, tenantId: string, id: string)
   })
 }
 
-/** Deletes a file; running downloads finish. @throws ServiceError `not_found` */
+/** Deletes a file, but lets active downloads finish. @throws ServiceError `not_found` */
 export async function deleteFile(
   deps: FileDeps & AuditDeps,
   actor: Actor,
@@ -120,16 +121,17 @@ export async function deleteFile(
     const row = await getFile({ ...deps, db: trx }, tenantId, id)
     if (!(await deleteFileRow(trx, tenantId, id))) throw fileNotFound()
     const target = { kind: 'file', id } as const
-    // Omits the file name: the audit log is permanent, but the owner wants the name deleted.
+    // Omits the file name, which could never be deleted from the audit log.
     const details = { purpose: row.purpose, bytes: row.size_bytes }
     await recordAudit({ ...deps, db: trx }, actor, { action: 'file.delete', target, tenantId, details })
     return row
   })
-  // Deletes the bytes after the row: the sweeper finds bytes without a row, but a row without bytes is a broken file.
+  // Deletes the bytes after the row: the sweeper deletes bytes without a row, but a row without bytes is a
+  // broken file.
   await removeBytes(deps, blob)
 }
 
-/** Never fails; the sweeper retries when the store is unavailable. */
+/** Never throws; the sweeper retries failed deletions. */
 async function removeBytes({ fileBlobs, log }: FileDeps, blob: string): Promise<void> {
   await fileBlobs
     .delete(blob)
@@ -140,7 +142,7 @@ function fileNotFound(): ServiceError {
   return new ServiceError('not_found', 'File not found.')
 }
 
-/** Starts the id with the list position, so that a list can continue after a deleted file. */
+/** Starts the id with the file's position, so that paging can continue after a deleted file. */
 function newFileId(position: number, random: Dependencies['random']): string {
   return newId(`file-${position.toString(36).padStart(11, '0')}`, 16, random)
 }

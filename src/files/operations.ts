@@ -1,4 +1,4 @@
-/** Defines the operations on files. Upload and download exist only in the REST API. */
+/** Defines the API operations on files. Upload and download exist only in the REST API. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
@@ -32,7 +32,7 @@ export const filesOperations = {
     docs: {
       summary: 'Upload a file',
       failures: {
-        413: 'The file is too large, or the storage quota of the key is exceeded (`storage_quota_exceeded`).',
+        413: "The file is too large, or would exceed the key's storage quota (`storage_quota_exceeded`).",
         507: 'The storage is full.',
       },
     },
@@ -65,7 +65,7 @@ export const filesOperations = {
     rpc: false,
     response: { download: ['*/*'] },
     docs: {
-      summary: 'Download the content of a file',
+      summary: "Download a file's content",
       failures: { ...notFound, 416: 'The range starts after the last byte.' },
     },
     input: FileReference,

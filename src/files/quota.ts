@@ -1,4 +1,4 @@
-/** Limits the bytes that a tenant stores in files and artifacts together. */
+/** Limits the total number of bytes that a tenant stores in files and artifacts. */
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { SizeLimit } from '../http/form-body.ts'
@@ -33,8 +33,9 @@ export class StorageQuota {
   }
 
   /**
-   * Checks the quota in the transaction that adds bytes; the tenant's lock serializes uploads. @throws
-   * ServiceError `too_large` (`storage_quota_exceeded`)
+   * Checks that `sizeBytes` fits in the quota. Call it in the transaction that adds the bytes, because it
+   * locks the tenant.
+   * @throws ServiceError `too_large` (`storage_quota_exceeded`)
    */
   async assertFits(trx: Database, tenantId: string, sizeBytes: number): Promise<void> {
     if (this.options.config.limits.storageQuotaBytes === 0) return
@@ -43,8 +44,8 @@ export class StorageQuota {
   }
 
   /**
-   * As `assertFits`, for bytes of unknown total: returns how many to reserve, from `leastBytes` up to `mostBytes`.
-   * Near the quota it reserves little ahead, so that uploads at the same time can use all of it.
+   * Like `assertFits`, for an upload of unknown length. Returns how many bytes to reserve, from `leastBytes`
+   * to `mostBytes`: fewer near the quota, so that concurrent uploads can use all of it.
    */
   async countReservable(
     trx: Database,

@@ -1,4 +1,4 @@
-/** Defines the wire schemas of files, and renders files into them. */
+/** Defines the API schemas for files, and renders files into them. */
 import { z } from 'zod'
 import type { Page } from '../lib/page.ts'
 import { label, reference } from '../lib/schema-bounds.ts'
@@ -27,7 +27,7 @@ export interface UploadedFile {
 
 const FileName = name('the file name')
 
-/** Checks the whole part, so that the error names the form field and not the file name inside it. */
+/** Checks the whole part, so that the error refers to the form field instead of the file name. */
 function findFault(part: unknown): string | undefined {
   if (part === undefined) return 'is required; send the file in a form field of this name'
   return FileName.safeParse((part as UploadedFile).filename).error?.issues[0]?.message
@@ -37,10 +37,10 @@ const FilePart = z
   .custom<UploadedFile>((part) => findFault(part) === undefined, { error: ({ input }) => findFault(input) })
   .meta({
     override: { type: 'string', format: 'binary' },
-    description: 'The content of the file, with a file name.',
+    description: 'The file, with a file name.',
   })
 
-/** Form fields are text, so `seconds` is converted from digits. */
+/** Converts `seconds` to a number, because form fields are text. */
 export const FileUpload = z
   .strictObject({
     file: FilePart,
@@ -53,7 +53,9 @@ export const FileUpload = z
         seconds: z.coerce.number().int().min(3_600).max(2_592_000),
       })
       .optional()
-      .meta({ description: 'Deletes the file automatically after this time. If omitted, the file is kept.' }),
+      .meta({
+        description: 'Time after which the server deletes the file. If omitted, the file does not expire.',
+      }),
   })
   .meta({ id: 'FileUpload' })
 export type FileUpload = z.output<typeof FileUpload>
@@ -82,13 +84,16 @@ export const FileObject = z
   .strictObject({
     id: fileId,
     object: z.literal('file'),
-    bytes: z.int().meta({ description: 'Its size.' }),
+    bytes: z.int().meta({ description: 'Size in bytes.' }),
     created_at: unixTime,
     filename: z.string(),
     purpose: z.string(),
-    status: z.literal('processed').meta({ description: 'Always `processed`: a file is usable immediately.' }),
+    status: z
+      .literal('processed')
+      .meta({ description: 'Always `processed`, because files are available immediately.' }),
     expires_at: unixTime.optional().meta({
-      description: 'Time at which the file is deleted, in Unix seconds; absent if the file does not expire.',
+      description:
+        'Time at which the server deletes the file, in Unix seconds; absent if the file does not expire.',
     }),
   })
   .meta({ id: 'File' })

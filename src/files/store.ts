@@ -1,11 +1,11 @@
-/** Reads and writes the table `files`. */
+/** Reads and writes the `files` table. */
 import type { ExpressionBuilder, Insertable, Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { FileTable, Tables } from '../db/tables.ts'
 
 export type FileRow = Selectable<FileTable>
 
-/** Orders rows by position and id, because two processes can use the same position. */
+/** `after` includes the id, because two processes can assign the same position. */
 interface Page {
   readonly limit: number
   readonly after: Pick<FileRow, 'position' | 'id'> | undefined

@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Dicer } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
 import { parseJson } from '../lib/formats/json.ts'
+import { ChunkCounter, tooFine } from './chunks.ts'
 
 /** A received file; `abort` has no effect after the file is committed. */
 interface StagedFile {
@@ -153,7 +154,7 @@ function watchBody(
   { idleMs, limit, maxBodyBytes }: FeedOptions,
   fail: (failure: ServiceError) => void,
 ): () => void {
-  let receivedBytes = 0
+  const counter = new ChunkCounter()
   const idle = setTimeout(() => {
     const isClientsTurn = !request.isPaused() && !request.readableEnded
     if (isClientsTurn) fail(new ServiceError('request_timeout', 'The request body did not arrive in time.'))
@@ -162,8 +163,9 @@ function watchBody(
   }, idleMs)
   function onData(chunk: Buffer): void {
     idle.refresh()
-    receivedBytes += chunk.length
-    if (receivedBytes > maxBodyBytes) fail(limit.refuse())
+    counter.add(chunk)
+    if (counter.bytes > maxBodyBytes) fail(limit.refuse())
+    else if (counter.isTooFine) fail(tooFine())
   }
   function onClose(): void {
     if (!request.complete) fail(badPart('The request body ended early.'))

@@ -7,6 +7,7 @@ import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { isSurelyWithin, type JsonOutline, outlineOf } from '../lib/formats/json.ts'
 import { type AddressBlock, isWithin, withoutZone } from '../lib/net.ts'
+import { ChunkCounter, tooFine } from './chunks.ts'
 
 /** Credentials other than a key: a session cookie or a proxy's headers. */
 export interface ImplicitCredentials {
@@ -147,7 +148,7 @@ export function readBody(
   if (request.complete) return Promise.resolve((request.read() as Buffer | null) ?? EMPTY)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
-    let receivedBytes = 0
+    const counter = new ChunkCounter()
     const deadlineMs = clock.monotonic() + limits.totalMs
     const idle = setTimeout(() => fail(tooSlow()), limits.idleMs)
     function fail(error: ServiceError): void {
@@ -161,8 +162,9 @@ export function readBody(
     }
     function onData(chunk: Buffer): void {
       idle.refresh()
-      receivedBytes += chunk.length
-      if (receivedBytes > limits.maxBytes) fail(tooLarge(limits))
+      counter.add(chunk)
+      if (counter.bytes > limits.maxBytes) fail(tooLarge(limits))
+      else if (counter.isTooFine) fail(tooFine())
       else if (clock.monotonic() > deadlineMs) fail(tooSlow())
       else chunks.push(chunk)
     }

@@ -1,6 +1,7 @@
 /** Defines the common response headers and writes response bodies. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ChunkCounter } from './chunks.ts'
 import { hasNoBody } from './request.ts'
 
 export const securityHeaders: readonly string[] = [
@@ -121,6 +122,7 @@ function toLatin1(bytes: Uint8Array): string {
 }
 
 const LINGERING_CLOSE_MS = 1_000
+const LINGERING_CLOSE_BYTES = 16 * 1024 ** 2
 
 export function isStillSending(request: IncomingMessage): boolean {
   return !request.complete && !hasNoBody(request)
@@ -137,21 +139,31 @@ export function endAfterBody(
 ): void {
   for (const piece of body) response.write(piece)
   const end = () => response.end()
-  request.once('end', end).once('close', end).resume()
-  destroyLater(request)
+  request.once('end', end).once('close', end)
+  discardBody(request, () => request.destroy())
 }
 
-/** Limits how long a client may keep sending a body after its response is complete. */
-export function boundUnreadBody(request: IncomingMessage, response: ServerResponse): void {
-  response.once('finish', () => {
-    if (isStillSending(request)) destroyLater(request)
-  })
-}
-
-function destroyLater(request: IncomingMessage): void {
-  const timer = setTimeout(() => request.destroy(), LINGERING_CLOSE_MS)
-  const stop = () => clearTimeout(timer)
-  request.once('end', stop).once('close', stop)
+/** Reads what a client still sends for a second, or until that costs too much CPU; `onStop` runs as soon as nothing more is read. */
+export function discardBody(
+  request: IncomingMessage,
+  onTimeout: () => void,
+  onStop: () => void = () => {},
+): void {
+  const counter = new ChunkCounter()
+  const timer = setTimeout(onTimeout, LINGERING_CLOSE_MS)
+  const onData = (chunk: Uint8Array) => {
+    counter.add(chunk)
+    // Node parses tiny chunks even while the request is paused.
+    if (counter.isTooFine) request.destroy()
+    if (counter.bytes <= LINGERING_CLOSE_BYTES) return
+    request.off('data', onData).pause()
+    onStop()
+  }
+  const onEnd = () => {
+    clearTimeout(timer)
+    onStop()
+  }
+  request.once('end', onEnd).once('close', onEnd).on('data', onData).resume()
 }
 
 export interface PageFile {

@@ -8,7 +8,15 @@ import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { Authenticator, Caller, ParentCaller, TokenCaller } from '../operations/operation.ts'
 import type { Trace } from './audit.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type FoundCredential, findCredential, findParentKey, markUsed } from './key-store.ts'
+import {
+  type FoundCredential,
+  findCredential,
+  findParentKey,
+  markUsed,
+  ownLimitsOf,
+  type ParentKeyRow,
+  stateOf,
+} from './key-store.ts'
 import { type Identity, readIdentity } from './proxy-sign-in.ts'
 import { isSession, localAdministrator, readSessionDigest } from './sessions.ts'
 import { findOrCreateUser } from './users.ts'
@@ -44,9 +52,9 @@ const MOST_CACHED = 20_000
 const LAST_USED_EVERY_SECONDS = 60
 
 export interface KeyDirectory {
-  /** Returns a key's caller, or undefined if the key is malformed, unknown, expired or revoked. */
+  /** Returns a key's caller, or undefined if the key is malformed, unknown, expired, disabled or revoked. */
   find(key: string): Promise<Caller | undefined>
-  /** Returns true if the tenant's parent key exists and is not revoked. */
+  /** Returns true if the tenant's parent key exists and is not expired, disabled or revoked. */
   isLive(tenantId: string): Promise<boolean>
   /** Drops all cached keys; must be called after every change to keys or agents. */
   invalidate(): void
@@ -62,9 +70,9 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
     max: MOST_CACHED,
     keepMs: (credential) => (credential === undefined ? UNKNOWN_FOR_MS : KNOWN_FOR_MS),
   })
-  const live = createTtlCache<boolean>(clock, {
+  const parentKeys = createTtlCache<ParentKeyRow | undefined>(clock, {
     max: MOST_CACHED,
-    keepMs: (isLive) => (isLive ? KNOWN_FOR_MS : UNKNOWN_FOR_MS),
+    keepMs: (row) => (row === undefined ? UNKNOWN_FOR_MS : KNOWN_FOR_MS),
   })
   const used = new Set<string>()
   const listeners: (() => void)[] = []
@@ -81,11 +89,13 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
       used.add(credential.caller.tenantId)
       return credential.caller
     },
-    isLive: (tenantId) =>
-      live.get(tenantId, async () => (await findParentKey(db, tenantId))?.revoked_at === null),
+    async isLive(tenantId) {
+      const row = await parentKeys.get(tenantId, () => findParentKey(db, tenantId))
+      return row !== undefined && stateOf(row, unixSeconds(clock)) === 'active'
+    },
     invalidate() {
       remembered.invalidate()
-      live.invalidate()
+      parentKeys.invalidate()
       for (const listener of listeners) listener()
     },
     onInvalidate: (listener) => void listeners.push(listener),
@@ -151,7 +161,8 @@ export function createUserDirectory(
 
   async function toCaller(identity: Identity, isAdministrator: boolean, trace: Trace): Promise<ParentCaller> {
     const { id, email, active_key_id: tenantId } = await findOrCreateUser(deps, identity, trace)
-    return { kind: 'parent', tenantId, user: { id, email, isAdministrator } }
+    const key = await findParentKey(deps.db, tenantId)
+    return { kind: 'parent', tenantId, user: { id, email, isAdministrator }, ...(key && ownLimitsOf(key)) }
   }
 
   return {

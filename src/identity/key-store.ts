@@ -2,31 +2,58 @@
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ParentKeyTable } from '../db/tables.ts'
-import type { Caller } from '../operations/operation.ts'
+import type { Caller, OwnLimits } from '../operations/operation.ts'
 
 export type ParentKeyRow = Selectable<ParentKeyTable>
 
 export interface FoundCredential {
   readonly digest: string
   readonly caller: Caller
-  /** Unix seconds; null for the current secret. */
+  /** The Unix second at which the secret or the parent key expires, whichever is first. */
   readonly validUntil: number | null
 }
 
-/** Finds a credential; returns undefined if it is unknown or its parent key is revoked. */
+/** Finds a credential; returns undefined if it is unknown, or its parent key is revoked or disabled. */
 export async function findCredential(db: Database, digest: string): Promise<FoundCredential | undefined> {
   const row = await db
     .selectFrom('credentials')
     .innerJoin('parent_keys', 'parent_keys.id', 'credentials.parent_key_id')
     .where('credentials.digest', '=', digest)
     .where('parent_keys.revoked_at', 'is', null)
+    .where('parent_keys.disabled_at', 'is', null)
     .select(['credentials.digest', 'credentials.parent_key_id', 'agent_id', 'valid_until'])
+    .select(['parent_keys.expires_at', 'requests_per_minute', 'max_streams'])
     .executeTakeFirst()
   if (row === undefined) return undefined
   const tenantId = row.parent_key_id
   const caller: Caller =
-    row.agent_id === null ? { kind: 'parent', tenantId } : { kind: 'agent', tenantId, agentId: row.agent_id }
-  return { digest: row.digest, caller, validUntil: row.valid_until }
+    row.agent_id === null
+      ? { kind: 'parent', tenantId, ...ownLimitsOf(row) }
+      : { kind: 'agent', tenantId, agentId: row.agent_id }
+  return { digest: row.digest, caller, validUntil: earlierOf(row.valid_until, row.expires_at) }
+}
+
+export function ownLimitsOf({
+  requests_per_minute: requestsPerMinute,
+  max_streams: streams,
+}: Pick<ParentKeyRow, 'requests_per_minute' | 'max_streams'>): { readonly ownLimits?: OwnLimits } {
+  if (requestsPerMinute === null && streams === null) return {}
+  return { ownLimits: { requestsPerMinute, streams } }
+}
+
+function earlierOf(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other)
+}
+
+export type KeyState = 'active' | 'disabled' | 'expired' | 'revoked'
+
+export function stateOf(
+  { revoked_at, disabled_at, expires_at }: Pick<ParentKeyRow, 'revoked_at' | 'disabled_at' | 'expires_at'>,
+  now: number,
+): KeyState {
+  if (revoked_at !== null) return 'revoked'
+  if (disabled_at !== null) return 'disabled'
+  return expires_at !== null && expires_at <= now ? 'expired' : 'active'
 }
 
 export async function findParentKey(db: Database, id: string): Promise<ParentKeyRow | undefined> {
@@ -55,6 +82,7 @@ export async function findFirstUnowned(db: Database): Promise<string | undefined
     .selectFrom('parent_keys')
     .select('id')
     .where('user_id', 'is', null)
+    .where('managed_by', 'is', null)
     .where('revoked_at', 'is', null)
     .orderBy('created_at')
     .orderBy('id')

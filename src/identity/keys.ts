@@ -20,9 +20,9 @@ import {
   selectNewestFirst,
 } from './key-store.ts'
 
-export type { ParentKeyRow } from './key-store.ts'
+export { type ParentKeyRow, stateOf } from './key-store.ts'
 
-type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: { invalidate(): void } }
+export type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: { invalidate(): void } }
 
 /** A rotation's result. Times are Unix seconds. */
 export interface Rotation {
@@ -105,7 +105,7 @@ export function listParentKeys({ db }: Pick<Dependencies, 'db'>): Promise<Parent
 export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
     if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
-    await recordAudit({ ...deps, db: trx }, actor, { action: 'key.revoke', ...about(id) })
+    await recordAudit({ ...deps, db: trx }, actor, { action: 'key.revoke', ...aboutKey(id) })
   })
   deps.keys.invalidate()
 }
@@ -130,7 +130,7 @@ export async function rotateParentKey(
     const changes = { hint: key.hint, rotated_at: rotated.rotatedAt }
     await trx.updateTable('parent_keys').set(changes).where('id', '=', tenantId).execute()
     const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
-    await recordAudit(within, actor, { action: 'key.rotate', ...about(tenantId), details })
+    await recordAudit(within, actor, { action: 'key.rotate', ...aboutKey(tenantId), details })
     return rotated
   })
   deps.keys.invalidate()
@@ -192,12 +192,13 @@ async function insertParentKeyAndCredential(deps: KeyDeps, actor: Actor, key: Ne
   deps.keys.invalidate()
 }
 
-interface NewParentKey extends Pick<Insertable<ParentKeyTable>, 'name' | 'user_id' | 'is_automatic'> {
+interface NewParentKey extends Omit<Insertable<ParentKeyTable>, 'id' | 'hint' | 'created_at'> {
   readonly action: 'key.create' | 'key.register' | 'key.provision'
   readonly key: MintedKey
 }
 
-async function insertKeyRows(
+/** Inserts a parent key and its secret. Runs in the caller's transaction, after which the caller calls `keys.invalidate()`. */
+export async function insertKeyRows(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
   { action, key, ...row }: NewParentKey,
@@ -207,11 +208,15 @@ async function insertKeyRows(
   const values = { ...row, id, hint, created_at: createdAt }
   await deps.db.insertInto('parent_keys').values(values).execute()
   await insertSecret(deps.db, { tenantId: id, agentId: null }, key, createdAt)
-  await recordAudit(deps, actor, { action, ...about(id), details: { name: row.name, key_hint: hint } })
+  await recordAudit(deps, actor, {
+    action,
+    ...aboutKey(id),
+    details: { name: row.name, key_hint: hint, ...(row.can_manage_keys === 1 && { can_manage_keys: 1 }) },
+  })
 }
 
 /** Builds the target of an audit event about a parent key, which is also its tenant. */
-function about(id: string): Pick<AuditEvent, 'target' | 'tenantId'> {
+export function aboutKey(id: string): Pick<AuditEvent, 'target' | 'tenantId'> {
   return { target: { kind: 'key', id }, tenantId: id }
 }
 

@@ -11,7 +11,7 @@ const { query } = operationsOf<ModelDeps>()('Models', { callers: ['parent', 'age
 export const modelsOperations = {
   list: query({
     http: { method: 'GET', path: '/v1/models' },
-    docs: { summary: 'List the models that the calling key may use' },
+    docs: { summary: 'List the models that the key can use' },
     input: z.object({}),
     output: ModelList,
     run: ({ context: { deps, caller } }) => listModels(deps, caller),

@@ -31,7 +31,7 @@ export const ModelChoices = z.array(
 )
 
 export const ModelReference = z.object({
-  model_id: reference().meta({ description: 'Model id; may contain `/` and `:`, raw or percent-encoded.' }),
+  model_id: reference().meta({ description: 'Model id; can contain `/` and `:`, also percent-encoded.' }),
 })
 
 export function renderChoice({

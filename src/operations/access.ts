@@ -210,12 +210,21 @@ function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, pro
 function listQuotas({ deps, metadata }: LimitedContext, caller: AnyCaller): Quota[] {
   const { limits } = deps.config
   if (caller.kind === 'token') return []
-  if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: limits.parent }]
+  if (caller.kind === 'parent') {
+    const limit = lowerLimit(limits.parent, caller.ownLimits?.requestsPerMinute)
+    return [{ key: `parent:${caller.tenantId}`, limit }]
+  }
   const agent = `agent:${caller.agentId}`
   return [
     { key: agent, limit: limits.agent },
     { key: `${agent}:${addressGroup(metadata.clientAddress)}`, limit: limits.agentAddress },
   ]
+}
+
+/** Returns the lower limit; 0 in the settings means no limit. */
+export function lowerLimit(setting: number, own: number | null | undefined): number {
+  if (own == null) return setting
+  return setting === 0 ? own : Math.min(setting, own)
 }
 
 /** Charges a call without valid credentials to its client address; calls with valid keys are not affected. */

@@ -15,4 +15,9 @@ export interface Dependencies {
   readonly shared: Pick<Replicas, 'limiter'>
   readonly authenticator: Authenticator
   readonly addressSharing: AddressSharing
+  /**
+   * Returns these dependencies with the database connections of one area of the API. Undefined if the areas
+   * share a connection.
+   */
+  readonly inArea: ((area: string) => Dependencies) | undefined
 }

@@ -20,7 +20,7 @@ const commonFailures: Readonly<Record<number, string>> = {
 }
 const accessFailures: Readonly<Record<number, string>> = {
   401: 'The API key is missing or invalid.',
-  429: 'Too many requests; retry after the number of seconds in `Retry-After`.',
+  429: 'Too many requests. Retry after the number of seconds in `Retry-After`.',
 }
 const bodyFailures: Readonly<Record<number, string>> = {
   408: 'The request body did not arrive in time.',
@@ -42,7 +42,7 @@ export function renderOpenapi(
     info: {
       title: 'Parley',
       version: packageJson.version,
-      description: 'Agents, resumable uploads, and an OpenAI-compatible chat API.',
+      description: 'Manage agents, chat through an OpenAI-compatible API, and upload files.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'This server' }],
@@ -172,11 +172,8 @@ const downloadConditions = z.object({
   'If-Range': z
     .string()
     .optional()
-    .meta({ description: 'Send the range only if the ETag is still this one.' }),
-  'If-None-Match': z
-    .string()
-    .optional()
-    .meta({ description: 'ETag of the copy that the client already has.' }),
+    .meta({ description: 'Returns the range only if the ETag still has this value.' }),
+  'If-None-Match': z.string().optional().meta({ description: "ETag of the client's copy." }),
 })
 
 function renderDownloadAnswers(mediaTypes: readonly string[]) {
@@ -202,7 +199,7 @@ const DEFINITION_ID = 'AgentDefinition'
 const definitionReference = { $ref: `#/components/schemas/${DEFINITION_ID}` }
 const markdownText = {
   type: 'string',
-  description: 'The fields of the definition as YAML front matter, then the instructions.',
+  description: 'YAML front matter with the fields of the definition, followed by the instructions.',
 } as const
 
 function isYaml(mediaType: string): boolean {
@@ -262,7 +259,7 @@ const wholeNumber = { type: 'integer' } as const
 const limitHeaders = {
   'X-RateLimit-Limit': { description: 'Maximum number of requests per minute.', schema: wholeNumber },
   'X-RateLimit-Remaining': { description: 'Requests remaining in the current minute.', schema: wholeNumber },
-  'X-RateLimit-Reset': { description: 'Unix seconds at which the next minute begins.', schema: wholeNumber },
+  'X-RateLimit-Reset': { description: 'End of the current minute, in Unix seconds.', schema: wholeNumber },
 }
 export const retryAfter = {
   'Retry-After': { description: 'Seconds to wait before retrying.', schema: wholeNumber },
@@ -274,19 +271,19 @@ export const protocolHeaders = {
 
 const tags = [
   { name: 'Agents', description: 'Manage agents, their versions and their keys.' },
-  { name: 'Chat', description: 'Chat completions, compatible with the OpenAI API.' },
+  { name: 'Chat', description: 'Chat with models and agents, compatible with the OpenAI API.' },
   { name: 'Artifacts', description: 'Get the status and content of uploaded artifacts.' },
-  { name: 'Uploads', description: 'Resumable uploads with the tus 1.0.0 protocol.' },
+  { name: 'Uploads', description: 'Upload files resumably with the tus 1.0.0 protocol.' },
   { name: 'Files', description: 'Store and download files that belong to a parent key.' },
-  { name: 'Embeddings', description: 'Turn texts into vectors whose distance reflects similarity.' },
+  { name: 'Embeddings', description: 'Convert text to vectors whose distance indicates similarity.' },
   { name: 'Keys', description: 'Check and rotate the API key of the request.' },
-  { name: 'Manager', description: 'The console API: the signed-in user, their keys and their agents.' },
+  { name: 'Manager', description: "The console API: the signed-in user, and the user's keys and agents." },
   {
     name: 'Administration',
     description: 'The administrator API: all users and keys, usage and the audit log.',
   },
   { name: 'Models', description: 'List the models and agents that a request can use.' },
-  { name: 'Usage', description: 'Usage of a parent key.' },
+  { name: 'Usage', description: 'Get the usage of a parent key.' },
 ]
 
 const securityOf: Readonly<Record<CallerKind, string>> = {
@@ -296,11 +293,15 @@ const securityOf: Readonly<Record<CallerKind, string>> = {
 }
 
 const securitySchemes = {
-  parentKey: { type: 'http', scheme: 'bearer', description: 'A parent key (`svc_…`). Keep it on a server.' },
+  parentKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A parent key (`svc_…`). Keep it on your servers.',
+  },
   agentKey: {
     type: 'http',
     scheme: 'bearer',
-    description: 'An agent key (`agnt_key-…`). Safe to embed in a web page.',
+    description: 'An agent key (`agnt_key-…`). Safe to publish on a web page.',
   },
   artifactToken: {
     type: 'http',
@@ -312,21 +313,21 @@ const securitySchemes = {
     type: 'apiKey',
     in: 'query',
     name: 'token',
-    description: 'The artifact token as a query parameter, for GET requests only.',
+    description: 'The artifact token as a query parameter, for GET and HEAD requests only.',
   },
   forwardedIdentity: {
     type: 'apiKey',
     in: 'header',
     name: 'X-Email',
     description:
-      'Set by a proxy that the operator trusts (`PARLEY_TRUST_FORWARDED_AUTH`), never by a client. Write requests also need `X-Requested-With`, an `Origin` of this service or `Sec-Fetch-Site: same-origin`, and a JSON body.',
+      'A trusted proxy sets this header (`PARLEY_TRUST_FORWARDED_AUTH`). Write requests also need `X-Requested-With`, an `Origin` of this server or `Sec-Fetch-Site: same-origin`, and a JSON body.',
   },
   session: {
     type: 'apiKey',
     in: 'cookie',
     name: 'parley_session',
     description:
-      'Set by `POST /v1/manager/sign-in` when no proxy handles sign-in; named `__Host-parley_session` over HTTPS. Write requests have the same requirements as with `forwardedIdentity`.',
+      '`POST /v1/manager/sign-in` sets this cookie. Its name is `__Host-parley_session` over HTTPS. Write requests have the same requirements as with `forwardedIdentity`.',
   },
 } as const
 
@@ -343,10 +344,10 @@ function renderPermission({ http, auth }: RestOperation): Record<number, string>
   if (auth.needs === 'administrator') return { 403: 'The user is not an administrator.' }
   if (auth.callers.includes('token'))
     return {
-      403: 'The token belongs to another artifact or allows another action, or this kind of key is not accepted.',
+      403: 'The token belongs to another artifact or allows another action, or the operation does not accept this kind of key.',
     }
   if (errorShapeOf(http.path) === 'openai' && auth.callers.length === 1)
-    return { 403: 'This kind of key is not accepted.' }
+    return { 403: 'The operation does not accept this kind of key.' }
   return isOpenToOrigins(http.path) || http.method === 'GET'
     ? {}
     : { 403: 'The request comes from another site.' }

@@ -142,6 +142,14 @@ export interface ParentCaller {
   readonly tenantId: string
   /** Set for a console user, who sends no key; the tenant is then the user's active key. */
   readonly user?: ConsoleUser
+  /** The limits of the key itself, if it has any. */
+  readonly ownLimits?: OwnLimits
+}
+
+/** Limits of one parent key, which apply where they are lower than the limits in the settings. */
+export interface OwnLimits {
+  readonly requestsPerMinute: number | null
+  readonly streams: number | null
 }
 
 /** A widget or embedding page that uses an agent key. */
@@ -190,12 +198,20 @@ export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   readonly deps: D
   readonly metadata: RequestMetadata
   /** Response headers as a flat list of names and values; sent with successes and failures. */
-  readonly headers: string[] = []
+  readonly headers: string[]
   private authenticated: C | undefined
 
-  constructor(deps: D, metadata: RequestMetadata) {
+  constructor(deps: D, metadata: RequestMetadata, headers: string[] = []) {
     this.deps = deps
     this.metadata = metadata
+    this.headers = headers
+  }
+
+  /** Returns the context of the same call with other dependencies. */
+  withDeps(deps: D): CallContext<C, D> {
+    const context = new CallContext<C, D>(deps, this.metadata, this.headers)
+    context.authenticated = this.authenticated
+    return context
   }
 
   get caller(): C {

@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import {
-  boundUnreadBody,
   crossOriginHeaders,
+  discardBody,
   endAfterBody,
   endWith,
   isAboutArtifacts,
@@ -16,7 +16,14 @@ import {
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, errorShapeOf, logFailure, renderError, toInvalidValue } from './errors.ts'
-import { type AnyCaller, type AuthPolicy, CallContext, type RequestMetadata } from './operation.ts'
+import {
+  type AnyCaller,
+  type AuthPolicy,
+  type Call,
+  CallContext,
+  type Operation,
+  type RequestMetadata,
+} from './operation.ts'
 
 export type Step<D extends CallDeps = Dependencies> = (call: HttpCall<AnyCaller, D>) => Promise<void> | void
 
@@ -112,6 +119,25 @@ export function runRoute(call: HttpCall): Promise<void> | void {
     return result.then((settled) => {
       call.result = settled
     })
+}
+
+/** Runs an operation on the database connections of its area, which its tag names. */
+export function runOperation<D extends Dependencies>(
+  operation: Operation<D>,
+  call: Call<D, AnyCaller, unknown>,
+): unknown {
+  const { context } = call
+  const deps = context.deps.inArea?.(operation.tag)
+  if (deps === undefined) return operation.run(call)
+  return operation.run({
+    context: context.withDeps(deps as D),
+    input: call.input,
+    // Created on first use.
+    get signal() {
+      return call.signal
+    },
+    wantsEvents: call.wantsEvents,
+  })
 }
 
 export function writeResult(call: HttpCall): Promise<void> | void {
@@ -226,10 +252,13 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     this.writeJson(failure.status, [body], errorHeaders(failure))
   }
 
-  /** Prepares a response that the caller writes itself. */
-  delegateResponse(): void {
-    this.response.setHeader('X-Request-Id', this.context.metadata.requestId)
-    boundUnreadBody(this.request, this.response)
+  /** Prepares a response that the caller writes itself. Reads an unread body first, because Node would read all of it afterwards. */
+  async delegateResponse(): Promise<void> {
+    const { request, response } = this
+    response.setHeader('X-Request-Id', this.context.metadata.requestId)
+    if (!isStillSending(request)) return
+    await new Promise<void>((resolve) => discardBody(request, resolve, resolve))
+    if (isStillSending(request)) response.setHeader('Connection', 'close')
   }
 
   logged(failure: ServiceError): ServiceError {

@@ -32,7 +32,7 @@ import {
   type OperationDocs,
   Page,
 } from './operation.ts'
-import { type Endpoint, type HttpCall, type Route, validate } from './pipeline.ts'
+import { type Endpoint, type HttpCall, type Route, runOperation, validate } from './pipeline.ts'
 
 export type RestOperation<D = never> = Operation<D> & {
   readonly http: Http
@@ -224,7 +224,7 @@ function toRoute<D extends Dependencies>(operation: RestOperation<D>): Route<Any
       askForBody(call.request, call.response)
       return readInput(call)
     },
-    run: (call) => operation.run(call),
+    run: (call) => runOperation(operation, call),
     write(call, result) {
       if (result instanceof EventStream) return writeStream(call, result)
       if (result instanceof Download) return writeDownload(result.content, call)

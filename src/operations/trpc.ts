@@ -26,7 +26,7 @@ import {
   type Operation,
   type OperationKind,
 } from './operation.ts'
-import type { Endpoint, HttpCall, Route } from './pipeline.ts'
+import { type Endpoint, type HttpCall, type Route, runOperation } from './pipeline.ts'
 import { readTypedInput } from './typed-input.ts'
 
 /** Holds the call in a single field, because tRPC copies the context's fields. */
@@ -108,7 +108,7 @@ function createProcedure(operation: Operation) {
     const { ctx, input, signal = neverAborted } = given
     try {
       const call = { context: ctx.call, input, signal, wantsEvents: false }
-      const answer = await operation.run(call as never)
+      const answer = await runOperation(operation as Operation<Dependencies>, call)
       return answer instanceof JsonBytes ? JSON.parse(answer.toString()) : answer
     } catch (thrown) {
       return rethrowForRpc(thrown)
@@ -196,10 +196,10 @@ function combineCosts(costs: readonly BodyCost[]): BodyCost {
   }
 }
 
-function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
+async function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
   const { request, response, context, path, deps } = call
   for (const [name, value] of toPairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
-  call.delegateResponse()
+  await call.delegateResponse()
   return nodeHTTPRequestHandler({
     router,
     req: request,

@@ -10,7 +10,7 @@ import type { ResponsesRequest } from './schema.ts'
 
 const ID_LENGTH = 24
 
-/** What a response is called and when it was created. A stored response is always rendered with the same. */
+/** The fields of a response that its content does not determine. They never change for a stored response. */
 export interface Identity {
   readonly id: string
   /** Unix seconds. */
@@ -22,7 +22,7 @@ export interface Identity {
   readonly conversationId: string | null
 }
 
-/** How a response ended other than by the model's finish reason. */
+/** The reason that a response ended before the model finished. */
 export type Interruption = 'cancelled' | 'interrupted'
 
 export function newIdentity({ clock, random }: Pick<Dependencies, 'clock' | 'random'>): Identity {

@@ -25,7 +25,7 @@ export const responsesOperations = {
     request: chatRequest,
     response: { events: ResponseEvent },
     docs: {
-      summary: 'Create a response with the Responses API, as one object or as a stream',
+      summary: 'Create a response',
       description:
         'Works like a chat completion in the format of the Responses API. If the agent stores conversations, the response can be continued, replayed and run in the background (docs/conversations.md).',
       failures: chatFailures,

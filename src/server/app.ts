@@ -231,8 +231,8 @@ function writeJson(call: PageCall, status: number, body: object): void {
 
 /** Converts a page to a route; pages write their own headers. */
 function toRoute(page: Page): PageRoute {
-  return publicRoute((call) => {
-    call.delegateResponse()
+  return publicRoute(async (call) => {
+    await call.delegateResponse()
     return page(call.request, call.response)
   })
 }

@@ -6,12 +6,12 @@ import { createAgentDirectory } from '../agents/cache.ts'
 import { loadSealer, resealAgentKeys } from '../agents/sealed-keys.ts'
 import { sumArtifactBytes } from '../artifacts/artifacts.ts'
 import { namedBlobs } from '../artifacts/maintenance.ts'
-import type { OnUploadComplete } from '../artifacts/metadata.ts'
+import type { OnConversionEnd, OnUploadComplete } from '../artifacts/metadata.ts'
 import { createArtifactService } from '../artifacts/processing.ts'
 import type { Config } from '../config/config.ts'
 import { Conversations } from '../conversations/conversations.ts'
 import { createConverter } from '../conversion/conversion.ts'
-import type { OpenedDatabase } from '../db/database.ts'
+import type { Database, OpenedDatabase } from '../db/database.ts'
 import { shareSecret } from '../db/installation.ts'
 import { createConversationStorage } from '../db/open.ts'
 import { StorageQuota } from '../files/quota.ts'
@@ -23,7 +23,7 @@ import { ModelCatalogue } from '../models/catalogue.ts'
 import { AddressSharing } from '../operations/address-sharing.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
-import { broadcastInvalidation } from '../replicas/bus.ts'
+import { type Bus, broadcastInvalidation } from '../replicas/bus.ts'
 import { countStreams } from '../replicas/limits.ts'
 import { openReplicas } from '../replicas/replicas.ts'
 import type { Blobs, ResumableStore } from '../storage/blobs.ts'
@@ -40,8 +40,8 @@ import { createUsageTracker } from '../usage/tracker.ts'
 import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
 
-export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
-  const given = readHooks({ tools, onUploadComplete }, 'createService')
+export async function gatherHooks({ config, ...options }: ServiceOptions): Promise<ReadHooks> {
+  const given = readHooks(options, 'createService')
   if (config.hooks === undefined) return given
   return joinHooks(given, await loadHostModule(config.hooks))
 }
@@ -51,8 +51,9 @@ export async function createDeps(
   opened: OpenedDatabase,
   hooks: ReadHooks,
 ): Promise<Deps> {
-  const { db, postgres, isOnlyServer } = opened
+  const { backgroundDb, dbFor = () => opened.db, postgres, isOnlyServer } = opened
   const { config, clock = opened.clock, random = randomBytes, log } = options
+  const db = dbFor('uploads')
   // Runs first, because a server with the wrong database must not change anything.
   await claimFolders(config, listOwnStores(options), { db, clock, log, namedBlobs })
   const sealer = await loadSealer(config, { db, random })
@@ -67,19 +68,16 @@ export async function createDeps(
   const models = new ModelCatalogue(backends, { config, log })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
   const tracing = await startTracing(config, log)
-  const replicas = await openReplicas(config, postgres, { db, clock, random, log })
+  const replicas = await openReplicas(config, postgres, { db: backgroundDb, clock, random, log })
   const shared = { ...replicas, streams: countStreams(replicas.streams, metrics) }
   const { bus } = shared
-  const keys = broadcastInvalidation(bus, 'keys', createKeyDirectory(db, clock))
+  const { keys, users, agents } = createDirectories(bus, dbFor, { config, clock, random, nextPosition })
   const tokens = createTokens({ sealer, clock, keys })
-  const users = broadcastInvalidation(
-    bus,
-    'users',
-    createUserDirectory({ config, db, clock, random, nextPosition, keys }),
-  )
-  return {
+  const jobDeps = { config, db: backgroundDb, clock, random, log, metrics, tracing }
+  const deps: Deps = {
     config,
     db,
+    inArea: undefined,
     clock,
     random,
     log,
@@ -88,7 +86,7 @@ export async function createDeps(
     nextPosition,
     sealer,
     keys,
-    agents: broadcastInvalidation(bus, 'agents', createAgentDirectory(db, clock)),
+    agents,
     users,
     tokens,
     addressSharing: new AddressSharing({ clock, log }),
@@ -100,7 +98,7 @@ export async function createDeps(
     usage: broadcastInvalidation(
       bus,
       'budgets',
-      createUsageTracker({ config, db, clock, random, log, metrics }),
+      createUsageTracker({ config, db: dbFor('calls'), clock, random, log, metrics }),
     ),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
@@ -109,13 +107,42 @@ export async function createDeps(
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     conversations: new Conversations({
       ...{ config, clock, random, log, bus, nextPosition, isOnlyServer },
-      storage: createConversationStorage(opened, config.dataDir),
+      storage: createConversationStorage({ db: dbFor('conversations'), postgres }, config.dataDir),
       capabilityKey: sealer.derive('parley stream capability key', 32),
     }),
     artifacts: createArtifactService({
-      ...{ config, db, clock, random, log, metrics, tracing, store, workFolder, converter, bus },
+      ...{ ...jobDeps, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
+      onConversionEnd: hooks.onConversionEnd,
     }),
+  }
+  return isOnlyServer ? deps : { ...deps, inArea: createAreaDeps(deps, dbFor) }
+}
+
+type DatabaseFor = (area: string) => Database
+
+/** Creates the caches of keys, users and agents, which other replicas invalidate over the bus. */
+function createDirectories(
+  bus: Bus,
+  dbFor: DatabaseFor,
+  deps: Pick<Deps, 'config' | 'clock' | 'random' | 'nextPosition'>,
+) {
+  const { clock } = deps
+  const keys = broadcastInvalidation(bus, 'keys', createKeyDirectory(dbFor('keys'), clock))
+  const userDeps = { ...deps, db: dbFor('users'), keys }
+  return {
+    keys,
+    users: broadcastInvalidation(bus, 'users', createUserDirectory(userDeps)),
+    agents: broadcastInvalidation(bus, 'agents', createAgentDirectory(dbFor('agents'), clock)),
+  }
+}
+
+function createAreaDeps(deps: Deps, dbFor: DatabaseFor): (area: string) => Deps {
+  const areas = new Map<string, Deps>()
+  return (area) => {
+    const known = areas.get(area) ?? { ...deps, db: dbFor(area) }
+    areas.set(area, known)
+    return known
   }
 }
 
@@ -164,6 +191,8 @@ export interface ServiceOptions {
   readonly tools?: HostTools
   /** Called for each complete upload; replaces the callback in `PARLEY_HOOKS`. */
   readonly onUploadComplete?: OnUploadComplete
+  /** Called for each conversion that has ended or failed; replaces the callback in `PARLEY_HOOKS`. */
+  readonly onConversionEnd?: OnConversionEnd
   /** Stores artifacts; closed with the service. */
   readonly artifactStore?: ResumableStore
   /** Collects the metrics of all workers, whose sums `/metrics` reports. */

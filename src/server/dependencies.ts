@@ -21,4 +21,5 @@ export interface Deps
   readonly tokens: ArtifactTokens
   readonly authenticator: Authenticator
   readonly addressSharing: AddressSharing
+  readonly inArea: ((area: string) => Deps) | undefined
 }

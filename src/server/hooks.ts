@@ -1,7 +1,7 @@
-/** Reads an embedding program's hooks (tools and the upload callback) or those in `PARLEY_HOOKS`. */
+/** Reads an embedding program's hooks (tools and callbacks) or those in `PARLEY_HOOKS`. */
 import { stat } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
-import type { OnUploadComplete } from '../artifacts/metadata.ts'
+import type { OnConversionEnd, OnUploadComplete } from '../artifacts/metadata.ts'
 import { StartupError } from '../lib/errors.ts'
 import { type HostTools, listGiven, readTool, rejectTool } from '../tools/host-tools.ts'
 import type { ServerTool } from '../tools/tools.ts'
@@ -9,17 +9,21 @@ import type { ServerTool } from '../tools/tools.ts'
 export interface HostHooks {
   readonly tools?: HostTools
   readonly onUploadComplete?: OnUploadComplete
+  readonly onConversionEnd?: OnConversionEnd
 }
 
 export interface ReadHooks {
   readonly tools: readonly ServerTool[]
   readonly onUploadComplete: OnUploadComplete | undefined
+  readonly onConversionEnd: OnConversionEnd | undefined
 }
 
 /** Validates hooks; error messages start with `source`. */
-export function readHooks({ tools, onUploadComplete }: HostHooks, source: string): ReadHooks {
-  if (onUploadComplete !== undefined && typeof onUploadComplete !== 'function') {
-    throw new StartupError(`${source}: onUploadComplete must be a function.`)
+export function readHooks(hooks: HostHooks, source: string): ReadHooks {
+  const { tools, onUploadComplete, onConversionEnd } = hooks
+  for (const [name, handler] of Object.entries({ onUploadComplete, onConversionEnd })) {
+    if (handler !== undefined && typeof handler !== 'function')
+      throw new StartupError(`${source}: ${name} must be a function.`)
   }
   const read = new Map<string, ServerTool>()
   for (const given of listGiven(tools, source)) {
@@ -27,7 +31,7 @@ export function readHooks({ tools, onUploadComplete }: HostHooks, source: string
     if (read.has(tool.name)) rejectTool(source, given.namePath, `repeats '${tool.name}'`)
     read.set(tool.name, tool)
   }
-  return { tools: [...read.values()], onUploadComplete }
+  return { tools: [...read.values()], onUploadComplete, onConversionEnd }
 }
 
 /** Merges hooks; for duplicate tool names and callbacks, uses `first`. */
@@ -36,6 +40,7 @@ export function joinHooks(first: ReadHooks, second: ReadHooks): ReadHooks {
   return {
     tools: [...first.tools, ...second.tools.filter(({ name }) => !names.has(name))],
     onUploadComplete: first.onUploadComplete ?? second.onUploadComplete,
+    onConversionEnd: first.onConversionEnd ?? second.onConversionEnd,
   }
 }
 
@@ -49,8 +54,9 @@ export async function loadHostModule(path: string): Promise<ReadHooks> {
     const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
     throw new StartupError(`${source}: loading the file failed: ${why}`, { cause })
   })
-  if (exported.tools === undefined && exported.onUploadComplete === undefined) {
-    throw new StartupError(`${source}: the file must export tools or onUploadComplete.`)
+  const { tools, onUploadComplete, onConversionEnd } = exported
+  if (tools === undefined && onUploadComplete === undefined && onConversionEnd === undefined) {
+    throw new StartupError(`${source}: the file must export tools, onUploadComplete or onConversionEnd.`)
   }
   return readHooks(exported, source)
 }

@@ -26,7 +26,13 @@ import { createDeps, gatherHooks, type ServiceOptions } from './build.ts'
 import type { Deps } from './dependencies.ts'
 import { createCounting } from './metrics.ts'
 
-export type { CompletedUpload, OnUploadComplete, UploadHooks } from '../artifacts/metadata.ts'
+export type {
+  CompletedUpload,
+  EndedConversion,
+  OnConversionEnd,
+  OnUploadComplete,
+  UploadHooks,
+} from '../artifacts/metadata.ts'
 export type { HostTool, HostTools } from '../tools/host-tools.ts'
 export type { HostHooks } from './hooks.ts'
 
@@ -140,7 +146,7 @@ async function startService(
     server.close().closeAllConnections()
     throw error
   })
-  const stopMaintenance = startMaintenance(deps)
+  const stopMaintenance = startMaintenance({ ...deps, db: opened.backgroundDb })
 
   async function stop(): Promise<void> {
     app.beginDraining()

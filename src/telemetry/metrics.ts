@@ -93,7 +93,7 @@ export class Metrics {
   })
   private readonly hooks = new Counter({
     name: 'parley_hooks_total',
-    help: 'Completed calls of onUploadComplete.',
+    help: 'Completed calls of onUploadComplete and onConversionEnd.',
     labelNames: ['result'],
     registers: this.registers,
   })
@@ -137,13 +137,13 @@ export class Metrics {
   }
 
   /** Counts a job attempt as running until the returned function is called. */
-  jobBegins(kind: 'convert' | 'hook', nowMs: () => number): (result: JobResult) => void {
+  jobBegins(kind: 'convert' | 'hook' | 'converted', nowMs: () => number): (result: JobResult) => void {
     const startedMs = nowMs()
     this.runningJobs.inc({ kind })
     return (result) => {
       this.runningJobs.dec({ kind })
       this.jobDuration.observe({ kind, result }, (nowMs() - startedMs) / 1000)
-      if (kind === 'hook' && result !== 'stopped')
+      if (kind !== 'convert' && result !== 'stopped')
         this.hooks.inc({ result: result === 'done' ? 'delivered' : 'failed' })
     }
   }

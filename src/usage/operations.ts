@@ -1,8 +1,10 @@
 /** Defines the usage operations. */
 import { z } from 'zod'
+import { ServiceError } from '../lib/errors.ts'
 import { operationsOf } from '../operations/operation.ts'
+import { readCalls } from './calls.ts'
 import type { Dependencies } from './dependencies.ts'
-import { AgentLastDays, UsageList, UsageQuery } from './schema.ts'
+import { AgentLastDays, UsageCallList, UsageCallQuery, UsageList, UsageQuery } from './schema.ts'
 import type { UsageTracker } from './tracker.ts'
 import { readLastDays, readUsage } from './usage.ts'
 
@@ -21,10 +23,26 @@ export const usageOperations = {
     http: { method: 'GET', path: '/v1/usage' },
     docs: {
       summary: 'Get usage by day, agent or model',
-      description: 'A call counts towards the day (UTC) on which it began.',
+      description: 'Assigns each call to the UTC day on which it started.',
     },
     input: UsageQuery,
     output: UsageList,
     run: ({ context: { deps, caller }, input }) => readUsage(deps, [caller.tenantId], input),
+  }),
+
+  calls: query({
+    http: { method: 'GET', path: '/v1/usage/calls' },
+    docs: {
+      summary: 'List single calls, newest first',
+      description: 'Calls are deleted after `PARLEY_USAGE_RETENTION_DAYS`; their daily sums are kept.',
+    },
+    input: UsageCallQuery,
+    output: UsageCallList,
+    run: async ({ context: { deps, caller }, input: { key = caller.tenantId, ...rest } }) => {
+      if (key === caller.tenantId) return readCalls(deps, key, rest)
+      throw new ServiceError('insufficient_permissions', 'key: a parent key can list its own calls only', {
+        param: 'key',
+      })
+    },
   }),
 }

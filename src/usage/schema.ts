@@ -1,5 +1,6 @@
 /** Defines the schemas of usage queries and results. */
 import { z } from 'zod'
+import { label, modelId, reference } from '../lib/schema-bounds.ts'
 
 const error = 'must be a date (YYYY-MM-DD, in UTC) or Unix seconds'
 /** The end of the year 9999. */
@@ -12,17 +13,38 @@ export const Moment = z.union(
 
 export const UsageQuery = z.strictObject({
   from: Moment.optional().meta({
-    description: 'First day (UTC), as a date or as Unix seconds within it. Defaults to 29 days before `to`.',
+    description:
+      'First day (UTC), as a date or as Unix seconds on that day. Defaults to 29 days before `to`.',
   }),
   to: Moment.optional().meta({
-    description: 'Last day (UTC, inclusive), as a date or as Unix seconds within it. Defaults to today.',
+    description: 'Last day (UTC, inclusive), as a date or as Unix seconds on that day. Defaults to today.',
   }),
   group_by: z
     .enum(['day', 'agent', 'model'], { error: 'must be day, agent or model' })
     .default('day')
-    .meta({ description: 'How to group the entries.' }),
+    .meta({ description: 'Grouping of the entries.' }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
+
+export const UsageCallQuery = z.strictObject({
+  limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of calls to return.' }),
+  after: label().optional().meta({ description: '`next_after` of the previous page.' }),
+  key: label().optional().meta({
+    description: 'Public id of a parent key. A parent key can list its own calls only.',
+  }),
+  agent: reference()
+    .optional()
+    .meta({ description: 'Agent id. An empty value selects calls without an agent.' }),
+  model: modelId().optional().meta({ description: "The provider's model id." }),
+  status: label().min(1).optional().meta({
+    description: '`ok`, `left` (the client disconnected) or the reason of a failure.',
+  }),
+  from: Moment.optional().meta({ description: 'First day (UTC), as a date, or first second (Unix).' }),
+  to: Moment.optional().meta({
+    description: 'Last day (UTC, inclusive), as a date, or last second (Unix, inclusive).',
+  }),
+})
+export type UsageCallQuery = z.infer<typeof UsageCallQuery>
 
 const milliseconds = z.int().nonnegative()
 
@@ -31,7 +53,7 @@ const Percentiles = z
   .nullable()
   .meta({
     id: 'Percentiles',
-    description: 'Percentiles in milliseconds, accurate to 5 %; null without measurements.',
+    description: 'Percentiles in milliseconds, accurate to 5 %; null if there are no measurements.',
   })
 
 const sums = {
@@ -43,15 +65,58 @@ const sums = {
   completion_tokens: z.int(),
   total_tokens: z.int(),
   estimated_requests: z.int().meta({
-    description: 'Number of calls whose tokens were estimated, because the provider did not report them.',
+    description:
+      'Number of calls whose tokens the server estimated because the provider did not report them.',
   }),
   latency_ms: Percentiles,
-  first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed answers.' }),
+  first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed responses.' }),
 }
 
 export const AgentLastDays = z
   .array(z.strictObject({ agent: z.string(), day: z.iso.date() }))
   .meta({ description: 'Agents that were never called are omitted.' })
+
+export const UsageCall = z
+  .strictObject({
+    id: z.string(),
+    request_id: z.string().meta({ description: 'The request id of the response.' }),
+    key: z.string().meta({ description: 'Public id of the parent key.' }),
+    agent: z.string().nullable().meta({ description: 'Agent id, or null for calls without an agent.' }),
+    model: z.string().meta({ description: "The provider's model id." }),
+    provider: z.string(),
+    status: z.string().meta({
+      description: '`ok`, `left` (the client disconnected) or the reason of a failure.',
+    }),
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    estimated: z.boolean().meta({
+      description: 'True if the tokens were estimated, because the provider did not report them.',
+    }),
+    streamed: z.boolean(),
+    latency_ms: milliseconds,
+    first_byte_ms: milliseconds
+      .nullable()
+      .meta({ description: 'Time to the first byte of a streamed answer; null without one.' }),
+    created_at: z.int().meta({ description: 'Unix seconds at which the call began.' }),
+  })
+  .meta({ id: 'UsageCall' })
+export type UsageCall = z.infer<typeof UsageCall>
+
+export const UsageCallList = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(UsageCall),
+    has_more: z.boolean().meta({
+      description: 'True if there may be older calls. A page can then have fewer calls than `limit`.',
+    }),
+    next_after: z
+      .string()
+      .nullable()
+      .meta({ description: '`after` of the next page; null on the last page.' }),
+  })
+  .meta({ id: 'UsageCallList' })
+export type UsageCallList = z.infer<typeof UsageCallList>
 
 export const UsageSums = z.strictObject(sums).meta({ id: 'UsageSums' })
 export type UsageSums = z.infer<typeof UsageSums>

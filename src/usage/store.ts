@@ -53,6 +53,52 @@ export async function deleteCallsBefore(db: Database, id: string, limit: number)
   return Number(result.numDeletedRows)
 }
 
+/** Ids sort by the start of the call. */
+export interface CallRange {
+  /** Undefined for the calls of all tenants. */
+  readonly tenantId: string | undefined
+  readonly from: string | undefined
+  readonly before: string | undefined
+  /** The last id of the previous page. */
+  readonly after: string | undefined
+}
+
+type CallFilter = { readonly [Column in 'agent_id' | 'model' | 'status']: string | undefined }
+
+/** Limits the duration of a query with a filter that few calls match. */
+const MOST_EXAMINED = 10_000
+
+/**
+ * Lists matching calls, newest first. `unreadAfter` is the last examined id if there may be older matching
+ * calls.
+ */
+export async function listCalls(
+  db: Database,
+  { tenantId, from, before, after }: CallRange,
+  filter: CallFilter,
+  limit: number,
+): Promise<{ readonly rows: UsageCallRow[]; readonly unreadAfter: string | undefined }> {
+  let range = db.selectFrom('usage_calls').orderBy('id', 'desc')
+  if (tenantId !== undefined) range = range.where('parent_key_id', '=', tenantId)
+  if (from !== undefined) range = range.where('id', '>=', from)
+  if (before !== undefined) range = range.where('id', '<', before)
+  if (after !== undefined) range = range.where('id', '<', after)
+  const examined = range.selectAll().limit(MOST_EXAMINED).as('examined')
+  let matching = db.selectFrom(examined).selectAll().orderBy('id', 'desc').limit(limit)
+  for (const column of ['agent_id', 'model', 'status'] as const) {
+    const value = filter[column]
+    if (value !== undefined) matching = matching.where(column, '=', value)
+  }
+  const rows = await matching.execute()
+  if (rows.length === limit) return { rows, unreadAfter: undefined }
+  const last = await range
+    .select('id')
+    .offset(MOST_EXAMINED - 1)
+    .limit(1)
+    .executeTakeFirst()
+  return { rows, unreadAfter: last?.id }
+}
+
 export type UsageCallRow = Selectable<UsageCallTable>
 
 export type UsageDayRow = Selectable<UsageDayTable>

@@ -1,7 +1,4 @@
-/**
- * Runs the baseline for Parley's figures: a minimal pass-through with `node:http` and undici, and minimal file
- * storage.
- */
+/** Runs the benchmark's baseline: a minimal proxy with `node:http` and undici, and minimal file storage. */
 import { closeSync, createReadStream, createWriteStream, fdatasync, openSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -11,7 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { type Dispatcher, Pool } from 'undici'
 
-/** Passes the provider's answer on as it arrives: status, content type, bytes and back-pressure. */
+/** Streams the provider's response to the client and respects back-pressure. */
 class Forward implements Dispatcher.DispatchHandler {
   private readonly response: ServerResponse
   private controller: Dispatcher.DispatchController | undefined
@@ -67,7 +64,7 @@ function forward(pool: Pool, request: IncomingMessage, response: ServerResponse)
   })
 }
 
-/** Stores one file with its multipart framing and returns it unchanged. */
+/** Stores or serves one file; the multipart framing is stored with it. */
 async function keepFile(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method === 'POST') await pipeline(request, createWriteStream(path))
   if (request.method === 'GET') return pipeline(createReadStream(path), response)
@@ -76,7 +73,7 @@ async function keepFile(path: string, request: IncomingMessage, response: Server
 
 let uploads = 0
 
-/** Stores uploads without checking them, and reports a fixed status; writes are synced like Parley's. */
+/** Stores uploads without validation, but syncs writes as often as Parley. */
 async function keepUpload(folder: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method === 'POST') {
     const location = `/upload/${++uploads}`
@@ -89,7 +86,7 @@ async function keepUpload(folder: string, request: IncomingMessage, response: Se
   response.writeHead(204).end()
 }
 
-/** The number of bytes after which data is synced while more arrives; it is synced once more at the end. */
+/** Starts a sync whenever this many bytes have arrived since the last one. */
 const syncEveryBytes = 8 * 1024 ** 2
 
 async function writeSynced(path: string, request: IncomingMessage): Promise<void> {
@@ -105,7 +102,7 @@ async function writeSynced(path: string, request: IncomingMessage): Promise<void
     })
   })
   try {
-    // The same buffer size as Parley's; with a smaller one each piece would be a separate write.
+    // Uses Parley's buffer size; with a smaller buffer, each chunk would be written separately.
     await pipeline(request, createWriteStream(path, { fd, autoClose: false, highWaterMark: 1024 ** 2 }))
     await syncing
     await sync(fd)

@@ -1,15 +1,15 @@
-/** Implements one side of a keep-alive HTTP connection with only the parsing that the benchmark needs. */
+/** Implements a minimal HTTP client with keep-alive connections for the benchmark. */
 import { connect, type Socket } from 'node:net'
 
-/** Reports a wrong or late answer of a server, which fails the row. */
+/** Thrown when a server's response is wrong or late; the benchmark row then fails. */
 export class BenchFailure extends Error {
   override readonly name = 'BenchFailure'
 }
 
-/** Receives the payload of one answer piece by piece, without HTTP framing. */
+/** Receives one response body in chunks, without HTTP framing. */
 export interface Sink {
   onPayload(piece: Buffer): void
-  /** Called once the answer is complete; throws BenchFailure if it is wrong. */
+  /** Called when the response is complete. @throws BenchFailure if it is wrong. */
   onEnd(status: number): void
 }
 
@@ -47,7 +47,7 @@ export class Connection {
     })
   }
 
-  /** Sends one request; resolves when the sink has received the whole answer. */
+  /** Sends one request; resolves when the sink has received the complete response. */
   exchange(request: Buffer | Iterable<Buffer>, sink: Sink): Promise<void> {
     return new Promise((resolve, reject) => {
       this.sink = sink
@@ -57,7 +57,7 @@ export class Connection {
     })
   }
 
-  /** Sends as fast as the server reads. */
+  /** Writes the chunks, and waits whenever the socket's buffer is full. */
   private send(pieces: Iterator<Buffer, void>): void {
     for (let piece = pieces.next(); !piece.done; piece = pieces.next()) {
       if (this.socket.write(piece.value)) continue
@@ -87,7 +87,7 @@ export class Connection {
     this.rest = at < all.length ? all.subarray(at) : none
   }
 
-  /** Reads one element of the answer at `at`; returns the offset after it, or -1 when it is incomplete. */
+  /** Parses the next part of the response at `at`; returns the offset after it, or -1 if it is incomplete. */
   private step(all: Buffer, at: number): number {
     switch (this.state) {
       case 'head':

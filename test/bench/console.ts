@@ -1,11 +1,11 @@
-/** Measures the time from opening the console until its first view is complete, and until a button responds. */
+/** Measures how long the console takes to load its first view and to respond to a click. */
 import type { Browser } from 'playwright-core'
 import { openApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { createWindow, signIn } from '../support/console-ui.ts'
 import { type Row, toRow } from './report.ts'
 
-/** The goal on loopback (docs/bench.md). */
+/** The maximum time to the first view, in milliseconds (docs/bench.md). */
 const goalMs = 1_000
 const PATIENCE_MS = 120_000
 
@@ -38,7 +38,7 @@ interface Visit {
   readonly cpuMs: number
 }
 
-/** Opens a browser that has a session and an empty cache. */
+/** Opens a browser with a session and an empty cache. */
 async function visit(app: TestApp, browser: Browser): Promise<Visit> {
   const { page, context } = await createWindow(app, browser)
   try {
@@ -47,7 +47,7 @@ async function visit(app: TestApp, browser: Browser): Promise<Visit> {
     const session = await context.newCDPSession(page)
     await session.send('Network.clearBrowserCache')
     await page.goto('about:blank')
-    // CPU time, because wall time on a busy machine includes other work.
+    // Measures CPU time, because wall time includes other work on the machine.
     await session.send('Performance.enable', { timeDomain: 'threadTicks' })
     const startedAt = performance.now()
     await page.goto(`${app.url}/console/agents`, { waitUntil: 'commit' })

@@ -1,4 +1,4 @@
-/** Measures `store copy` for a large installation, and whether its time grows linearly with the rows. */
+/** Measures `parley store copy` for a large installation, and whether its duration grows linearly. */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyToPostgres } from '../../src/db/copy.ts'
@@ -7,17 +7,17 @@ import { insertInstallation } from '../support/copy.ts'
 import { type PostgresServer, query, startPostgres } from '../support/postgres.ts'
 import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
-import type { Stand } from './stand.ts'
+import type { BenchSetup } from './setup.ts'
 
 const MANY = 100_000
 const GOAL_SECONDS = 300
 
-/** Runs each copy once, because a single copy is what operators wait for. */
-export async function measureCopy(stand: Stand): Promise<Row[]> {
+/** Measures each copy only once, without a warm-up, because operators also run it once. */
+export async function measureCopy(setup: BenchSetup): Promise<Row[]> {
   const server = await startPostgres()
   try {
-    const few = await copyOnce(stand, server, MANY / 10)
-    const many = await copyOnce(stand, server, MANY)
+    const few = await copyOnce(setup, server, MANY / 10)
+    const many = await copyOnce(setup, server, MANY)
     const name = `store copy of ${MANY} agents, calls and artifacts, each row compared (bare: a tenth, times 10): s`
     return [toRow(name, [few * 10], [many], { value: GOAL_SECONDS })]
   } finally {
@@ -25,11 +25,11 @@ export async function measureCopy(stand: Stand): Promise<Row[]> {
   }
 }
 
-/** Returns the duration in seconds. */
-async function copyOnce(stand: Stand, server: PostgresServer, count: number): Promise<number> {
+/** Copies `count` rows of each kind to a new database; returns the duration in seconds. */
+async function copyOnce(setup: BenchSetup, server: PostgresServer, count: number): Promise<number> {
   const name = `copy_${count}`
   await query(server.urlOf('postgres'), `create database ${name}`)
-  const dataDir = mkdtempSync(join(stand.folder, 'copy-'))
+  const dataDir = mkdtempSync(join(setup.folder, 'copy-'))
   const { db, close } = await openDatabase({ dataDir, role: 'server' })
   try {
     await insertInstallation(db, count)

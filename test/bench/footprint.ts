@@ -1,43 +1,43 @@
-/** Measures the costs of a server apart from its work: time to start, idle memory, and memory per stream. */
+/** Measures a server's start time, idle memory and memory per stream. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runRequests, runStreams } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { chatRequest, isCompletion } from './requests.ts'
-import { limitMs, model, type Stand } from './stand.ts'
+import { type BenchSetup, limitMs, model } from './setup.ts'
 
-/** Runs 2,000 streams of one chunk a second; each must be complete. */
-export async function measureSlowStreams(stand: Stand): Promise<Row[]> {
+/** Compares the memory per stream with 2,000 streams of one chunk per second. */
+export async function measureSlowStreams(setup: BenchSetup): Promise<Row[]> {
   const chunks = 4
-  const request = chatRequest(stand.parentKey, { model, stream: true })
+  const request = chatRequest(setup.parentKey, { model, stream: true })
   const measure = async (server: Server) => {
     try {
-      return await measureKbPerStream(stand, server, request, chunks)
+      return await measureKbPerStream(setup, server, request, chunks)
     } finally {
       await server.stop()
     }
   }
   const bare: number[] = []
   const ours: number[] = []
-  for (let round = 0; round < stand.slowRounds; round++) {
-    bare.push(await measure(await stand.startBare()))
-    ours.push(await measure(await stand.startOurs()))
+  for (let round = 0; round < setup.slowRounds; round++) {
+    bare.push(await measure(await setup.startBare()))
+    ours.push(await measure(await setup.startOurs()))
   }
   return [toRow('2,000 slow streams, all complete: KB each', bare, ours, { value: 80 })]
 }
 
-/** Measures the growth of a new server's memory under 2,000 streams of one chunk a second, in KB per stream. */
+/** Returns how much a new server's memory grows with 2,000 slow streams, in KB per stream. */
 async function measureKbPerStream(
-  stand: Stand,
+  setup: BenchSetup,
   server: Server,
   request: Buffer,
   chunks: number,
 ): Promise<number> {
   const connections = 2_000
   const run = { port: server.port, request, streamsEach: 1, limitMs }
-  await stand.plan({ chunks: 4, chunksPerWrite: 1, intervalMs: 0 })
+  await setup.plan({ chunks: 4, chunksPerWrite: 1, intervalMs: 0 })
   await runStreams({ ...run, connections: 20, chunks: 4 })
-  await stand.plan({ chunks, chunksPerWrite: 1, intervalMs: 1_000 })
+  await setup.plan({ chunks, chunksPerWrite: 1, intervalMs: 1_000 })
   await sleep(300)
   const idleKb = server.residentKb()
   let highestKb = idleKb
@@ -52,13 +52,13 @@ async function measureKbPerStream(
   return (highestKb - idleKb) / connections
 }
 
-/** Starts each side several times. */
-export async function measureStart(stand: Stand): Promise<Row[]> {
+/** Measures the start time and the idle memory. */
+export async function measureStart(setup: BenchSetup): Promise<Row[]> {
   const measured = { bare: newStarts(), ours: newStarts(), oursEmpty: newStarts() }
-  for (let round = 0; round < stand.starts; round++) {
-    await measureOneStart(measured.bare, await stand.startBare(), stand.parentKey)
-    await measureOneStart(measured.ours, await stand.startOurs(), stand.parentKey)
-    await measureOneStart(measured.oursEmpty, await stand.startOursEmpty())
+  for (let round = 0; round < setup.starts; round++) {
+    await measureOneStart(measured.bare, await setup.startBare(), setup.parentKey)
+    await measureOneStart(measured.ours, await setup.startOurs(), setup.parentKey)
+    await measureOneStart(measured.oursEmpty, await setup.startOursEmpty())
   }
   const { bare, ours, oursEmpty } = measured
   return [

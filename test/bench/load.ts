@@ -1,12 +1,9 @@
-/**
- * Generates the load of the benchmark: closed loops over keep-alive sockets, light enough not to be the
- * bottleneck.
- */
+/** Generates the benchmark's load: loops that send requests over keep-alive connections. */
 import { BenchFailure, Connection, type Sink } from './connection.ts'
 
 const none: Buffer = Buffer.alloc(0)
 
-/** Collects JSON answers and checks them: in full when the length is new, otherwise by length. */
+/** Checks JSON responses: the complete body if its length is new, otherwise only the length. */
 export class JsonSink implements Sink {
   private readonly isRight: (body: unknown) => boolean
   private readonly goodLengths = new Set<number>()
@@ -49,7 +46,7 @@ class StreamSink implements Sink {
   private tail = none
   private start = ''
   chunks = 0
-  /** Milliseconds from sending the request to the first content chunk. */
+  /** Milliseconds from the request to the first content chunk. */
   firstTokenMs = 0
 
   constructor(expectedChunks: number) {
@@ -62,7 +59,7 @@ class StreamSink implements Sink {
     for (let at = text.indexOf(wordMark); at >= 0; at = text.indexOf(wordMark, at + wordMark.length)) {
       if (this.chunks++ === 0) this.firstTokenMs = performance.now() - this.sentMs
     }
-    // A piece that ends with a whole event does not end within a mark.
+    // Keeps the end of an incomplete event, because it may contain the start of a marker.
     this.carry = text.at(-1) === newline ? none : text.subarray(-(wordMark.length - 1))
     this.tail = (piece.length < doneMark.length ? Buffer.concat([this.tail, piece]) : piece).subarray(
       -doneMark.length,
@@ -81,8 +78,7 @@ class StreamSink implements Sink {
 
 async function openConnections(port: number, count: number): Promise<Connection[]> {
   const connections: Connection[] = []
-  // Opens connections in small groups, because an overflow of the usual listen queue of 511 costs a one-second
-  // retry.
+  // Opens at most 100 at a time, because a full listen queue (usually 511) delays a connection by a second.
   while (connections.length < count) {
     const group = Math.min(100, count - connections.length)
     connections.push(...(await Promise.all(Array.from({ length: group }, () => Connection.open(port)))))
@@ -90,7 +86,7 @@ async function openConnections(port: number, count: number): Promise<Connection[
   return connections
 }
 
-/** Runs one loop per connection until all are done, one fails or time is up; returns the elapsed milliseconds. */
+/** Runs one loop per connection; returns the elapsed milliseconds. @throws BenchFailure after `limitMs`. */
 export async function runLoops(
   options: { port: number; connections: number; limitMs: number },
   loop: (connection: Connection, index: number) => Promise<void>,
@@ -110,23 +106,20 @@ export async function runLoops(
   }
 }
 
-/** Parameters of a run of non-streaming answers. */
+/** Options for `runRequests`. */
 export interface RequestRun {
   readonly port: number
-  /** The raw bytes of the request. */
+  /** The raw bytes of one request. */
   readonly request: Buffer
   readonly connections: number
-  /** The number of requests of all connections together. */
+  /** The total number of requests on all connections. */
   readonly count: number
-  /** Returns whether a parsed 200 answer is the right one. */
+  /** Returns whether the parsed body of a 200 response is correct. */
   readonly isRight: (body: unknown) => boolean
   readonly limitMs: number
 }
 
-/**
- * Sends `count` requests, each connection as soon as its previous answer arrived; returns the elapsed
- * milliseconds. @throws BenchFailure on the first wrong answer.
- */
+/** Sends `count` requests; returns the elapsed milliseconds. @throws BenchFailure on a wrong response. */
 export async function runRequests(run: RequestRun): Promise<number> {
   let left = run.count
   return runLoops(run, async (connection) => {
@@ -135,23 +128,20 @@ export async function runRequests(run: RequestRun): Promise<number> {
   })
 }
 
-/** Parameters of a run of streamed responses. */
+/** Options for `runStreams`. */
 export interface StreamRun {
   readonly port: number
   readonly request: Buffer
-  /** The number of concurrent streams. */
+  /** The number of connections, which is also the number of concurrent streams. */
   readonly connections: number
-  /** The number of streams that each connection runs, one after the other. */
+  /** The number of consecutive streams on each connection. */
   readonly streamsEach: number
-  /** The number of content chunks that each stream must contain before `[DONE]`. */
+  /** The expected number of content chunks in each stream. */
   readonly chunks: number
   readonly limitMs: number
 }
 
-/**
- * Runs streams and checks that each is complete; returns the milliseconds to the first content chunk of each.
- * @throws BenchFailure on the first broken stream.
- */
+/** Runs streams; returns each stream's milliseconds to its first content chunk. @throws BenchFailure */
 export async function runStreams(run: StreamRun): Promise<number[]> {
   const firstTokensMs: number[] = []
   await runLoops(run, async (connection) => {

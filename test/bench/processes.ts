@@ -1,11 +1,12 @@
-/** Starts the processes of the benchmark on their CPU cores, reads their costs, and stops them. */
+/** Starts the benchmark's processes on their CPU cores, and reads their CPU time and memory. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { EventEmitter } from 'node:events'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readCpuNs, readMemoryKb, resetPeakMemory } from '../support/process-cost.ts'
 import { BenchFailure } from './connection.ts'
 
 const root = join(import.meta.dirname, '..', '..')
@@ -14,41 +15,35 @@ const keyLimitMs = 5_000
 const stopLimitMs = 10_000
 const running = new Set<ChildProcess>()
 
-/** A server process that accepts requests. */
+/** A running server process. */
 export interface Server {
   readonly port: number
   readonly child: ChildProcess
-  /** The value of `performance.now()` when the process was spawned. */
+  /** The value of `performance.now()` when the process was started. */
   readonly spawnedMs: number
-  /** The first parent key that the server prints. @throws BenchFailure when it prints none. */
+  /** Waits for the first parent key that the server prints. @throws BenchFailure after a timeout. */
   printedKey(): Promise<string>
-  /** The console sign-in link of the first start. @throws BenchFailure when it prints none. */
+  /** Waits for the sign-in link that the first start prints. @throws BenchFailure after a timeout. */
   printedLink(): Promise<string>
-  /** CPU nanoseconds used by all threads so far. */
+  /** CPU time of all threads so far, in nanoseconds. */
   cpuNs(): number
-  /** Nanoseconds for which the main thread was ready to run but had no core. */
+  /** Nanoseconds that the main thread has spent waiting for a CPU core. */
   waitedNs(): number
   /** Resident memory in KB. */
   residentKb(): number
   /** Peak resident memory since the previous call, in KB. */
   highestKb(): number
-  /** Stops the process and waits until it has ended. */
+  /** Stops the process and waits until it has exited. */
   stop(): Promise<void>
 }
 
-/**
- * Pins the benchmark, its load and its upstream to core 1, while servers run on core 0; returns false when pinning
- * is not possible.
- */
+/** Pins this process to core 1, which leaves core 0 for servers; returns false if that is not possible. */
 export function takeCores(): boolean {
   if (availableParallelism() < 2) return false
   return spawnSync('taskset', ['-a', '-c', '-p', '1', String(process.pid)]).status === 0
 }
 
-/**
- * Starts to watch the machine; the returned function gives the share (0..1) of it that other programs have used
- * since.
- */
+/** Returns a function that returns the CPU share (0 to 1) that other programs have used since. */
 export function watchOthers(): () => number {
   const before = readTicks()
   return () => {
@@ -58,12 +53,12 @@ export function watchOthers(): () => number {
   }
 }
 
-/** Starts the scripted upstream on the benchmark's core. */
+/** Starts the fake model provider on the benchmark's core. */
 export function startUpstream(): Promise<Server> {
   return startProcess(process.execPath, ['test/bench/upstream.ts'], {})
 }
 
-/** Starts the bare pass-through on the servers' core. */
+/** Starts the baseline proxy on the servers' core. */
 export function startBare(upstreamPort: number, isPinned: boolean, folder: string): Promise<Server> {
   const url = `http://127.0.0.1:${upstreamPort}`
   return startOnServerCore(isPinned, ['test/bench/bare.ts', url, folder], {})
@@ -81,7 +76,7 @@ export const unreachedLimits = {
   PARLEY_MAX_STREAMS_ADDRESS: unreached,
 } as const
 
-/** Starts the service on the servers' core, with limits that are enabled but too high to be reached. */
+/** Starts Parley on the servers' core, with `unreachedLimits`. */
 export async function startService(
   upstreamPort: number,
   isPinned: boolean,
@@ -91,7 +86,7 @@ export async function startService(
     PORT: String(await findFreePort()),
     HOST: '127.0.0.1',
     LOG_LEVEL: 'warn',
-    // The same setting as in `npm start`.
+    // `npm start` sets the same cache.
     NODE_COMPILE_CACHE: 'node_modules/.cache/parley',
     PARLEY_DATA_DIR: dataDir,
     PARLEY_BACKEND: 'gateway',
@@ -101,22 +96,19 @@ export async function startService(
   })
 }
 
-/** Kills every process that the benchmark started and has not stopped. */
+/** Kills all processes that the benchmark has started and not stopped. */
 export function killAll(): void {
   for (const child of running) child.kill('SIGKILL')
 }
 
 function startOnServerCore(isPinned: boolean, args: string[], env: Record<string, string>): Promise<Server> {
-  // taskset replaces itself with the server, so the child's id is the server's.
+  // `taskset` executes the server in its own process, so the child's id is the server's id.
   return isPinned
     ? startProcess('taskset', ['-c', '0', process.execPath, ...args], env)
     : startProcess(process.execPath, args, env)
 }
 
-/**
- * Starts a program that prints its address. Of the caller's environment it inherits only PATH. With a channel it
- * can receive messages.
- */
+/** Starts a program and waits for the address that it prints; `env` and PATH are its only variables. */
 export async function startProcess(
   command: string,
   args: readonly string[],
@@ -126,7 +118,7 @@ export async function startProcess(
   const spawnedMs = performance.now()
   const child = spawn(command, args, {
     cwd: root,
-    // Settings of the caller must not influence the figures.
+    // The caller's environment must not affect the results.
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe', ...(hasChannel ? (['ipc'] as const) : [])],
   })
@@ -141,13 +133,16 @@ export async function startProcess(
     child,
     printedKey: () => output.find(/(svc_[0-9A-Za-z]+)[^0-9A-Za-z]/, keyLimitMs),
     printedLink: () => output.find(/\/sign-in#([\w-]+)\s/, keyLimitMs),
-    cpuNs: () => readCpuNs(pid),
+    cpuNs() {
+      if (!existsSync(`/proc/${pid}/task`))
+        throw new BenchFailure('The server process has ended, or this machine does not run Linux.')
+      return readCpuNs(pid)
+    },
     waitedNs: () => Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]),
     residentKb: () => readMemoryKb(pid, 'VmRSS'),
     highestKb() {
       const highestKb = readMemoryKb(pid, 'VmHWM')
-      // Writing 5 resets the peak value (proc(5)).
-      writeFileSync(`/proc/${pid}/clear_refs`, '5')
+      resetPeakMemory(pid)
       return highestKb
     },
     stop: () => stop(child),
@@ -179,10 +174,7 @@ class Output {
     child.once('close', (code) => onEnd(`it exited with code ${code}`))
   }
 
-  /**
-   * Resolves with the first group of `pattern` as soon as it is printed. @throws BenchFailure when it is not
-   * printed in time.
-   */
+  /** Waits for a match in the output; returns its first group. @throws BenchFailure after `limitMs`. */
   find(pattern: RegExp, limitMs: number): Promise<string> {
     return new Promise((resolve, reject) => {
       const settle = (act: () => void) => {
@@ -228,20 +220,6 @@ function findFreePort(): Promise<number> {
   })
 }
 
-function readCpuNs(pid: number): number {
-  if (!existsSync(`/proc/${pid}/task`))
-    throw new BenchFailure('The server process has ended, or this machine does not run Linux.')
-  // schedstat counts nanoseconds per thread, while /proc/<pid>/stat counts ticks of 10 ms.
-  return readdirSync(`/proc/${pid}/task`)
-    .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
-    .reduce((total, text) => total + Number.parseInt(text, 10), 0)
-}
-
-function readMemoryKb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1])
-}
-
 /** Reads the CPU ticks since the machine started: all, busy, and those of this process and its ended children. */
 function readTicks(): { all: number; busy: number; own: number } {
   const [, ...machine] = (readFileSync('/proc/stat', 'utf8').split('\n', 1)[0] ?? '').split(/ +/).map(Number)
@@ -251,7 +229,7 @@ function readTicks(): { all: number; busy: number; own: number } {
     .replace(/^.*\) /, '')
     .split(' ')
     .map(Number)
-  // Counted after the name, utime, stime, cutime and cstime are fields 12 to 15.
+  // After the process name, utime, stime, cutime and cstime are fields 12 to 15 (see proc(5)).
   const own = self.slice(11, 15).reduce((total, ticks) => total + ticks, 0)
   return { all, busy: all - idle - waiting, own }
 }

@@ -1,10 +1,7 @@
-/** Renders the results of the benchmark: one aligned row per measurement, with its goal. */
+/** Renders the benchmark's results as a table with one row for each measurement. */
 import { median } from './rounds.ts'
 
-/**
- * The goal of a row: a maximum or minimum for its ratio to bare, or for its value in the row's unit; undefined for
- * a row without a goal.
- */
+/** A limit for a row's ratio to the baseline or for its value, in the row's unit; undefined = no goal. */
 export type Goal =
   | { readonly ratio: number }
   | { readonly value: number }
@@ -12,28 +9,27 @@ export type Goal =
   | { readonly leastValue: number }
   | undefined
 
-/** A measured row. */
 export interface Row {
-  /** The measurement and its unit. */
+  /** The name of the measurement, with its unit. */
   readonly name: string
   readonly bare: number
   readonly ours: number
-  /** The median of the rounds' ratios of ours to bare. */
+  /** The median over all rounds of Parley's value divided by the baseline's. */
   readonly ratio: number
-  /** The smallest and the largest of the rounds' ratios. */
+  /** The smallest and the largest ratio of a round. */
   readonly ratioRange: readonly [number, number]
   readonly goal: Goal
-  /** Undefined without a goal. */
+  /** Whether the goal is met; undefined without a goal. */
   readonly met: boolean | undefined
 }
 
-/** A group of rows that failed, because a server answered wrongly or not at all. */
+/** A group of rows that could not be measured, with the error message. */
 export interface FailedRow {
   readonly name: string
   readonly failure: string
 }
 
-/** Creates a row from the values of each round; bare and ours are in the same order. */
+/** Creates a row from the values of the baseline (`bare`) and of Parley (`ours`) in each round. */
 export function toRow(name: string, bare: readonly number[], ours: readonly number[], goal: Goal): Row {
   const ratios = ours.map((value, round) => value / (bare[round] ?? Number.NaN))
   const middle = { bare: median(bare), ours: median(ours), ratio: median(ratios) }
@@ -52,7 +48,7 @@ function isMet(goal: NonNullable<Goal>, { ours, ratio }: Pick<Row, 'ours' | 'rat
   return 'value' in goal ? ours <= goal.value : ours >= goal.leastValue
 }
 
-/** Renders the table, followed by the reasons of failed rows. */
+/** Renders the table, followed by the errors of failed rows. */
 export function renderTable(rows: readonly (Row | FailedRow)[]): string {
   const heading = ['row', 'bare', 'ours', 'ratio', 'goal', 'met']
   const cells = [
@@ -94,7 +90,7 @@ function renderGoal({ goal }: Row): string {
   return 'value' in goal ? `ours ≤ ${goal.value}` : `ours ≥ ${goal.leastValue}`
 }
 
-/** Renders three significant digits without an exponent, or a dash for a missing value. */
+/** Formats a number with three significant digits; NaN becomes a dash. */
 function renderNumber(value: number): string {
   if (Number.isNaN(value)) return '–'
   if (value >= 100) return value.toFixed(0)

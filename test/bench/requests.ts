@@ -1,4 +1,4 @@
-/** Builds the raw requests of the benchmark. */
+/** Builds the benchmark's HTTP requests and checks the responses. */
 
 const persona =
   'You help visitors of a small garden shop. Answer in plain words, name the plant first, then what it needs: light, ' +
@@ -20,7 +20,7 @@ const messages = [
   },
 ]
 
-/** The definition of the agent whose key is used. */
+/** The definition of the benchmark's agent. */
 export const agentYaml = `name: Garden helper
 model: bench-model
 temperature: 0.4
@@ -31,7 +31,7 @@ behavior:
     - Never recommend a poisonous plant.
 `
 
-/** Builds a chat request of four messages; without `model` the agent's model is used. */
+/** Builds a chat completion request with four messages. */
 export function chatRequest(key: string, options: { model?: string; stream: boolean }): Buffer {
   const { model, stream } = options
   const body = JSON.stringify({
@@ -44,13 +44,12 @@ export function chatRequest(key: string, options: { model?: string; stream: bool
   return post('/v1/chat/completions', key, body)
 }
 
-/** Builds a request for 64 vectors. */
+/** Builds an embeddings request for 64 vectors. */
 export function embeddingsRequest(key: string, model: string, encoding: 'float' | 'base64'): Buffer {
   const input = Array.from({ length: 64 }, (_, index) => `${index}. ${persona.slice(0, 40)}`)
   return post('/v1/embeddings', key, JSON.stringify({ model, input, encoding_format: encoding }))
 }
 
-/** Builds a request with a JSON body. */
 export function post(path: string, key: string, body: string): Buffer {
   const head = [
     `POST ${path} HTTP/1.1`,
@@ -62,12 +61,11 @@ export function post(path: string, key: string, body: string): Buffer {
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** Builds a request for the model list. */
 export function modelsRequest(key: string): Buffer {
   return Buffer.from(`GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${key}\r\n\r\n`)
 }
 
-/** Returns whether an answer is the upstream's complete response. */
+/** Returns whether the body is the model provider's fixed response. */
 export function isCompletion(body: unknown): boolean {
   const { object, choices, usage } = body as {
     object?: unknown
@@ -79,14 +77,14 @@ export function isCompletion(body: unknown): boolean {
   return object === 'chat.completion' && isWhole === true && usage?.total_tokens === 328
 }
 
-/** Returns whether an answer lists at least the upstream's 50 models. */
+/** Returns whether the body lists at least the model provider's 50 models. */
 export function isModelList(body: unknown): boolean {
   const { object, data } = body as { object?: unknown; data?: { id?: string }[] }
   const ids = new Set(data?.map((model) => model.id))
   return object === 'list' && ids.size >= 50 && ids.has('bench-model') && ids.has('bench-model-50')
 }
 
-/** Returns whether an answer contains the upstream's 64 vectors of 1,536 numbers, in either encoding. */
+/** Returns whether the body contains 64 vectors of 1,536 numbers, in either encoding. */
 export function isEmbeddingList(body: unknown): boolean {
   const { object, data } = body as { object?: unknown; data?: { index?: number; embedding?: unknown }[] }
   const isWhole = (embedding: unknown) =>

@@ -1,47 +1,44 @@
-/** Compares two servers in alternating turns; each round gives one ratio. */
+/** Compares two servers that run the same work in alternating turns. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from './processes.ts'
 
-/** One side of a comparison: a server and the request to send. */
+/** A server in a comparison, with the request to send to it. */
 export interface Contestant {
   readonly server: Server
   readonly request: Buffer
 }
 
-/** The extent of a comparison; with many short rounds, other work on the machine affects both sides equally. */
+/** The number of turns. Many short rounds spread other work on the machine evenly over both servers. */
 export interface Effort {
-  /** Uncounted turns of each side at the beginning, until its code is compiled. */
+  /** Turns of each server that are not measured, so that its code is compiled before the first round. */
   readonly warmUps: number
   readonly rounds: number
-  /** The time in milliseconds after which no round starts, once there are three; warm-ups may use a third of it. */
+  /** No round starts after this time in milliseconds, except for the first three. */
   readonly limitMs: number
 }
 
-/** The results of one side's turns, in order. */
+/** The measurements of one server, one value for each round. */
 export interface Outcome<T> {
-  /** CPU nanoseconds of the server. */
+  /** The server's CPU time in nanoseconds. */
   readonly cpuNs: readonly number[]
   readonly elapsedMs: readonly number[]
-  /** The value that each run returned. */
+  /** The values that the runs returned. */
   readonly results: readonly T[]
 }
 
 interface Turn<C, T> {
   readonly contestant: C
-  /** The server's CPU nanoseconds at the start of the turn. */
+  /** The server's total CPU time at the start of the turn, in nanoseconds. */
   readonly cpuNs: number
   readonly elapsedMs: number
   readonly result: T
 }
 
 const leastRounds = 3
-/**
- * The pause after the last round, in which deferred work of a server (batched rows, garbage collection) is
- * counted.
- */
+/** Milliseconds after the last round in which deferred work, such as garbage collection, is still measured. */
 const settleMs = 1_200
 
-/** Runs the sides in alternating turns; returns the outcomes in the order of the sides. */
+/** Runs the contestants in alternating turns; returns their outcomes in the same order. */
 export async function compare<C extends Pick<Contestant, 'server'>, T>(
   contestants: readonly C[],
   effort: Effort,
@@ -80,7 +77,7 @@ async function takeTurn<C extends Pick<Contestant, 'server'>, T>(
   return { contestant, cpuNs, elapsedMs: performance.now() - startedMs, result }
 }
 
-/** Returns the CPU that the server uses until its next turn, so that work after the last answer counts too. */
+/** Returns the server's CPU time from this turn to its next, which includes work after the last response. */
 function cpuNsUntilNext(
   { contestant: { server }, cpuNs }: Turn<Pick<Contestant, 'server'>, unknown>,
   later: readonly Turn<Pick<Contestant, 'server'>, unknown>[],
@@ -89,7 +86,6 @@ function cpuNsUntilNext(
   return (next?.cpuNs ?? server.cpuNs()) - cpuNs
 }
 
-/** Returns the middle value, or the mean of the two middle values of an even count. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((one, other) => one - other)
   const middle = sorted.length / 2

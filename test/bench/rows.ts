@@ -1,4 +1,4 @@
-/** Defines the rows of the benchmark: the requests to both servers, and the goals. */
+/** Defines the benchmark's rows: the requests to both servers, and the goals. */
 import { BenchFailure } from './connection.ts'
 import { measureConsole } from './console.ts'
 import { measureCopy } from './copy.ts'
@@ -15,14 +15,14 @@ import {
 } from './requests.ts'
 import { type Contestant, compare, median, type Outcome } from './rounds.ts'
 import { measureScale } from './scale.ts'
-import { limitMs, model, type Stand, withBoth } from './stand.ts'
+import { type BenchSetup, limitMs, model, withBoth } from './setup.ts'
 import { measureStatus } from './status.ts'
 import { measureFiles } from './transfers.ts'
 import { measureUploads } from './uploads.ts'
 import { measureWidget } from './widget.ts'
 
-/** The groups of rows by the name that `--only` takes; the rows of a group are measured together. */
-export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> = {
+/** The functions that measure each group of rows, by the group's name in `--only`. */
+export const groups: Readonly<Record<string, (setup: BenchSetup) => Promise<Row[]>>> = {
   chat: measureChat,
   stream: measureStream,
   paced: measurePaced,
@@ -42,17 +42,17 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
 
 type Key = 'parentKey' | 'agentKey'
 
-/** Compares bare and ours for chat requests, for each kind of key in the order bare, ours, bare, ours. */
+/** Compares chat requests to the baseline and to Parley, first with a parent key, then with an agent key. */
 async function compareChat<T>(
-  stand: Stand,
+  setup: BenchSetup,
   options: { stream: boolean; keys: readonly Key[] },
   compareServers: (contestants: readonly Contestant[]) => Promise<T>,
 ): Promise<T> {
   const { stream, keys } = options
-  const withModel = chatRequest(stand.parentKey, { stream, model })
-  // The agent's definition contains the model.
-  const requests = { parentKey: withModel, agentKey: chatRequest(stand.agentKey, { stream }) }
-  return withBoth(stand, (bare, ours) =>
+  const withModel = chatRequest(setup.parentKey, { stream, model })
+  // The request with an agent key has no model, because the agent's definition contains it.
+  const requests = { parentKey: withModel, agentKey: chatRequest(setup.agentKey, { stream }) }
+  return withBoth(setup, (bare, ours) =>
     compareServers(
       keys.flatMap((key) => [
         { server: bare, request: withModel },
@@ -62,27 +62,27 @@ async function compareChat<T>(
   )
 }
 
-/** Returns CPU microseconds per unit of work for each round. */
+/** Returns each round's CPU time per unit of work, in microseconds. */
 function microsPer(units: number, outcome: Outcome<unknown>): number[] {
   return outcome.cpuNs.map((cpuNs) => cpuNs / 1e3 / units)
 }
 
-/** Returns units of work per second for each round. */
+/** Returns each round's units of work per second. */
 function perSecond(units: number, outcome: Outcome<unknown>): number[] {
   return outcome.elapsedMs.map((elapsedMs) => (units * 1e3) / elapsedMs)
 }
 
-async function measureChat(stand: Stand): Promise<Row[]> {
+async function measureChat(setup: BenchSetup): Promise<Row[]> {
   const count = 2_000
   const outcomes = await compareChat(
-    stand,
+    setup,
     { stream: false, keys: ['parentKey', 'agentKey'] },
     (contestants) =>
-      compare(contestants, stand.effort, ({ server: { port }, request }) =>
+      compare(contestants, setup.effort, ({ server: { port }, request }) =>
         runRequests({ port, request, connections: 32, count, isRight: isCompletion, limitMs }),
       ),
   )
-  // Microseconds per request equal milliseconds per 1,000 requests.
+  // A microsecond per request is a millisecond per 1,000 requests.
   const [bare = [], parent = [], bareAgain = [], agent = []] = outcomes.map((outcome) =>
     microsPer(count, outcome),
   )
@@ -96,14 +96,14 @@ async function measureChat(stand: Stand): Promise<Row[]> {
   ]
 }
 
-async function measureStream(stand: Stand): Promise<Row[]> {
+async function measureStream(setup: BenchSetup): Promise<Row[]> {
   const load = { connections: 50, streamsEach: 2, chunks: 400 }
-  await stand.plan({ chunks: load.chunks, chunksPerWrite: 4, intervalMs: 0 })
+  await setup.plan({ chunks: load.chunks, chunksPerWrite: 4, intervalMs: 0 })
   const outcomes = await compareChat(
-    stand,
+    setup,
     { stream: true, keys: ['parentKey', 'agentKey'] },
     (contestants) =>
-      compare(contestants, stand.effort, ({ server: { port }, request }) =>
+      compare(contestants, setup.effort, ({ server: { port }, request }) =>
         runStreams({ ...load, port, request, limitMs }),
       ),
   )
@@ -117,17 +117,17 @@ async function measureStream(stand: Stand): Promise<Row[]> {
   ]
 }
 
-async function measurePaced(stand: Stand): Promise<Row[]> {
+async function measurePaced(setup: BenchSetup): Promise<Row[]> {
   const load = { connections: 200, streamsEach: 1, chunks: 50 }
   const warmUp = { connections: 50, streamsEach: 10, chunks: load.chunks }
-  const outcomes = await compareChat(stand, { stream: true, keys: ['parentKey'] }, async (contestants) => {
-    // At its own pace, this row would need a minute to warm up.
-    await stand.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
+  const outcomes = await compareChat(setup, { stream: true, keys: ['parentKey'] }, async (contestants) => {
+    // Warms up without delays between chunks, because that would take a minute.
+    await setup.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
     for (const { server, request } of contestants) {
       await runStreams({ ...warmUp, port: server.port, request, limitMs })
     }
-    await stand.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 20 })
-    return compare(contestants, { ...stand.effort, warmUps: 1 }, ({ server: { port }, request }) =>
+    await setup.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 20 })
+    return compare(contestants, { ...setup.effort, warmUps: 1 }, ({ server: { port }, request }) =>
       runStreams({ ...load, port, request, limitMs }),
     )
   })
@@ -135,11 +135,11 @@ async function measurePaced(stand: Stand): Promise<Row[]> {
   return [toRow('200 streams at 50 chunks/s: CPU µs a chunk', bare, ours, { ratio: 1.15 })]
 }
 
-async function measureFirstToken(stand: Stand): Promise<Row[]> {
+async function measureFirstToken(setup: BenchSetup): Promise<Row[]> {
   const load = { connections: 1, streamsEach: 200, chunks: 4 }
-  await stand.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
-  const outcomes = await compareChat(stand, { stream: true, keys: ['parentKey'] }, (contestants) =>
-    compare(contestants, stand.effort, async ({ server: { port }, request }) =>
+  await setup.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
+  const outcomes = await compareChat(setup, { stream: true, keys: ['parentKey'] }, (contestants) =>
+    compare(contestants, setup.effort, async ({ server: { port }, request }) =>
       median(await runStreams({ ...load, port, request, limitMs })),
     ),
   )
@@ -147,13 +147,13 @@ async function measureFirstToken(stand: Stand): Promise<Row[]> {
   return [toRow('time to first token: p50 ms', bare, ours, { ratio: 1.3 })]
 }
 
-async function measureModels(stand: Stand): Promise<Row[]> {
+async function measureModels(setup: BenchSetup): Promise<Row[]> {
   const count = 2_000
-  const request = modelsRequest(stand.parentKey)
-  const outcomes = await withBoth(stand, (bare, ours) =>
+  const request = modelsRequest(setup.parentKey)
+  const outcomes = await withBoth(setup, (bare, ours) =>
     compare(
       [bare, ours].map((server) => ({ server, request })),
-      stand.effort,
+      setup.effort,
       ({ server: { port } }) =>
         runRequests({ port, request, connections: 32, count, isRight: isModelList, limitMs }),
     ),
@@ -162,14 +162,14 @@ async function measureModels(stand: Stand): Promise<Row[]> {
   return [toRow('models list: CPU ms per 1,000', bare, ours, { ratio: 0.8 })]
 }
 
-async function measureEmbeddings(stand: Stand): Promise<Row[]> {
+async function measureEmbeddings(setup: BenchSetup): Promise<Row[]> {
   const count = 60
-  const float = embeddingsRequest(stand.parentKey, model, 'float')
-  const base64 = embeddingsRequest(stand.parentKey, model, 'base64')
-  const outcomes = await withBoth(stand, (bare, ours) =>
+  const float = embeddingsRequest(setup.parentKey, model, 'float')
+  const base64 = embeddingsRequest(setup.parentKey, model, 'base64')
+  const outcomes = await withBoth(setup, (bare, ours) =>
     compare(
       [float, base64].flatMap((request) => [bare, ours].map((server) => ({ server, request }))),
-      stand.effort,
+      setup.effort,
       ({ server: { port }, request }) =>
         runRequests({ port, request, connections: 8, count, isRight: isEmbeddingList, limitMs }),
     ),
@@ -184,10 +184,10 @@ async function measureEmbeddings(stand: Stand): Promise<Row[]> {
   ]
 }
 
-/** Runs one group; returns the message of a BenchFailure, and throws any other error. */
-export async function measureGroup(name: string, stand: Stand): Promise<Row[] | string> {
+/** Measures a group; returns its rows, or the error message of a BenchFailure. */
+export async function measureGroup(name: string, setup: BenchSetup): Promise<Row[] | string> {
   try {
-    return (await groups[name]?.(stand)) ?? []
+    return (await groups[name]?.(setup)) ?? []
   } catch (error) {
     if (error instanceof BenchFailure) return error.message
     throw error

@@ -1,4 +1,4 @@
-/** Runs `npm run bench`, which compares Parley's costs with a bare pass-through in the same run (docs/bench.md). */
+/** Runs `npm run bench`, which compares Parley with a minimal proxy (docs/bench.md). */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { killAll, startBare, startService, startUpstream, takeCores, watchOthers
 import { type FailedRow, type Row, renderTable } from './report.ts'
 import { agentYaml } from './requests.ts'
 import { groups, measureGroup } from './rows.ts'
-import type { Stand } from './stand.ts'
+import type { BenchSetup } from './setup.ts'
 import type { StreamPlan } from './upstream.ts'
 
 const usage = `npm run bench -- [options]
@@ -19,7 +19,7 @@ const usage = `npm run bench -- [options]
   --json           print one JSON object instead of the table
 `
 
-/** The share of other work above which the figures are noisy. */
+/** The CPU share of other programs above which a warning is printed. */
 const quietShare = 0.05
 
 type Options = ReturnType<typeof readOptions>
@@ -39,7 +39,7 @@ function readOptions() {
   return { ...values, chosen, isUnderstood: unknown.length === 0 && !values.help }
 }
 
-/** Creates the keys for the requests: the service's first parent key, and the key of an agent. */
+/** Starts the service once to create a parent key and an agent key. */
 async function prepareKeys(upstreamPort: number, isPinned: boolean, dataDir: string) {
   const service = await startService(upstreamPort, isPinned, dataDir)
   try {
@@ -63,7 +63,7 @@ async function createStand(
   options: Options,
   isPinned: boolean,
   folder: string,
-): Promise<Stand> {
+): Promise<BenchSetup> {
   const isSelfCheck = options['self-check']
   const startBarePassThrough = () => startBare(upstreamPort, isPinned, folder)
   const startBareWithKey = async () => ({
@@ -96,11 +96,11 @@ async function createStand(
   }
 }
 
-async function measureAll(stand: Stand, options: Options): Promise<(Row | FailedRow)[]> {
+async function measureAll(setup: BenchSetup, options: Options): Promise<(Row | FailedRow)[]> {
   const rows: (Row | FailedRow)[] = []
   for (const name of options.chosen) {
     const startedMs = performance.now()
-    const measured = await measureGroup(name, stand)
+    const measured = await measureGroup(name, setup)
     rows.push(...(typeof measured === 'string' ? [{ name, failure: measured }] : measured))
     process.stderr.write(`${name}: ${((performance.now() - startedMs) / 1e3).toFixed(1)} s\n`)
   }

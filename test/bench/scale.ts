@@ -1,7 +1,4 @@
-/**
- * Measures the lookups of every call in a large installation: among 100 agents and among 100,000, on both
- * databases.
- */
+/** Measures lookups in installations with 100 and with 100,000 agents, on both databases. */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
@@ -11,13 +8,13 @@ import { openDatabase } from '../../src/db/open.ts'
 import type { Tables } from '../../src/db/tables.ts'
 import { findCredential } from '../../src/identity/key-store.ts'
 import type { ModelPolicy } from '../../src/models/policy.ts'
-import { crowdNames, insertCrowd } from '../support/crowd.ts'
+import { insertLargeInstallation, rowNames } from '../support/large-installation.ts'
 import { query, startPostgres } from '../support/postgres.ts'
 import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
-import type { Stand } from './stand.ts'
+import type { BenchSetup } from './setup.ts'
 
-/** An installation with parent keys and 100 agents for each. */
+/** A database with 100 agents for each parent key. */
 interface Crowd {
   readonly keys: number
   readonly agents: number
@@ -27,38 +24,36 @@ interface Crowd {
 const sizes = { few: { keys: 1, agents: 100 }, many: { keys: 1_000, agents: 100_000 } } as const
 const goal = { ratio: 1.5 }
 
-/** Looks up the agent with that number; returns the number of rows found. */
+/** Looks up an agent by its number; returns 1 if the result is correct. */
 type LookUp = (crowd: Crowd, agent: number) => Promise<number>
 
 const lookUps: Readonly<Record<string, { readonly count: number; readonly run: LookUp }>> = {
   'key look-up': {
     count: 200,
-    run: async ({ db }, agent) =>
-      (await findCredential(db, crowdNames.digest(agent))) === undefined ? 0 : 1,
+    run: async ({ db }, agent) => ((await findCredential(db, rowNames.digest(agent))) === undefined ? 0 : 1),
   },
   "list of one key's agents": {
     count: 20,
     run: async ({ db, keys }, agent) =>
-      (await listAgentRows(db, crowdNames.tenant(agent % keys), { first: 'newest' })).length / 100,
+      (await listAgentRows(db, rowNames.tenant(agent % keys), { first: 'newest' })).length / 100,
   },
   'policy resolution': {
     count: 200,
     run: async ({ db, keys }, agent) => {
-      const found = await findAgent(db, crowdNames.tenant(agent % keys), crowdNames.agent(agent))
+      const found = await findAgent(db, rowNames.tenant(agent % keys), rowNames.agent(agent))
       const policy: ModelPolicy = JSON.parse(found?.model_policy ?? '{}')
       return policy.max_output_tokens === 500 ? 1 : 0
     },
   },
 }
 
-/** Measures one database after the other. */
-export async function measureScale(stand: Stand): Promise<Row[]> {
-  const onSqlite = await measureOn('SQLite', stand, async () =>
-    openDatabase({ dataDir: mkdtempSync(join(stand.folder, 'crowd-')), role: 'server' }),
+export async function measureScale(setup: BenchSetup): Promise<Row[]> {
+  const onSqlite = await measureOn('SQLite', setup, async () =>
+    openDatabase({ dataDir: mkdtempSync(join(setup.folder, 'crowd-')), role: 'server' }),
   )
   const server = await startPostgres()
   try {
-    const onPostgres = await measureOn('PostgreSQL', stand, async (name) => {
+    const onPostgres = await measureOn('PostgreSQL', setup, async (name) => {
       await query(server.urlOf('postgres'), `create database ${name}`)
       return openDatabase({ dataDir: ':memory:', databaseUrl: server.urlOf(name), role: 'server' })
     })
@@ -70,7 +65,7 @@ export async function measureScale(stand: Stand): Promise<Row[]> {
 
 async function measureOn(
   database: string,
-  stand: Stand,
+  setup: BenchSetup,
   open: (name: string) => Promise<OpenedDatabase>,
 ): Promise<Row[]> {
   const opened = { few: await open('few'), many: await open('many') }
@@ -79,7 +74,7 @@ async function measureOn(
     const many = await fill(opened.many, sizes.many)
     const rows: Row[] = []
     for (const [name, lookUp] of Object.entries(lookUps)) {
-      const [ofFew, ofMany] = await compareCrowds([few, many], lookUp, stand.effort)
+      const [ofFew, ofMany] = await compareCrowds([few, many], lookUp, setup.effort)
       rows.push(toRow(`${name} of 100,000 agents (bare: of 100), ${database}: µs`, ofFew, ofMany, goal))
     }
     return rows
@@ -90,24 +85,21 @@ async function measureOn(
 }
 
 async function fill({ db }: OpenedDatabase, size: Omit<Crowd, 'db'>): Promise<Crowd> {
-  await insertCrowd(db, size.keys, size.agents)
+  await insertLargeInstallation(db, size.keys, size.agents)
   await sql`analyze`.execute(db)
   return { ...size, db }
 }
 
-/**
- * Alternates between both; returns microseconds of wall time per lookup, because the database may be another
- * process.
- */
+/** Returns each turn's microseconds per lookup in both databases; wall time, as PostgreSQL is another process. */
 async function compareCrowds(
   [few, many]: readonly [Crowd, Crowd],
   { count, run }: { readonly count: number; readonly run: LookUp },
-  { warmUps, rounds, limitMs }: Stand['effort'],
+  { warmUps, rounds, limitMs }: BenchSetup['effort'],
 ): Promise<[number[], number[]]> {
   const takeTurn = async (crowd: Crowd, turn: number): Promise<number> => {
     const startedMs = performance.now()
     for (let index = 0; index < count; index++) {
-      // The agents are far apart and never repeat.
+      // Multiplying by a prime number spreads the lookups over all agents without repetitions.
       const agent = ((turn * count + index) * 7_919) % crowd.agents
       if ((await run(crowd, agent)) !== 1)
         throw new BenchFailure(`agent ${agent} was not found, or its row is wrong`)

@@ -1,4 +1,4 @@
-/** Measures the rate of status queries while uploads arrive at network speed. */
+/** Measures the rate of status requests during uploads at network speed. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { BenchFailure } from './connection.ts'
@@ -6,7 +6,7 @@ import { JsonSink, runLoops, runRequests } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { compare, type Outcome } from './rounds.ts'
-import { limitMs, type Stand, withBoth } from './stand.ts'
+import { type BenchSetup, limitMs, withBoth } from './setup.ts'
 import { block, toHead } from './transfers.ts'
 import { type Begun, beginUpload, removeUpload, toPatchHead } from './uploads.ts'
 
@@ -16,28 +16,30 @@ const seconds = 2
 const sliceMs = 10
 const connections = 16
 
-/** The result of one turn. */
 interface Turn {
   readonly queriesPerSecond: number
   readonly p99Ms: number
-  /** The rate of the slowest upload. */
+  /** The throughput of the slowest upload. */
   readonly megabytesPerSecond: number
 }
 
-/** Queries each side as fast as it answers while its uploads arrive, in alternating turns. */
-export async function measureStatus(stand: Stand): Promise<Row[]> {
-  const effort = { ...stand.effort, warmUps: 1, rounds: 7 }
-  return withBoth(stand, async (bare, ours) => {
-    const alone = await measureAlone(stand, [bare, ours])
+/** Measures status requests to an idle server and during uploads. */
+export async function measureStatus(setup: BenchSetup): Promise<Row[]> {
+  const effort = { ...setup.effort, warmUps: 1, rounds: 7 }
+  return withBoth(setup, async (bare, ours) => {
+    const alone = await measureAlone(setup, [bare, ours])
     const outcomes = await compare([{ server: bare }, { server: ours }], effort, ({ server }) =>
-      askWhileUploading(stand, server),
+      askWhileUploading(setup, server),
     )
     return [alone, ...toRows(outcomes as [Outcome<Turn>, Outcome<Turn>])]
   })
 }
 
-/** Measures the cost of one answer on an idle server, which other work on the machine does not affect. */
-async function measureAlone({ parentKey: key, effort }: Stand, servers: readonly Server[]): Promise<Row> {
+/** Measures the CPU time of status requests on an idle server. */
+async function measureAlone(
+  { parentKey: key, effort }: BenchSetup,
+  servers: readonly Server[],
+): Promise<Row> {
   const count = 2_000
   const contestants = await Promise.all(
     servers.map(async (server) => {
@@ -67,7 +69,7 @@ function toRows([bare, ours]: readonly [Outcome<Turn>, Outcome<Turn>]): Row[] {
   ]
 }
 
-async function askWhileUploading({ parentKey: key }: Stand, server: Server): Promise<Turn> {
+async function askWhileUploading({ parentKey: key }: BenchSetup, server: Server): Promise<Turn> {
   const sizeBytes = bytesPerSecond * seconds
   const begun = await Promise.all(Array.from({ length: uploads }, () => beginUpload(server, key, sizeBytes)))
   let isOver = false
@@ -104,7 +106,7 @@ function isUploading(body: unknown): boolean {
   return (body as { state?: unknown }).state === 'uploading'
 }
 
-/** Sends the bytes of an upload at an even pace; returns the milliseconds until the server accepted all of them. */
+/** Sends an upload at `bytesPerSecond`; returns the milliseconds until the server has accepted it. */
 async function sendPaced({ port }: Server, key: string, upload: Begun, sizeBytes: number): Promise<number> {
   const socket = connect({ port, host: '127.0.0.1' }).setNoDelay(true)
   await once(socket, 'connect')
@@ -113,7 +115,7 @@ async function sendPaced({ port }: Server, key: string, upload: Begun, sizeBytes
   let sentBytes = 0
   const timer = setInterval(() => {
     const due = Math.min(sizeBytes, ((performance.now() - startedMs) * bytesPerSecond) / 1e3)
-    // Pauses while the socket is backed up: unsent data would fill this process's memory.
+    // Waits while the socket's buffer is full, because unsent data would fill this process's memory.
     while (due - sentBytes >= 1 && !socket.writableNeedDrain) {
       const from = sentBytes % block.length
       const piece = block.subarray(from, from + Math.min(block.length - from, Math.floor(due - sentBytes)))

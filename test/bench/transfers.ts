@@ -1,15 +1,15 @@
-/** Measures one large file: its upload and its download, with every byte compared. */
+/** Measures the upload and the download of a large file, and compares all its bytes. */
 import { BenchFailure, type Sink } from './connection.ts'
 import { runLoops } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { compare, type Outcome } from './rounds.ts'
-import { type Stand, withBoth } from './stand.ts'
+import { type BenchSetup, withBoth } from './setup.ts'
 
 export const MIB = 1024 ** 2
-/** The maximum duration of one transfer in milliseconds. */
+/** The maximum duration of one transfer, in milliseconds. */
 const limitMs = 120_000
-/** The repeated content of the file; every position in it differs. */
+/** The 1 MiB block that the file's content repeats. */
 export const block = Buffer.from(
   Uint32Array.from({ length: MIB / 4 }, (_, place) => 2_654_435_761 * place).buffer,
 )
@@ -22,7 +22,7 @@ const formHead = Buffer.from(
 )
 const formEnd = Buffer.from(`\r\n--${boundary}--\r\n`)
 
-/** Receives a file object, or the result of a deletion. */
+/** Parses the response to an upload or a deletion. */
 class FileSink implements Sink {
   private text = ''
   id = ''
@@ -38,7 +38,7 @@ class FileSink implements Sink {
   }
 }
 
-/** Compares the downloaded bytes with those sent, skipping the multipart framing that bare stores around them. */
+/** Compares the downloaded bytes with the sent ones, without the framing that the baseline stores. */
 export class ContentSink implements Sink {
   private readonly sizeBytes: number
   private hasBegun = false
@@ -83,32 +83,32 @@ function* toUpload(key: string, sizeBytes: number): Iterable<Buffer> {
   yield formEnd
 }
 
-/** One side: its server, its idle memory, and the file it stores. */
+/** A server with its idle memory and a file that it has stored. */
 interface StoredFile {
   readonly server: Server
   readonly idleKb: number
   readonly fileId: string
 }
 
-/** Each side receives files in alternating turns, then sends one. */
-export function measureFiles(stand: Stand): Promise<Row[]> {
-  const { fileBytes, parentKey: key } = stand
-  return withBoth(stand, async (bare, ours) => {
+/** Compares uploads and downloads of the baseline and of Parley. */
+export function measureFiles(setup: BenchSetup): Promise<Row[]> {
+  const { fileBytes, parentKey: key } = setup
+  return withBoth(setup, async (bare, ours) => {
     const sides = [await prepare(bare, key), await prepare(ours, key)]
-    const into = await measureWay(stand, sides, 'into', async ({ server }) =>
+    const into = await measureWay(setup, sides, 'into', async ({ server }) =>
       removeFile(server, key, await putFile(server, key, fileBytes)),
     )
     const filled = await Promise.all(
       sides.map(async (side) => ({ ...side, fileId: await putFile(side.server, key, fileBytes) })),
     )
-    const outOf = await measureWay(stand, filled, 'out of', ({ server, fileId }) =>
+    const outOf = await measureWay(setup, filled, 'out of', ({ server, fileId }) =>
       readFile(server, key, fileId, fileBytes),
     )
     return [...into, ...outOf]
   })
 }
 
-/** Makes the server load its code for files. */
+/** Transfers a small file first, so that the server has loaded its code before the measurement. */
 async function prepare(server: Server, key: string): Promise<StoredFile> {
   const fileId = await putFile(server, key, MIB)
   await readFile(server, key, fileId, MIB)
@@ -117,7 +117,7 @@ async function prepare(server: Server, key: string): Promise<StoredFile> {
 }
 
 async function measureWay(
-  { fileBytes, effort }: Stand,
+  { fileBytes, effort }: BenchSetup,
   sides: readonly StoredFile[],
   way: string,
   move: (side: StoredFile) => Promise<void>,

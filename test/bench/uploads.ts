@@ -1,24 +1,24 @@
-/** Measures uploads: one large request, and a real client whose connection breaks. */
+/** Measures an upload in one large request, and one by tus-js-client with lost connections. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cut, CuttingProxy } from '../support/cutting-proxy.ts'
+import { createRandom } from '../support/random.ts'
 import { createClientUpload } from '../support/tus-client.ts'
-import { createRandom } from '../support/upstream-sending.ts'
 import { BenchFailure, type Sink } from './connection.ts'
 import { runLoops } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { compare, type Outcome } from './rounds.ts'
-import { type Stand, withBoth } from './stand.ts'
+import { type BenchSetup, withBoth } from './setup.ts'
 import { block, ContentSink, MIB, toHead } from './transfers.ts'
 
-/** The maximum duration of one upload in milliseconds. */
+/** The maximum duration of one upload, in milliseconds. */
 const limitMs = 180_000
 
-/** Expects an answer without a body. */
+/** Checks the status of a response without a body. */
 export class StatusSink implements Sink {
   private readonly wanted: number
 
@@ -33,13 +33,12 @@ export class StatusSink implements Sink {
   }
 }
 
-/** A created upload. */
 export interface Begun {
   readonly path: string
   readonly id: string
 }
 
-/** Creates an upload for `sizeBytes` bytes and declares one more, so that it never completes. */
+/** Creates an upload that declares one more byte than `sizeBytes`, so that it never completes. */
 export async function beginUpload({ port }: Server, key: string, sizeBytes: number): Promise<Begun> {
   const { status, headers } = await fetch(`http://127.0.0.1:${port}/upload`, {
     method: 'POST',
@@ -54,7 +53,7 @@ export async function beginUpload({ port }: Server, key: string, sizeBytes: numb
   return { path: headers.get('location') ?? '', id: headers.get('x-artifact-id') ?? '' }
 }
 
-/** Builds the head of a PATCH with the first `sizeBytes` bytes of an upload. */
+/** Builds the request line and headers of a PATCH with `sizeBytes` bytes. */
 export function toPatchHead({ path }: Begun, key: string, sizeBytes: number): Buffer {
   const type = 'content-type: application/offset+octet-stream\r\n'
   const length = `upload-offset: 0\r\ncontent-length: ${sizeBytes}\r\n`
@@ -73,20 +72,19 @@ function* toPatch(begun: Begun, key: string, sizeBytes: number): Iterable<Buffer
   for (let left = sizeBytes; left > 0; left -= MIB) yield block
 }
 
-/** The result of one turn. */
 interface Turn {
   readonly elapsedMs: number
   readonly highestMb: number
 }
 
-/** Sends one large request to each side in alternating turns, then runs an interrupted upload to ours. */
-export async function measureUploads(stand: Stand): Promise<Row[]> {
-  const { fileBytes, effort } = stand
+/** Compares an upload in one request, and measures an interrupted upload to Parley. */
+export async function measureUploads(setup: BenchSetup): Promise<Row[]> {
+  const { fileBytes, effort } = setup
   const rounds = { ...effort, warmUps: 1, rounds: 5, limitMs: 2 * effort.limitMs }
-  return withBoth(stand, async (bare, ours) => {
+  return withBoth(setup, async (bare, ours) => {
     const contestants = [{ server: bare }, { server: ours }]
-    const outcomes = await compare(contestants, rounds, ({ server }) => sendWhole(stand, server))
-    const interrupted = stand.interruptions === 0 ? [] : [await measureInterrupted(stand, ours)]
+    const outcomes = await compare(contestants, rounds, ({ server }) => sendWhole(setup, server))
+    const interrupted = setup.interruptions === 0 ? [] : [await measureInterrupted(setup, ours)]
     const [bareOnes, oursOnes] = outcomes as [Outcome<Turn>, Outcome<Turn>]
     const rates = ({ results }: Outcome<Turn>) =>
       results.map(({ elapsedMs }) => fileBytes / MIB / (elapsedMs / 1e3))
@@ -102,7 +100,7 @@ export async function measureUploads(stand: Stand): Promise<Row[]> {
   })
 }
 
-async function sendWhole({ fileBytes, parentKey: key }: Stand, server: Server): Promise<Turn> {
+async function sendWhole({ fileBytes, parentKey: key }: BenchSetup, server: Server): Promise<Turn> {
   const begun = await beginUpload(server, key, fileBytes)
   server.highestKb()
   const elapsedMs = await runLoops({ port: server.port, connections: 1, limitMs }, (connection) =>
@@ -113,13 +111,16 @@ async function sendWhole({ fileBytes, parentKey: key }: Stand, server: Server): 
   return { elapsedMs, highestMb }
 }
 
-/** Runs one interrupted upload with tus-js-client, and compares the stored bytes with those sent. */
-async function measureInterrupted({ fileBytes, parentKey, ...stand }: Stand, server: Server): Promise<Row> {
-  const path = join(stand.folder, 'interrupted.bin')
+/** Uploads with tus-js-client through a proxy that breaks connections, with a checksum of the content. */
+async function measureInterrupted(
+  { fileBytes, parentKey, ...setup }: BenchSetup,
+  server: Server,
+): Promise<Row> {
+  const path = join(setup.folder, 'interrupted.bin')
   const checksum = await writeBlocks(path, fileBytes)
   const random = createRandom(20)
-  const stretch = fileBytes / (stand.interruptions + 1)
-  const points = Array.from({ length: stand.interruptions }, (_, index) => (index + random()) * stretch + 1)
+  const stretch = fileBytes / (setup.interruptions + 1)
+  const points = Array.from({ length: setup.interruptions }, (_, index) => (index + random()) * stretch + 1)
   const ways: readonly Cut[] = ['reset', 'end']
   const proxy = await CuttingProxy.open(`http://127.0.0.1:${server.port}`, {
     points,
@@ -140,14 +141,14 @@ async function measureInterrupted({ fileBytes, parentKey, ...stand }: Stand, ser
   upload.start()
   await done.finally(() => proxy.close())
   const seconds = (performance.now() - startedMs) / 1e3
-  if (proxy.passedPoints !== stand.interruptions)
+  if (proxy.passedPoints !== setup.interruptions)
     throw new BenchFailure(`Only ${proxy.passedPoints} interruptions took place.`)
   await assertArrived(server, parentKey, id, fileBytes)
-  const name = `${fileBytes / MIB} MiB by tus-js-client, ${stand.interruptions} interruptions: s`
+  const name = `${fileBytes / MIB} MiB by tus-js-client, ${setup.interruptions} interruptions: s`
   return toRow(name, [Number.NaN], [seconds], undefined)
 }
 
-/** Writes the content of an upload; returns its SHA-256. */
+/** Writes a file to upload; returns its SHA-256 digest in hexadecimal. */
 async function writeBlocks(path: string, sizeBytes: number): Promise<string> {
   const hash = createHash('sha256')
   await using file = await open(path, 'w')

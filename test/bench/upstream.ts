@@ -1,15 +1,15 @@
-/** Runs the upstream of the benchmark: a scripted chat API with fixed answers, at full speed or evenly paced. */
+/** Runs the benchmark's fake model provider: a chat API with fixed responses and paced streams. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The way streams are answered from now on; set with `POST /plan`. */
+/** The settings for streams, which `POST /plan` replaces. */
 export interface StreamPlan {
-  /** The number of content chunks of every stream. */
+  /** The number of content chunks in a stream. */
   readonly chunks: number
-  /** The number of content chunks in one write, for streams that are not paced. */
+  /** The number of content chunks in one write if `intervalMs` is 0. */
   readonly chunksPerWrite: number
-  /** Milliseconds between two content chunks of a stream; 0 = as fast as the reader takes them. */
+  /** Milliseconds between two content chunks of a stream; 0 = as fast as possible. */
   readonly intervalMs: number
 }
 
@@ -74,7 +74,7 @@ const embeddings = {
   base64: embeddingList((vector) => Buffer.from(vector.buffer).toString('base64')),
 }
 
-/** Ticks every stream once per interval from one timer, with the streams spread evenly over the interval. */
+/** Drives all streams with a single timer, and spreads them evenly over the interval. */
 class Pacer {
   private readonly slots: Set<() => void>[]
   private readonly timer: NodeJS.Timeout
@@ -87,9 +87,9 @@ class Pacer {
     this.timer = setInterval(() => this.catchUp(), 1)
   }
 
-  /** Calls `step` once per interval until the returned function is called. */
+  /** Calls `step` once per interval; the returned function stops that. */
   join(step: () => void): () => void {
-    // A prime stride spreads streams that join together over the whole interval.
+    // Multiplying by a prime number spreads consecutive streams over the whole interval.
     const slot = this.slots[(this.joined++ * 7919) % this.slots.length]
     slot?.add(step)
     return () => slot?.delete(step)

@@ -1,21 +1,18 @@
-/**
- * Measures how long the widget keeps a visitor waiting: for its first message, and while a long answer is
- * streamed.
- */
+/** Measures the widget's time to its first message and its longest task during a long reply. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, Frame, Page } from 'playwright-core'
 import { parseConfig } from '../../src/config/parse.ts'
 import { createService, type Service } from '../../src/server/service.ts'
 import { launchBrowser } from '../support/browser.ts'
+import { openWidgetHarness } from '../support/widget-harness.ts'
 import { hostPage } from '../support/widget-host-page.ts'
-import { openWidgetStand } from '../support/widget-stand.ts'
 import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
 
-/** The maximum duration of a main-thread task while a 20,000-token response streams (docs/bench.md). */
+/** The maximum duration of a main-thread task during a 20,000-token reply, in milliseconds. */
 const goalMs = 50
-/** The maximum time from a click on the launcher to the first message, with a warm server (docs/bench.md). */
+/** The maximum time from a click on the launcher to the first message, in milliseconds. */
 const openingGoalMs = 500
 const rounds = 3
 const answerMs = 120_000
@@ -24,14 +21,14 @@ export async function measureWidget(): Promise<Row[]> {
   return [await measureOpening(), await measureStreaming()]
 }
 
-/** Measures the time from the click on the launcher of a newly loaded page to the visible greeting. */
+/** Measures the time from a click on the launcher to the visible greeting. */
 async function measureOpening(): Promise<Row> {
-  const stand = await openWidgetStand()
+  const setup = await openWidgetHarness()
   try {
     const openingMs: number[] = []
     for (let round = 0; round < rounds; round++) {
-      const { page, launcher, frame } = await stand.open({
-        body: stand.script(`data-api-key="${stand.agent.agent_key}"`),
+      const { page, launcher, frame } = await setup.open({
+        body: setup.script(`data-api-key="${setup.agent.agent_key}"`),
       })
       await launcher.waitFor()
       const clickedAt = performance.now()
@@ -43,11 +40,11 @@ async function measureOpening(): Promise<Row> {
     const nothing = openingMs.map(() => Number.NaN)
     return toRow('widget: click to first message, ms', nothing, openingMs, { value: openingGoalMs })
   } finally {
-    await stand.close()
+    await setup.close()
   }
 }
 
-/** Measures the longest task of the frame's main thread in CPU milliseconds, including layout and paint. */
+/** Measures the longest main-thread task in the frame, in CPU milliseconds. */
 async function measureStreaming(): Promise<Row> {
   const { config } = await parseConfig({ PARLEY_DATA_DIR: ':memory:', PORT: '0', LOG_LEVEL: 'silent' })
   const service = await createService({ config })

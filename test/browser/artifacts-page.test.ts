@@ -1,6 +1,4 @@
-/**
- * Tests that the status page follows an artifact and shows the result in a real browser under its own CSP.
- */
+/** Tests that an artifact's status page shows its progress and result in a browser, under the page's CSP. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,16 +12,16 @@ import { openApp, startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { ffmpeg, makeVideo } from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
-import { beginUpload, patchUpload, untilState, uploadWhole } from '../support/uploads.ts'
+import { createUpload, patchUpload, uploadWhole, waitForState } from '../support/uploads.ts'
 import {
   measureOverflow,
   openPage,
-  pageOf,
-  photograph,
   readRow,
-  reserve,
+  reserveArtifact,
+  saveScreenshots,
   setArtifact,
   setConverted,
+  statusPagePath,
 } from '../support/watch.ts'
 
 // Browsers are slow on a busy machine.
@@ -58,7 +56,7 @@ async function untilPlayable(page: Page): Promise<void> {
     .toBeGreaterThan(0)
 }
 
-/** Uploads an image; returns the row fields that make its bytes a poster. */
+/** Uploads an image; returns row values that make it the poster of another artifact. */
 async function uploadPoster(app: TestApp): Promise<Updateable<ArtifactTable>> {
   const { id } = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
   const { served_blob, served_bytes } = await readRow(app, id)
@@ -66,14 +64,14 @@ async function uploadPoster(app: TestApp): Promise<Updateable<ArtifactTable>> {
 }
 
 describe('the status page', () => {
-  test('moves the progress bar, then shows the video', async () => {
+  test('updates the progress bar, and then shows the video', async () => {
     const app = await startApp()
-    const reserved = await reserve(app)
+    const reserved = await reserveArtifact(app)
     const { artifact_id: artifactId } = reserved
-    const { page, complaints } = await openPage(browser, app.url + pageOf(reserved))
-    await photograph(page, 'unknown')
+    const { page, complaints } = await openPage(browser, app.url + statusPagePath(reserved))
+    await saveScreenshots(page, 'unknown')
     const name = 'Landing on the moon'
-    const upload = await beginUpload(app, { size: video.length, metadata: { artifactId, name } })
+    const upload = await createUpload(app, { size: video.length, metadata: { artifactId, name } })
     await barOf(page).waitFor(within)
     expect(await page.locator('h1').innerText()).toBe(name)
     for (const share of [0.3, 0.6]) {
@@ -84,12 +82,12 @@ describe('the status page', () => {
       expect(await barOf(page).evaluate((bar) => (bar as HTMLProgressElement).value)).toBeCloseTo(share, 1)
       expect(await page.title()).toBe(`${percent} % · ${name}`)
     }
-    await photograph(page, 'uploading')
+    await saveScreenshots(page, 'uploading')
     const other = await readRow(app, (await uploadWhole(app, video)).id)
     await setArtifact(app, artifactId, { state: 'processing', progress_permille: 256 })
     await expect.poll(() => saysOf(page).innerText(), within).toBe('Preparing')
     expect(await page.locator('#percent').innerText()).toBe('25')
-    await photograph(page, 'processing')
+    await saveScreenshots(page, 'processing')
     const { served_blob, served_bytes } = other
     const served = { state: 'ready', served_blob, served_bytes, acknowledged: 1 } as const
     await setConverted(app, artifactId, 'video/mp4', served)
@@ -98,15 +96,15 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows the poster and does not interrupt the video when another field changes', async () => {
+  test('shows the video with its poster, and does not reload it when another field changes', async () => {
     const app = await startApp()
-    const reserved = await reserve(app)
+    const reserved = await reserveArtifact(app)
     const metadata = { artifactId: reserved.artifact_id, name: 'Landing on the moon' }
     const { id } = await uploadWhole(app, video, { metadata })
     await setConverted(app, id, 'video/mp4', { ...(await uploadPoster(app)), acknowledged: 0 })
-    const { page, complaints } = await openPage(browser, app.url + pageOf(reserved))
+    const { page, complaints } = await openPage(browser, app.url + statusPagePath(reserved))
     await untilPlayable(page)
-    await photograph(page, 'video')
+    await saveScreenshots(page, 'video')
     await page.locator('video').evaluate((element) => element.setAttribute('data-mine', 'yes'))
     await setArtifact(app, reserved.artifact_id, { acknowledged: 1 })
     await page.getByText('has received the upload').waitFor(within)
@@ -114,7 +112,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows an image, captions, and a download link for any other file', async () => {
+  test('shows images and captions, and a download link for other files', async () => {
     const app = await startApp()
     const one = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
     await setConverted(app, one.id, 'image/jpeg')
@@ -134,17 +132,17 @@ describe('the status page', () => {
       }),
       upload_token: '',
     })
-    const first = await openPage(browser, app.url + pageOf(grantOf(one)))
+    const first = await openPage(browser, app.url + statusPagePath(grantOf(one)))
     const image = first.page.locator('img')
     await expect
       .poll(() => image.evaluate((element) => (element as HTMLImageElement).naturalWidth), within)
       .toBe(640)
-    await photograph(first.page, 'picture')
-    const second = await openPage(browser, app.url + pageOf(grantOf(two)))
+    await saveScreenshots(first.page, 'picture')
+    const second = await openPage(browser, app.url + statusPagePath(grantOf(two)))
     expect(await second.page.locator('pre').innerText()).toContain('<b>Houston</b>')
-    await photograph(second.page, 'captions')
-    const third = await openPage(browser, app.url + pageOf(grantOf(three)))
-    await photograph(third.page, 'file')
+    await saveScreenshots(second.page, 'captions')
+    const third = await openPage(browser, app.url + statusPagePath(grantOf(three)))
+    await saveScreenshots(third.page, 'file')
     const [download] = await Promise.all([
       third.page.waitForEvent('download'),
       third.page.getByText('Download').click(),
@@ -155,38 +153,38 @@ describe('the status page', () => {
 
   test('reports that the artifact was deleted', async () => {
     const app = await startApp()
-    const reserved = await reserve(app)
-    const upload = await beginUpload(app, { metadata: { artifactId: reserved.artifact_id } })
-    const { page, complaints } = await openPage(browser, app.url + pageOf(reserved))
+    const reserved = await reserveArtifact(app)
+    const upload = await createUpload(app, { metadata: { artifactId: reserved.artifact_id } })
+    const { page, complaints } = await openPage(browser, app.url + statusPagePath(reserved))
     await barOf(page).waitFor(within)
     await app.call('DELETE', `/artifacts/${upload.id}`)
     await page.getByText('Upload not found').waitFor(within)
     expect(await barOf(page).count()).toBe(0)
-    await photograph(page, 'gone')
+    await saveScreenshots(page, 'gone')
     expect(complaints).toEqual([])
   })
 
-  test('reports that the URL is no longer valid', async () => {
+  test('reports that the URL is no longer valid after its key was revoked', async () => {
     const app = await startApp()
-    const reserved = await reserve(app)
-    const { page } = await openPage(browser, app.url + pageOf(reserved))
+    const reserved = await reserveArtifact(app)
+    const { page } = await openPage(browser, app.url + statusPagePath(reserved))
     await page.getByText('Nothing here yet').waitFor(within)
     await revokeParentKey(app.service.deps, serviceActor, app.key.slice(4, 16))
     await page.getByText('Invalid link').waitFor(within)
-    await photograph(page, 'refused')
+    await saveScreenshots(page, 'refused')
     expect(await page.locator('main').getAttribute('data-followed')).toBe('no')
   })
 
-  test('reports that the server is unreachable and continues once it responds again', async () => {
+  test('reports that the server is unreachable, and continues when the server is back', async () => {
     const env = { PARLEY_DATA_DIR: await makeFolder() }
     const before = await openApp(env)
-    const reserved = await reserve(before)
-    const upload = await beginUpload(before, { metadata: { artifactId: reserved.artifact_id } })
-    const { page } = await openPage(browser, before.url + pageOf(reserved))
+    const reserved = await reserveArtifact(before)
+    const upload = await createUpload(before, { metadata: { artifactId: reserved.artifact_id } })
+    const { page } = await openPage(browser, before.url + statusPagePath(reserved))
     await barOf(page).waitFor(within)
     await before.close()
     await page.getByText('The server cannot be reached').waitFor(within)
-    await photograph(page, 'away')
+    await saveScreenshots(page, 'away')
     const { port } = new URL(before.url)
     const after = await startApp({ ...env, PORT: port, PARLEY_PARENT_KEY: before.key })
     await page.getByText('The server cannot be reached').waitFor({ state: 'hidden', ...within })
@@ -194,54 +192,54 @@ describe('the status page', () => {
     await expect.poll(() => page.locator('#percent').innerText(), within).toBe('50')
   })
 
-  test('shows delayed progress when the limit on open streams is reached', async () => {
+  test('still updates the progress when the limit on open streams is reached', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_ADDRESS: '1' })
-    const reserved = await reserve(app)
-    const upload = await beginUpload(app, { metadata: { artifactId: reserved.artifact_id } })
-    const opened = [1, 2].map(() => openPage(browser, app.url + pageOf(reserved)))
+    const reserved = await reserveArtifact(app)
+    const upload = await createUpload(app, { metadata: { artifactId: reserved.artifact_id } })
+    const opened = [1, 2].map(() => openPage(browser, app.url + statusPagePath(reserved)))
     const pages = (await Promise.all(opened)).map(({ page }) => page)
     await patchUpload(app, upload, 0, Buffer.from('01234'))
     for (const page of pages) await expect.poll(() => page.locator('#percent').innerText(), within).toBe('50')
     for (const page of pages) expect(await page.locator('#away').isVisible()).toBe(false)
   })
 
-  test('shows the same without JavaScript by reloading', async () => {
+  test('reloads itself to show progress and the result when JavaScript is disabled', async () => {
     const app = await startApp()
-    const reserved = await reserve(app)
+    const reserved = await reserveArtifact(app)
     const metadata = { artifactId: reserved.artifact_id, kind: 'thumbnail' }
-    const upload = await beginUpload(app, { size: picture.length, metadata })
-    const address = app.url + pageOf(reserved)
+    const upload = await createUpload(app, { size: picture.length, metadata })
+    const address = app.url + statusPagePath(reserved)
     const { page, complaints } = await openPage(browser, address, { javaScriptEnabled: false })
     expect(await page.locator('#percent').innerText()).toBe('0')
     await patchUpload(app, upload, 0, picture)
-    await untilState(app, upload.id, 'ready')
+    await waitForState(app, upload.id, 'ready')
     await setConverted(app, upload.id, 'image/jpeg')
     await page.locator('img').waitFor(within)
     expect(complaints).toEqual([])
   })
 })
 
-test('a malicious artifact name fits a phone screen and does not run a script', async () => {
+test('a malicious artifact name is shown as text and fits on a phone screen', async () => {
   const app = await startApp()
-  const reserved = await reserve(app)
+  const reserved = await reserveArtifact(app)
   const name = `<img src=x onerror=alert(1)>\u202e${'🂡W'.repeat(240)}`
-  await beginUpload(app, { metadata: { artifactId: reserved.artifact_id, name } })
-  const { page, complaints } = await openPage(browser, app.url + pageOf(reserved))
+  await createUpload(app, { metadata: { artifactId: reserved.artifact_id, name } })
+  const { page, complaints } = await openPage(browser, app.url + statusPagePath(reserved))
   await barOf(page).waitFor(within)
   expect(await page.locator('bdi').textContent()).toBe(name)
   expect(await measureOverflow(page)).toBe(0)
-  await photograph(page, 'hostile')
+  await saveScreenshots(page, 'hostile')
   expect(complaints).toEqual([])
 })
 
-test('the status page of an upload of unknown length shows the growing number of received bytes', async () => {
+test('the status page shows the number of received bytes of an upload with unknown length', async () => {
   const app = await startApp()
-  const reserved = await reserve(app)
-  const upload = await beginUpload(app, { size: 'deferred', metadata: { artifactId: reserved.artifact_id } })
-  const { page, complaints } = await openPage(browser, app.url + pageOf(reserved))
+  const reserved = await reserveArtifact(app)
+  const upload = await createUpload(app, { size: 'deferred', metadata: { artifactId: reserved.artifact_id } })
+  const { page, complaints } = await openPage(browser, app.url + statusPagePath(reserved))
   await page.getByText('0 bytes so far').waitFor(within)
   await patchUpload(app, upload, 0, Buffer.from('0123456789'))
   await page.getByText('10 bytes so far').waitFor(within)
-  await photograph(page, 'endless')
+  await saveScreenshots(page, 'endless')
   expect(complaints).toEqual([])
 })

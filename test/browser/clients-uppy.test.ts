@@ -1,10 +1,10 @@
-/** Tests Uppy as pages use it: in a browser, on another origin, with a token for a single upload. */
+/** Tests uploads with Uppy in a browser page on another origin, with a token for a single upload. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { CuttingProxy } from '../support/cutting-proxy.ts'
-import { readArtifact, readStatus, untilState } from '../support/uploads.ts'
+import { readArtifact, readStatus, waitForState } from '../support/uploads.ts'
 import { serveUppyPage, toPattern, type UppyWindow } from '../support/uppy-page.ts'
 
 // Browsers are slow on a busy machine.
@@ -19,14 +19,14 @@ beforeAll(async () => {
 })
 afterAll(() => browser.close())
 
-/** The upload parameters that the test passes to the page. */
+/** The upload parameters that the test passes to the browser page. */
 interface Plan {
   readonly endpoint: string
   readonly token: string
   readonly artifactId: string
   readonly size: number
   readonly chunkSize: number
-  /** The number of sent bytes after which the page pauses. */
+  /** The page pauses the upload after it has sent this number of bytes. */
   readonly pauseAt: number
 }
 
@@ -49,7 +49,7 @@ async function openPage(): Promise<Page> {
   return page
 }
 
-/** Starts the upload in the page, and stores the Uppy instance in `window.uppy`. */
+/** Starts an upload in the page, and stores the Uppy instance in `window.uppy`. */
 async function begin(page: Page, plan: Plan): Promise<void> {
   await page.evaluate((plan) => {
     const { Uppy, Tus, createFile } = window as unknown as UppyWindow
@@ -70,7 +70,7 @@ async function begin(page: Page, plan: Plan): Promise<void> {
   }, plan)
 }
 
-/** The globals of the page that tests read. */
+/** The globals that `begin` sets in the page. */
 interface Uploading {
   readonly uppy: InstanceType<UppyWindow['Uppy']>
 }
@@ -88,11 +88,11 @@ async function untilDone(page: Page): Promise<void> {
 }
 
 async function expectArrived(app: TestApp, { artifactId }: Plan): Promise<void> {
-  await untilState(app, artifactId, 'ready')
+  await waitForState(app, artifactId, 'ready')
   expect((await readArtifact(app, artifactId)).equals(toPattern(SIZE))).toBe(true)
 }
 
-test('an Uppy upload that is paused and resumed arrives unchanged', async () => {
+test('an Uppy upload arrives unchanged after a pause', async () => {
   const app = await startApp()
   const [page, plan] = [await openPage(), await reserve(app)]
   await begin(page, { ...plan, pauseAt: 3 * MIB })
@@ -104,7 +104,7 @@ test('an Uppy upload that is paused and resumed arrives unchanged', async () => 
   await page.close()
 })
 
-test('an Uppy upload resumes automatically after lost connections', async () => {
+test('an Uppy upload automatically resumes after lost connections', async () => {
   const app = await startApp()
   const proxy = await CuttingProxy.open(app.url, {
     points: [3, 5, 8, 10].map((mebibytes) => mebibytes * MIB),
@@ -119,7 +119,7 @@ test('an Uppy upload resumes automatically after lost connections', async () => 
   await page.close()
 })
 
-test('a page that is reloaded mid-upload can resume the Uppy upload', async () => {
+test('an Uppy upload can be resumed after a page reload', async () => {
   const app = await startApp()
   const [page, plan] = [await openPage(), await reserve(app)]
   await begin(page, { ...plan, pauseAt: 3 * MIB })

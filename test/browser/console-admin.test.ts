@@ -1,14 +1,12 @@
-/**
- * Tests the administration pages in a real browser: users, keys, budgets, all tenants' usage and the audit log.
- */
+/** Tests the console's administration pages: users, keys, budgets, usage and the audit log. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { proxied, readMe, revealKey } from '../support/console.ts'
+import { behindProxy, readMe, revealKey } from '../support/console.ts'
 import { openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
-import { ask } from '../support/usage.ts'
+import { sendChat } from '../support/usage.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
@@ -20,15 +18,15 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 const [root, ada] = ['root@example.org', 'ada@example.org']
-const environment = { ...proxied, PARLEY_ADMIN_EMAILS: root }
+const environment = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
 
-/** Starts a service with two calls by Ada, and opens the administrator's window. */
+/** Starts a service where Ada has made two calls, and opens the console as the administrator. */
 async function openAdmin(path: string) {
   const app = await startApp(environment)
   await readMe(app, ada)
   const key = await revealKey(app, ada)
-  await ask(app, 'one two three', {}, key)
-  await ask(app, 'four', {}, key)
+  await sendChat(app, 'one two three', {}, key)
+  await sendChat(app, 'four', {}, key)
   const opened = await openWindow(app, browser, { headers: { 'X-Email': root } })
   await opened.page.goto(`${app.url}/console/admin${path}`)
   return { app, key, id: key.slice(4, 16), ...opened }
@@ -43,7 +41,7 @@ test('an administrator sets a budget, views usage, revokes a key, and finds the 
   await expectView(page, 'admin-budget')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText(/of 50,000 this month/).waitFor()
-  expect((await ask(app, 'five', {}, key)).status).toBe(429)
+  expect((await sendChat(app, 'five', {}, key)).status).toBe(429)
   await expectView(page, 'admin-keys')
 
   await page.getByRole('button', { name: `Actions for ${ada}` }).click()
@@ -79,7 +77,7 @@ test('an administrator sets a budget, views usage, revokes a key, and finds the 
   expect(complaints).toEqual([])
 })
 
-test("the administration pages list users with their keys and sum all tenants' usage by key", async () => {
+test('the administration pages list users with their keys, and the usage of all tenants by key', async () => {
   const { page, complaints } = await openAdmin('')
   await page.getByRole('row', { name: new RegExp(`${root}.*Administrator`) }).waitFor()
   expect(await page.getByRole('row', { name: new RegExp(ada) }).innerText()).toContain('(active)')
@@ -93,7 +91,7 @@ test("the administration pages list users with their keys and sum all tenants' u
   expect(complaints).toEqual([])
 })
 
-test('the administration pages deny access to other users', async () => {
+test('the administration pages deny access to users who are not administrators', async () => {
   const app = await startApp(environment)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': ada } })
   await page.goto(`${app.url}/console/admin?tab=keys`)

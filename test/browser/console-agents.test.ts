@@ -1,10 +1,10 @@
-/** Tests creating and editing an agent in the console, with the form and with the text editor, in a real browser. */
+/** Tests creating, editing and deleting an agent in the console, with the form and with the text editor. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { keepPicture, openConsole } from '../support/console-ui.ts'
+import { openConsole, saveScreenshot } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -30,7 +30,7 @@ tools:
 `
 
 describe('the agent list', () => {
-  test("shows each agent's model, tools and last use and can be filtered by a search word", async () => {
+  test("shows each agent's number of tools and last use, and can be searched by name", async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(commented)
     await app.createAgent('name: Analyst\ninstructions: Count.\nmodel: mock\n')
@@ -39,7 +39,7 @@ describe('the agent list', () => {
     const row = page.getByRole('row', { name: /Greeter/ })
     await row.getByText('1 tool').waitFor()
     await row.getByText('today').waitFor()
-    await keepPicture(page, 'agents-light')
+    await saveScreenshot(page, 'agents-light')
     await page.getByRole('textbox', { name: 'Search agents' }).fill('anal')
     await row.waitFor({ state: 'hidden' })
     expect(page.url()).toContain('q=anal')
@@ -52,12 +52,12 @@ describe('the agent list', () => {
   })
 })
 
-describe('the editor', () => {
-  test('creates an agent from a template, and warns before unsaved changes are lost', async () => {
+describe('the agent editor', () => {
+  test('creates an agent from a template, and warns about unsaved changes', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents/new')
     await page.getByRole('heading', { name: 'New agent' }).waitFor()
-    await keepPicture(page, 'templates-light')
+    await saveScreenshot(page, 'templates-light')
     await page.getByRole('link', { name: /Customer support/ }).click()
     await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Helpdesk')
     await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Keys' }).click()
@@ -72,7 +72,7 @@ describe('the editor', () => {
     expect(complaints).toEqual([])
   })
 
-  test('synchronizes the form and the text and keeps comments', async () => {
+  test('keeps the form and the text in sync, and preserves comments', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -90,7 +90,7 @@ describe('the editor', () => {
     await page.getByRole('button', { name: 'weather Reports the weather' }).click()
     await page.getByRole('textbox', { name: 'Description' }).fill('Reports the weather of a city')
     await text.getByText('description: Reports the weather of a city').waitFor()
-    await keepPicture(page, 'editor-light')
+    await saveScreenshot(page, 'editor-light')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Saved as version 2').waitFor()
     const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
@@ -100,7 +100,7 @@ describe('the editor', () => {
     expect(complaints).toEqual([])
   })
 
-  test('marks an error at its line and its field and does not save the definition', async () => {
+  test('shows an error at the line and at the field, and disables saving', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`, { colorScheme: 'dark' })
@@ -113,11 +113,11 @@ describe('the editor', () => {
     await page.locator('.mantine-InputWrapper-error', { hasText: 'must be between 0 and 2' }).waitFor()
     expect(await page.locator('.cm-lint-marker-error').count()).toBe(1)
     expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true)
-    await keepPicture(page, 'editor-fault-dark')
+    await saveScreenshot(page, 'editor-fault-dark')
     expect(await listAxeFaults(page)).toEqual([])
   })
 
-  test('suggests names from the schema', async () => {
+  test('suggests field names while the user types', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -131,7 +131,7 @@ describe('the editor', () => {
     await page.getByRole('option', { name: /^greeting/ }).waitFor()
   })
 
-  test('reports a conflicting save and lets the user keep either version', async () => {
+  test('reports a conflict on save and lets the user keep either version', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -143,7 +143,7 @@ describe('the editor', () => {
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('dialog', { name: 'This agent has a newer version' }).waitFor()
     expect(await listAxeFaults(page)).toEqual([])
-    await keepPicture(page, 'conflict-light')
+    await saveScreenshot(page, 'conflict-light')
     await page.getByRole('button', { name: 'Save my version' }).click()
     await page.getByText('Saved as version 3').waitFor()
     expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.definition.name).toBe('Mine')
@@ -158,7 +158,7 @@ describe('the editor', () => {
 })
 
 describe('the version history', () => {
-  test('shows what a version changed and can restore an old one', async () => {
+  test("shows each version's changes and can restore an old version", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const headers = { 'Content-Type': 'application/yaml' }
@@ -169,7 +169,7 @@ describe('the version history', () => {
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/history`)
     await page.getByRole('heading', { name: 'Changes from version 1 to 2' }).waitFor()
     await page.locator('.cm-deletedChunk', { hasText: 'Greet people' }).waitFor()
-    await keepPicture(page, 'history-light')
+    await saveScreenshot(page, 'history-light')
     expect(await listAxeFaults(page)).toEqual([])
     await page.getByRole('button', { name: /Version 1/ }).click()
     await page.getByRole('button', { name: 'Restore' }).click()

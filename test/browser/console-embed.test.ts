@@ -1,10 +1,10 @@
-/** Tests the embed page and the model policy of an agent in a real browser. */
+/** Tests an agent's embed page and model policy page in the console. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { keepPicture, openConsole } from '../support/console-ui.ts'
+import { openConsole, saveScreenshot } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -41,7 +41,7 @@ describe('the embed page', () => {
       await frame.getByRole('textbox').fill('Hi')
       await page.keyboard.press('Enter')
       await frame.getByText('You said: Hi').waitFor()
-      await keepPicture(page, `embed-${colorScheme}`)
+      await saveScreenshot(page, `embed-${colorScheme}`)
       expect(await listAxeFaults(page)).toEqual([])
       await page.getByRole('tab', { name: 'API' }).click()
       await code.getByText(`Bearer ${agent_key}`).waitFor()
@@ -50,7 +50,7 @@ describe('the embed page', () => {
     },
   )
 
-  test('updates the code and the preview when the controls change', async () => {
+  test('updates the code snippet and the preview when an option changes', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
@@ -72,7 +72,7 @@ describe('the embed page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('reports what visitors see at a given page URL', async () => {
+  test('reports whether visitors see the widget at a given page URL', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
@@ -92,11 +92,11 @@ describe('the embed page', () => {
 })
 
 describe('the model policy', () => {
-  test('can be chosen from the live model list and saved, and the page explains it', async () => {
+  test('can be selected from the available models and saved', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: mock\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
-    await page.getByText('the definition names it').waitFor()
+    await page.getByText('the definition specifies it').waitFor()
     await page
       .getByRole('combobox', { name: 'Default model' })
       .or(page.getByLabel('Default model'))
@@ -108,7 +108,7 @@ describe('the model policy', () => {
     await page.getByText('the policy sets it as the default').waitFor()
     const { body } = await app.call('GET', `/v1/agents/${agent_id}/model-policy`)
     expect([body.default_model, body.budget.day]).toEqual([{ provider: 'mock', model: 'mock' }, 5000])
-    await keepPicture(page, 'policy-light')
+    await saveScreenshot(page, 'policy-light')
     expect(await listAxeFaults(page)).toEqual([])
     expect(complaints).toEqual([])
   })

@@ -1,20 +1,20 @@
-/** Tests the complete path of a new operator in one browser, from the first sign-in link to the usage report. */
+/** Tests a new operator's tasks in one browser session, from the first sign-in link to the usage report. */
 import { createServer } from 'node:http'
 import type { Browser, BrowserContext, FrameLocator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.ts'
 import {
-  createOfTemplate,
-  expectToPlay,
-  goTo,
+  chatInPlayground,
+  createFromTemplate,
+  expectPlayback,
+  openMenuPage,
   readKey,
   readTable,
   rowOf,
-  tryOut,
 } from '../support/console-parts.ts'
 import { openWindow } from '../support/console-ui.ts'
 import { makeVideo } from '../support/conversion.ts'
-import { listenElsewhere } from '../support/elsewhere.ts'
+import { listenOnOtherOrigin } from '../support/other-origin.ts'
 import { callServer, makeFolder, printedLink, type RunningServer, startServer } from '../support/process.ts'
 
 // Browsers and conversions are slow on a busy machine.
@@ -26,14 +26,14 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-test('a new operator signs in, creates, tries, changes and embeds an agent, rotates its key, uploads a video, and finds all calls in the usage', async () => {
+test('a new operator can sign in, create, change and embed an agent, rotate its key, upload a video and see the usage', async () => {
   const folder = await makeFolder()
   const [server, clip] = await Promise.all([startServer({ folder }), makeClip(`${folder}/launch.mov`)])
   const { page, context, complaints } = await openWindow(server, browser)
   await signInByPrintedLink(page, server)
-  await createOfTemplate(page, 'Helpdesk')
+  await createFromTemplate(page, 'Helpdesk')
 
-  const facts = await tryOut(page, 'Where is my order?')
+  const facts = await chatInPlayground(page, 'Where is my order?')
   const [, asked = '', answered = ''] = /mock\/mock · (\d+) \+ (\d+) tokens · .* total/.exec(facts) ?? []
   const tried = { requests: 1, prompt_tokens: Number(asked), completion_tokens: Number(answered) }
   expect(await readUsage(server)).toEqual(tried)
@@ -52,10 +52,10 @@ test('a new operator signs in, creates, tries, changes and embeds an agent, rota
 
   const [before, after] = await rotateKey(page, first)
   await say(widget, 'Are you still there?')
-  await widget.locator('article.reply').getByText('its key was rejected').waitFor()
+  await widget.locator('article.reply').getByText('its key is invalid').waitFor()
   expect([await validate(server, before), await validate(server, after)]).toEqual([401, 200])
   expect(await readUsage(server)).toEqual(talked)
-  await goTo(page, 'Agents')
+  await openMenuPage(page, 'Agents')
   await page.getByRole('link', { name: 'Helpdesk' }).click()
   const second = await readSnippet(page)
   expect(second).toBe(first.replace(before, after))
@@ -68,7 +68,7 @@ test('a new operator signs in, creates, tries, changes and embeds an agent, rota
   expect(complaints).toEqual([])
 })
 
-/** Encodes a video that browsers cannot play, so that it must be converted. */
+/** Encodes a video that browsers cannot play without a conversion. */
 function makeClip(path: string): Promise<string> {
   return makeVideo(path, ['-c:v', 'mpeg4', '-c:a', 'aac'], 'testsrc2=size=640x360:rate=30:duration=2')
 }
@@ -79,7 +79,7 @@ async function signInByPrintedLink(page: Page, server: RunningServer): Promise<v
   await page.getByText('No agents yet').waitFor()
 }
 
-/** Changes one field in the form and one in the text, then saves. */
+/** Changes one field in the form and one in the text, and saves the agent. */
 async function changeAndSave(page: Page): Promise<void> {
   // Closes the playground because it covers the form and the text.
   await page.getByRole('button', { name: 'Try it' }).click()
@@ -109,13 +109,13 @@ async function restoreFirst(page: Page): Promise<void> {
   expect(await page.getByRole('textbox', { name: 'Tone' }).inputValue()).toBe('friendly and calm')
 }
 
-/** Returns the code to copy into a page. */
+/** Returns the snippet that embeds the agent in a page. */
 async function readSnippet(page: Page): Promise<string> {
   await page.getByRole('link', { name: 'Embed' }).click()
   return page.getByRole('region', { name: 'Script for the end of the page body' }).innerText()
 }
 
-/** Serves a page on another origin, in a tab of the same browser. */
+/** Starts a website on another origin, and opens a tab in the same browser for it. */
 async function openSite(context: BrowserContext) {
   let body = ''
   const server = createServer((_request, response) => {
@@ -125,10 +125,10 @@ async function openSite(context: BrowserContext) {
     )
   })
   onTestFinished(() => void server.close())
-  const origin = await listenElsewhere(server)
+  const origin = await listenOnOtherOrigin(server)
   const tab = await context.newPage()
   return {
-    /** Loads the page with the snippet in it; returns the opened chat. */
+    /** Loads a page that contains the snippet, and opens the chat. */
     async show(snippet: string): Promise<FrameLocator> {
       body = snippet
       await tab.goto(origin)
@@ -143,10 +143,10 @@ async function say(widget: FrameLocator, text: string): Promise<void> {
   await widget.getByRole('textbox').press('Enter')
 }
 
-/** Rotates the agent's key; returns the key of the snippet and its replacement. */
+/** Rotates the agent's key; returns the key in the snippet and the new key. */
 async function rotateKey(page: Page, snippet: string): Promise<[before: string, after: string]> {
   const before = /data-api-key="([^"]+)"/.exec(snippet)?.[1] ?? ''
-  await goTo(page, 'Keys')
+  await openMenuPage(page, 'Keys')
   await page.getByRole('tab', { name: 'Agent keys' }).click()
   await page.getByRole('button', { name: 'Rotate the key of Helpdesk' }).click()
   await page.getByLabel('Current key').selectOption('Stops working immediately')
@@ -165,9 +165,9 @@ interface Noting {
   readonly states: string[]
 }
 
-/** Records each displayed state in the page; a reload would lose the record. */
+/** Uploads a video, and checks that the page shows the upload's states without a reload. */
 async function uploadAndWatch(page: Page, clip: string): Promise<void> {
-  await goTo(page, 'Uploads')
+  await openMenuPage(page, 'Uploads')
   await page.evaluate(() => {
     const states: string[] = []
     Object.assign(globalThis, { states })
@@ -184,7 +184,7 @@ async function uploadAndWatch(page: Page, clip: string): Promise<void> {
   expect(states.at(-1)).toBe('Ready')
   const poster = page.waitForResponse(/\/poster$/)
   await page.getByRole('button', { name: 'Open launch.mov' }).click()
-  await expectToPlay(page)
+  await expectPlayback(page)
   expect((await poster).status()).toBe(200)
   await page.keyboard.press('Escape')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
@@ -192,20 +192,19 @@ async function uploadAndWatch(page: Page, clip: string): Promise<void> {
 
 type Sums = Readonly<Record<'requests' | 'prompt_tokens' | 'completion_tokens', number>>
 
-/** Returns the total usage that the server reports. */
 async function readUsage({ url, key }: RunningServer): Promise<Sums> {
   const { body } = await callServer(url, 'GET', '/v1/usage', key)
   const { requests, prompt_tokens, completion_tokens } = body.total
   return { requests, prompt_tokens, completion_tokens }
 }
 
-/** Expects one successful call from the playground and two from the widget, all for the agent. */
+/** Checks that the usage contains one call from the playground and two from the widget. */
 async function expectUsage(page: Page, server: RunningServer, tried: Sums): Promise<void> {
   const reported = await readUsage(server)
   expect(reported.requests).toBe(3)
   expect(reported.prompt_tokens).toBeGreaterThan(tried.prompt_tokens)
   expect(reported.completion_tokens).toBeGreaterThan(tried.completion_tokens)
-  await goTo(page, 'Usage')
+  await openMenuPage(page, 'Usage')
   const figures = ['3', '0', String(reported.prompt_tokens), String(reported.completion_tokens)]
   expect((await readTable(page, 'Usage by day'))[0]?.slice(1, 5)).toEqual(figures)
   await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Agent').click()

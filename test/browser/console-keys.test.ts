@@ -1,14 +1,14 @@
-/** Tests keys in a real browser: creating, using, rotating, revoking and claiming them. */
+/** Tests creating, using, rotating, revoking and claiming keys in the console. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { proxied, readMe } from '../support/console.ts'
+import { behindProxy, readMe } from '../support/console.ts'
 import { readKey } from '../support/console-parts.ts'
 import { openConsole, openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { uploadWhole } from '../support/uploads.ts'
-import { ask } from '../support/usage.ts'
+import { sendChat } from '../support/usage.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
@@ -69,7 +69,7 @@ describe('a parent key in the console', () => {
     expect(complaints).toEqual([])
   })
 
-  test('that is selected shows its own agents only', async () => {
+  test('determines which agents the console shows', async () => {
     const app = await startApp()
     await app.createAgent()
     const { page } = await openConsole(app, browser, '/keys?tab=agent')
@@ -87,8 +87,8 @@ describe('a parent key in the console', () => {
     expect(page.url()).toContain('tab=agent')
   })
 
-  test('that already exists can be claimed after a preview of the data that moves', async () => {
-    const app = await startApp(proxied)
+  test('that already exists can be claimed, and the console first lists the data that will move', async () => {
+    const app = await startApp(behindProxy)
     const email = 'ada@example.org'
     const { page, complaints } = await openWindow(app, browser, { headers: { 'X-Email': email } })
     await page.goto(`${app.url}/console/keys`)
@@ -120,7 +120,7 @@ describe('a parent key in the console', () => {
   })
 })
 
-test('agent keys are shown on request, and a new key replaces the old one immediately', async () => {
+test('the console shows an agent key on request and can replace it immediately', async () => {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent()
   await app.createAgent('name: Other\ninstructions: Help.\n')
@@ -149,8 +149,8 @@ test('agent keys are shown on request, and a new key replaces the old one immedi
   expect(complaints).toEqual([])
 })
 
-test("the claim dialog counts the automatic key's uploads and usage before they move", async () => {
-  const app = await startApp(proxied)
+test('the claim dialog shows how many uploads and usage records will move', async () => {
+  const app = await startApp(behindProxy)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': 'bob@example.org' } })
   await page.goto(`${app.url}/console/keys`)
   await openActions(page, 'bob@example.org', 'Rotate…')
@@ -158,8 +158,8 @@ test("the claim dialog counts the automatic key's uploads and usage before they 
   const own = await readKey(page)
   await page.getByRole('button', { name: 'I have copied it' }).click()
   await uploadWhole({ ...app, key: own }, Buffer.from('0123456789'))
-  await ask(app, 'hi', {}, own)
-  await ask(app, 'hi again', {}, own)
+  await sendChat(app, 'hi', {}, own)
+  await sendChat(app, 'hi again', {}, own)
   await page.getByRole('button', { name: 'Claim key' }).click()
   await page.getByRole('textbox', { name: 'Parent key' }).fill(app.key)
   await page.getByRole('button', { name: 'Preview claim' }).click()

@@ -1,17 +1,23 @@
-/** Tests the model policy in a real browser: choices from the live list, their effect, and rejected combinations. */
+/** Tests the console's model policy page and how the playground shows fallback models. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.ts'
-import { startChatStand } from '../support/chat-stand.ts'
+import { startChatHarness } from '../support/chat-harness.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
-import { CHAT, createFallbackStand, ONCE, only, SMALL } from '../support/fallbacks.ts'
+import {
+  createFallbackHarness,
+  defaultModel,
+  fallbackModel,
+  noRetries,
+  onlyForModel,
+} from '../support/fallbacks.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
-const stand = await startChatStand()
-const { startAgent } = createFallbackStand(stand)
+const harness = await startChatHarness()
+const { startAgent } = createFallbackHarness(harness)
 
 let browser: Browser
 beforeAll(async () => {
@@ -24,12 +30,12 @@ async function choose(page: Page, label: string, option: string): Promise<void> 
   await page.getByRole('option', { name: option, exact: true }).click()
 }
 
-test('the policy page offers models from the live list and explains which model is in effect', async () => {
-  const app = await stand.start()
+test('the policy page offers the available models, and explains which one is in effect and why', async () => {
+  const app = await harness.start()
   const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: up-small\n')
   const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
   const effective = page.getByRole('region', { name: 'In effect now' })
-  await effective.getByText('the definition names it and the policy allows it').waitFor()
+  await effective.getByText('the definition specifies it and the policy allows it').waitFor()
   const first = effective.getByRole('listitem').first()
   expect(await first.innerText()).toContain('gateway/up-small')
 
@@ -52,16 +58,16 @@ test('the policy page offers models from the live list and explains which model 
   await expectView(page, 'policy')
   const { body } = await app.call('GET', `/v1/agents/${agent_id}/model-policy`)
   expect(body).toMatchObject({
-    default_model: CHAT,
-    allowed_models: [CHAT, SMALL],
-    fallback_models: [SMALL],
+    default_model: defaultModel,
+    allowed_models: [defaultModel, fallbackModel],
+    fallback_models: [fallbackModel],
     source: 'policy',
   })
   expect(complaints.filter((line) => !line.includes('400'))).toEqual([])
 })
 
-test('the playground marks a response from a fallback model', async () => {
-  const { app, id } = await startAgent({}, ONCE)
+test('the playground shows that a fallback model responded', async () => {
+  const { app, id } = await startAgent({}, noRetries)
   const { page } = await openConsole(app, browser, `/agents/${id}?try=true`)
   const message = page.getByRole('textbox', { name: 'Message' })
   const facts = page.getByRole('group', { name: 'Answer details' })
@@ -70,7 +76,7 @@ test('the playground marks a response from a fallback model', async () => {
   await facts.first().getByText('gateway/up-chat').waitFor()
   expect(await facts.first().getByText('fallback').count()).toBe(0)
   await page.getByRole('button', { name: 'Clear' }).click()
-  await message.fill(only('{{up:status 500}}'))
+  await message.fill(onlyForModel('{{up:status 500}}'))
   await page.keyboard.press('Enter')
   await facts.getByText('gateway/up-small').waitFor()
   expect(await facts.getByText('Fallback', { exact: true }).isVisible()).toBe(true)

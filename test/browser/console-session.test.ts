@@ -1,9 +1,9 @@
-/** Tests in a real browser that an expired session does not lose work and that unsaved changes are protected. */
+/** Tests that an expired console session does not lose the user's work. */
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { ownPage, proxied } from '../support/console.ts'
+import { behindProxy, consoleHeaders } from '../support/console.ts'
 import { makeSignInUrl, openConsole, openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 
@@ -19,13 +19,16 @@ afterAll(() => browser?.close())
 const prompt = (page: Page) => page.getByRole('dialog', { name: 'You are signed out' })
 const gone = { state: 'detached' } as const
 
-/** Signs the browser out without the page's knowledge. */
+/** Ends the browser's session without a sign-out in the page. */
 async function endSession(app: TestApp, context: BrowserContext): Promise<void> {
-  const answer = await context.request.post(`${app.url}/v1/manager/sign-out`, { headers: ownPage, data: {} })
+  const answer = await context.request.post(`${app.url}/v1/manager/sign-out`, {
+    headers: consoleHeaders,
+    data: {},
+  })
   expect(answer.status()).toBe(200)
 }
 
-/** Signs in again in another tab of the browser. */
+/** Signs in again in another tab of the same browser. */
 async function signInElsewhere(app: TestApp, context: BrowserContext): Promise<void> {
   const tab = await context.newPage()
   await tab.goto(await makeSignInUrl(app))
@@ -34,7 +37,7 @@ async function signInElsewhere(app: TestApp, context: BrowserContext): Promise<v
 
 const unexpected = (complaints: readonly string[]) => complaints.filter((line) => !line.includes('401'))
 
-describe('the console, when the session ends,', () => {
+describe('the console, after the session has ended,', () => {
   test("keeps an agent's draft until another tab signs in again", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
@@ -124,13 +127,13 @@ describe('the console, when the session ends,', () => {
     expect(await page.getByText('Are you there?').count()).toBe(1)
   })
 
-  test('asks the user to sign in at the authenticating proxy, if there is one', async () => {
-    const app = await startApp(proxied)
+  test('asks the user to sign in through the authenticating proxy, if there is one', async () => {
+    const app = await startApp(behindProxy)
     const { page, context } = await openWindow(app, browser, { headers: { 'X-Email': 'ada@example.org' } })
     await page.goto(`${app.url}/console/keys`)
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByLabel('Name').fill('Web shop')
-    // A proxy without a session answers requests itself.
+    // Without a session, the proxy responds instead of forwarding requests.
     const refuse = { status: 401, contentType: 'text/html', body: '<h1>Sign in</h1>' }
     await context.route('**/trpc/**', (route) => route.fulfill(refuse))
     await page.getByRole('button', { name: 'Create', exact: true }).click()
@@ -144,7 +147,7 @@ describe('the console, when the session ends,', () => {
   })
 })
 
-test('a signed-out visitor who signs in in another tab reaches the requested page', async () => {
+test('a signed-out visitor sees the requested page after signing in in another tab', async () => {
   const app = await startApp()
   const { page, context } = await openWindow(app, browser)
   await page.goto(`${app.url}/console/files`)

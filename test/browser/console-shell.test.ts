@@ -1,11 +1,11 @@
-/** Tests the console's shell in a real browser: sign-in, navigation, theme and page security restrictions. */
+/** Tests the console's sign-in, navigation and theme. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { proxied } from '../support/console.ts'
-import { keepPicture, makeSignInUrl, openConsole, openWindow } from '../support/console-ui.ts'
+import { behindProxy } from '../support/console.ts'
+import { makeSignInUrl, openConsole, openWindow, saveScreenshot } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -26,7 +26,7 @@ const pages = [
 ] as const
 
 describe('sign-in', () => {
-  test('works once per link and immediately removes the secret from the URL', async () => {
+  test('accepts a link only once and removes its secret from the URL', async () => {
     const app = await startApp()
     const { page, complaints } = await openWindow(app, browser)
     const url = await makeSignInUrl(app)
@@ -44,32 +44,32 @@ describe('sign-in', () => {
     await second.page.goto(url)
     await second.page.getByText('Sign-in failed').waitFor()
     expect(await second.page.getByText('was already used').isVisible()).toBe(true)
-    await keepPicture(second.page, 'sign-in-refused-light')
+    await saveScreenshot(second.page, 'sign-in-refused-light')
   })
 
   test.each(['light', 'dark'] as const)(
-    'is explained to a signed-out visitor in the %s theme',
+    'shows instructions to a signed-out visitor in the %s theme',
     async (colorScheme) => {
       const app = await startApp()
       const { page } = await openWindow(app, browser, { colorScheme })
       await page.goto(`${app.url}/console/keys`)
       await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
       expect(await page.title()).toBe('Sign in · Parley')
-      await keepPicture(page, `sign-in-${colorScheme}`)
+      await saveScreenshot(page, `sign-in-${colorScheme}`)
       expect(await listAxeFaults(page)).toEqual([])
     },
   )
 
-  test('is automatic behind a trusted proxy and ignores the same headers from other addresses', async () => {
+  test('is automatic behind a trusted proxy, and ignores its headers if they come from another address', async () => {
     const headers = { 'X-Email': 'ada@example.org', 'X-User-First-Name': 'Ada' }
-    const trusted = await startApp(proxied)
+    const trusted = await startApp(behindProxy)
     const inside = await openWindow(trusted, browser, { headers })
     await inside.page.goto(`${trusted.url}/console`)
     await inside.page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
     expect(await inside.page.getByRole('link', { name: 'Administration' }).count()).toBe(0)
     expect(inside.complaints).toEqual([])
 
-    const strict = await startApp({ ...proxied, PARLEY_TRUSTED_PROXIES: '10.9.8.7' })
+    const strict = await startApp({ ...behindProxy, PARLEY_TRUSTED_PROXIES: '10.9.8.7' })
     const outside = await openWindow(strict, browser, { headers })
     await outside.page.goto(`${strict.url}/console`)
     await outside.page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
@@ -103,21 +103,21 @@ describe('the console pages', () => {
     },
   )
 
-  test('fit a phone screen with the navigation behind a button', async () => {
+  test('fit on a phone screen and hide the navigation behind a button', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys', { width: 390, height: 844 })
     await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
     await page.getByRole('button', { name: 'Open menu' }).click()
     await page.getByRole('dialog').getByRole('link', { name: 'Usage' }).waitFor()
-    await keepPicture(page, 'menu-phone')
+    await saveScreenshot(page, 'menu-phone')
     expect(await listAxeFaults(page)).toEqual([])
     await page.getByRole('dialog').getByRole('link', { name: 'Usage' }).click()
     await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
     expect(complaints).toEqual([])
   })
 
-  test('report an unknown URL', async () => {
+  test('include an error page for unknown URLs', async () => {
     const app = await startApp()
     const { page } = await openConsole(app, browser, '/nothing/here')
     await page.getByText('This page does not exist').waitFor()
@@ -125,7 +125,7 @@ describe('the console pages', () => {
   })
 })
 
-test('the chosen theme is applied before the first paint', async () => {
+test('the selected theme is applied before the first paint', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser)
   await page.getByRole('button', { name: 'Theme: System' }).click()

@@ -1,4 +1,4 @@
-/** Tests the loading and error states of the console's lists, and keyboard operation. */
+/** Tests the console's loading and error states and its keyboard operation. */
 import type { Browser, Locator } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -24,7 +24,7 @@ test.each([
   ['/admin?tab=keys', 'admin.keys', 'the keys', 'The keys', 'No limit'],
   ['/admin?tab=audit', 'admin.audit', 'the audit log', 'The audit log', 'Parent key created'],
 ])(
-  '%s shows a loading state, an error while the server is unavailable and data after a retry',
+  '%s shows a loading state, then an error if the request fails, and data after a retry',
   async (path, operation, waited, failed, found) => {
     const app = await startApp()
     const { page } = await openConsole(app, browser)
@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('a user can create a key with only the keyboard, and Escape returns the focus', async () => {
+test('a user can create a key with only the keyboard, and closing the dialog restores the focus', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/keys')
   const tab = page.getByRole('tab', { name: 'Parent keys' })
@@ -73,7 +73,7 @@ test('a user can create a key with only the keyboard, and Escape returns the foc
   await page.getByRole('cell', { name: 'By hand', exact: true }).waitFor()
 })
 
-test('the console reports a failed key switch and a failed model list', async () => {
+test('the console reports if switching keys or loading the model list fails', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page } = await openConsole(app, browser, '/keys')
@@ -113,7 +113,6 @@ test('a file dropped on the uploads page is uploaded', async () => {
   expect(complaints).toEqual([])
 })
 
-/** Waits until the element has the keyboard focus. */
 async function untilFocused(locator: Locator): Promise<void> {
   await expect.poll(() => locator.evaluate((one) => one === document.activeElement)).toBe(true)
 }

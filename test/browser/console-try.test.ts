@@ -1,10 +1,10 @@
-/** Tests the playground next to the agent editor in a real browser: drafts, tools, comparison and errors. */
+/** Tests the playground next to the agent editor. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { keepPicture, openConsole } from '../support/console-ui.ts'
+import { openConsole, saveScreenshot } from '../support/console-ui.ts'
 import { tool } from '../support/tools.ts'
 
 // Browsers are slow on a busy machine.
@@ -19,7 +19,7 @@ afterAll(() => browser?.close())
 const withTools = 'name: Guide\ninstructions: Help.\ntools:\n  - weather\n  - book\n'
 
 describe('the playground', () => {
-  test('runs the draft and shows tools, tokens, times and the model that responded', async () => {
+  test('runs the draft and shows tool calls, token counts, timings and the model that responded', async () => {
     const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -33,13 +33,13 @@ describe('the playground', () => {
     await page.getByLabel('Result of weather').getByText('21').waitFor()
     const facts = page.getByRole('group', { name: 'Answer details' })
     await facts.getByText(/mock\/mock · \d+ \+ \d+ tokens · first token .* · .* total/).waitFor()
-    await keepPicture(page, 'try-light')
+    await saveScreenshot(page, 'try-light')
     expect(await listAxeFaults(page)).toEqual([])
     expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.version).toBe(1)
     expect(complaints).toEqual([])
   })
 
-  test('lets the user enter results for tools that the caller runs, and continues', async () => {
+  test('lets the user enter the results of client-side tools', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -50,7 +50,7 @@ describe('the playground', () => {
     await page.locator('.playground-text', { hasText: 'booked' }).waitFor()
   })
 
-  test('compares the draft with the saved version on the same message', async () => {
+  test('sends one message to the draft and to the saved version for comparison', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`, {
@@ -64,12 +64,12 @@ describe('the playground', () => {
     await page.getByText('Saved version', { exact: true }).waitFor()
     await page.getByRole('textbox', { name: 'Result of tool_1' }).waitFor()
     await page.locator('.playground-text').waitFor()
-    await keepPicture(page, 'compare-dark')
+    await saveScreenshot(page, 'compare-dark')
     expect(await listAxeFaults(page)).toEqual([])
     expect(complaints).toEqual([])
   })
 
-  test('stops on request and reports a failure', async () => {
+  test('can be stopped, and reports failures', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -83,7 +83,7 @@ describe('the playground', () => {
     await page.getByRole('alert').waitFor()
   })
 
-  test('is a separate view on a phone screen', async () => {
+  test('fills the screen on a phone', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, {
@@ -91,13 +91,13 @@ describe('the playground', () => {
       height: 844,
     })
     await page.getByRole('textbox', { name: 'Name', exact: true }).waitFor()
-    await keepPicture(page, 'editor-phone')
+    await saveScreenshot(page, 'editor-phone')
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
     await page.getByText('Try it', { exact: true }).click()
     await page.getByRole('textbox', { name: 'Message' }).fill('Hello')
     await page.keyboard.press('Enter')
     await page.getByText('You said: Hello').waitFor()
-    await keepPicture(page, 'try-phone')
+    await saveScreenshot(page, 'try-phone')
     expect(page.url()).toContain('view=try')
     expect(await listAxeFaults(page)).toEqual([])
     expect(complaints).toEqual([])

@@ -1,7 +1,4 @@
-/**
- * Tests uploads and files in a real browser: sent in parts across a reload, followed until ready, played and
- * deleted.
- */
+/** Tests uploads and files in the console, including pauses, page reloads and playback. */
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,17 +6,17 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { expectToPlay, rowOf } from '../support/console-parts.ts'
+import { expectPlayback, rowOf } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { ffmpeg, h264, makeVideo } from '../support/conversion.ts'
-import { createMovedClock } from '../support/jobs.ts'
+import { createManualClock } from '../support/jobs.ts'
 import { uploadWhole } from '../support/uploads.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
-/** The number of bytes that the console sends in one request. */
+/** The size of the parts, in bytes, in which the console uploads a file. */
 const PART_BYTES = 8 * 1024 * 1024
 
 let browser: Browser
@@ -31,7 +28,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'parley-console-'))
   still = join(folder, 'still.jpg')
   await ffmpeg('-f', 'lavfi', '-i', 'testsrc2=size=640x360', '-frames:v', '1', still)
-  // Noise compresses badly, which makes the video larger than one part.
+  // Noise cannot be compressed well, so the video is larger than one part.
   const noise = 'nullsrc=size=640x360:rate=30:duration=2,geq=random(1)*255:128:128'
   clip = await makeVideo(join(folder, 'launch.mp4'), [...h264, '-qp', '0'], noise)
   expect((await stat(clip)).size).toBeGreaterThan(PART_BYTES * 1.2)
@@ -45,13 +42,13 @@ afterAll(async () => {
 const sending = (page: Page) => page.getByRole('region', { name: 'Uploads from this browser' })
 
 describe('an upload in the console', () => {
-  test('can be paused, survives a page reload, becomes ready and plays', async () => {
+  test('can be paused and resumed after a page reload, and the video then plays', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/uploads')
     await page.getByText('No uploads yet').waitFor()
     await expectView(page, 'uploads-empty')
     let parts = 0
-    // The test delays the second part.
+    // Holds back the second part until the test has paused the upload.
     await page.route('**/upload/*', async (route) => {
       if (route.request().method() === 'PATCH' && ++parts > 1) return
       await route.continue()
@@ -88,7 +85,7 @@ describe('an upload in the console', () => {
     expect(offsets[0]).toBe(String(PART_BYTES))
     await rowOf(page, 'The launch').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
     await page.getByRole('button', { name: 'Open The launch' }).click()
-    await expectToPlay(page)
+    await expectPlayback(page)
     await expectView(page, 'upload-video')
     expect(page.url()).toMatch(/artifact=[0-9a-f-]{36}/)
     expect(complaints).toEqual([])
@@ -102,7 +99,7 @@ describe('an upload in the console', () => {
     await page.getByLabel('Files to upload').setInputFiles([still, captions])
     await rowOf(page, 'still.jpg').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
     await rowOf(page, 'speech.vtt').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
-    expect(await rowOf(page, 'still.jpg').innerText()).toContain('Picture')
+    expect(await rowOf(page, 'still.jpg').innerText()).toContain('Image')
     await page.getByRole('button', { name: 'Open speech.vtt' }).click()
     await page.getByRole('dialog').getByText('The Eagle has landed.').waitFor()
     await expectView(page, 'upload-captions')
@@ -124,14 +121,14 @@ describe('an upload in the console', () => {
     expect(complaints).toEqual([])
   })
 
-  test('by another client appears automatically, and the list is paginated', async () => {
-    const clock = createMovedClock()
+  test('from another client appears without a reload, and the list has several pages', async () => {
+    const clock = createManualClock()
     const app = await startApp({}, { clock })
     const ids: string[] = []
     for (let count = 1; count <= 27; count++) {
       const metadata = { filename: `clip-${count}.bin`, kind: 'project' }
       ids.push((await uploadWhole(app, Buffer.from('0123456789'), { metadata })).id)
-      // Uploads of the same second have no defined order.
+      // Gives each upload its own second, because the order within a second is undefined.
       clock.advance(1)
     }
     const { page } = await openConsole(app, browser, '/uploads')

@@ -1,4 +1,4 @@
-/** Tests the usage page in a real browser: totals, charts, tables and the CSV file. */
+/** Tests the console's usage page: totals, charts, tables and the CSV export. */
 import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -9,7 +9,7 @@ import { launchBrowser } from '../support/browser.ts'
 import { readTable } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
-import { ask } from '../support/usage.ts'
+import { sendChat } from '../support/usage.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
@@ -22,7 +22,7 @@ afterAll(() => browser?.close())
 
 const today = dayOf(Date.now())
 
-/** Inserts the usage records of a month. */
+/** Inserts one month of usage records. */
 async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void> {
   const parts = ['mock', 'mock-large'].flatMap((model) => agents.map((agent_id) => ({ model, agent_id })))
   const rows = Array.from({ length: 28 }, (_, age) => age)
@@ -60,13 +60,13 @@ async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void
   await app.service.deps.db.insertInto('usage_days').values(rows).execute()
 }
 
-test('the usage page shows calls in the totals, in both kinds of tables and in the CSV file', async () => {
+test('the usage page shows calls in its totals, its tables and the CSV export', async () => {
   const app = await startApp()
   const { agent_id: id, agent_key: key } = await app.createAgent()
-  await ask(app, 'one two three')
-  await ask(app, 'hi', {}, key)
+  await sendChat(app, 'one two three')
+  await sendChat(app, 'hi', {}, key)
   await app.stream({ messages: [{ role: 'user', content: 'hi' }] }, key)
-  await ask(app, 'hi', { model: 'nobody' })
+  await sendChat(app, 'hi', { model: 'nobody' })
   const { body: reported } = await app.call('GET', '/v1/usage')
   const { page, complaints } = await openConsole(app, browser, '/usage?range=7')
   const [newest, ...rest] = await readTable(page, 'Usage by day')
@@ -101,7 +101,7 @@ test('the usage page shows calls in the totals, in both kinds of tables and in t
   expect(complaints).toEqual([])
 })
 
-test('the usage page shows a month by day, agent, model and key and exports it as CSV', async () => {
+test('the usage page groups a month of calls by day, agent, model and key, and exports them as CSV', async () => {
   const app = await startApp()
   const one = await app.createAgent()
   const two = await app.createAgent('name: =Support, "north"\ninstructions: Help.\n')
@@ -136,7 +136,7 @@ test('the usage page shows a month by day, agent, model and key and exports it a
   expect(complaints).toEqual([])
 })
 
-test('the usage page reports an empty date range and lets the user repeat a failed request', async () => {
+test('the usage page shows a message for an empty period and a retry button after a failure', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/usage')
   await page.getByText('No calls in this period').waitFor()

@@ -1,7 +1,4 @@
-/**
- * Tests every console view in both themes and on a phone: accessible, within the window, and without layout
- * shifts.
- */
+/** Tests that every console view is accessible, fits on the screen and does not shift while it loads. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -9,7 +6,7 @@ import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { type Installation, openInstallation } from '../support/console-installation.ts'
 import { listViews, openView } from '../support/console-tour.ts'
-import { keepPicture, openConsole, setTheme } from '../support/console-ui.ts'
+import { openConsole, saveScreenshot, setTheme } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 })
@@ -27,11 +24,11 @@ afterAll(async () => {
 
 interface Moved {
   readonly score: number
-  /** The elements that moved, with their boxes before and after. */
+  /** The moved elements with their previous and new positions and sizes, as text. */
   readonly parts: string
 }
 
-/** Records every layout shift from the first paint on. */
+/** Runs in the page; records every layout shift in `window.moved`. */
 function noteMoves(): void {
   const moved: Moved[] = []
   Object.assign(window, { moved })
@@ -56,14 +53,14 @@ interface LayoutShift extends PerformanceEntry {
   }[]
 }
 
-/** Lists the layout shifts if their total reaches 0.005, a twentieth of the 0.1 that Web Vitals calls good. */
+/** Lists the layout shifts if their total score reaches 0.005; Web Vitals considers up to 0.1 good. */
 async function listMoves(page: Page): Promise<string[]> {
   const moves = await page.evaluate(() => (window as unknown as { moved: Moved[] }).moved)
   const total = moves.reduce((sum, { score }) => sum + score, 0)
   return total < 0.005 ? [] : moves.map(({ score, parts }) => `moved ${score.toFixed(4)}: ${parts}`)
 }
 
-/** Lists accessibility and overflow problems in the current view and theme. */
+/** Lists accessibility violations and horizontal overflow on the current page. */
 async function listFaults(page: Page): Promise<string[]> {
   const faults = await listAxeFaults(page)
   const width = await page.evaluate(() => document.documentElement.scrollWidth)
@@ -85,7 +82,7 @@ test.each([
       faults.push(...(await listMoves(page)).map((move) => `${view.name}: ${move}`))
       for (const look of looks) {
         await setTheme(page, look === 'dark' ? 'dark' : 'light')
-        await keepPicture(page, `view-${view.name}-${look}`)
+        await saveScreenshot(page, `view-${view.name}-${look}`)
         faults.push(...(await listFaults(page)).map((fault) => `${view.name}, ${look}: ${fault}`))
       }
       await setTheme(page, 'light')
@@ -95,7 +92,7 @@ test.each([
   },
 )
 
-test('a view reports an unreachable server and lets the user repeat the request', async () => {
+test('a view shows an error and a retry button while the server is unreachable', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page, context } = await openConsole(app, browser)

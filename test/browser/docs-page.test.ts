@@ -1,4 +1,4 @@
-/** Tests the API reference under `/docs` in a real browser and under its own content security policy. */
+/** Tests the API reference at `/docs` in a browser, under the page's content security policy. */
 import { createReadStream } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -64,7 +64,7 @@ const document = {
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const server = createServer(answer)
-/** The requests that the page sent to the API. */
+/** The requests that the page has sent to the API. */
 const apiRequests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
 let browser: Browser
 let origin: string
@@ -95,13 +95,13 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   }
 }
 
-/** A page, with its console output, errors, failed responses and cross-origin requests. */
+/** A page with its console messages, errors, failed responses and cross-origin requests. */
 interface OpenedPage {
   readonly page: Page
   readonly complaints: string[]
 }
 
-/** Opens the reference and waits until it shows the document. */
+/** Opens the API reference and waits until it has rendered. */
 async function openReference(
   options: { colorScheme?: 'light' | 'dark'; width?: number } = {},
 ): Promise<OpenedPage> {
@@ -123,12 +123,12 @@ async function openReference(
   return { page, complaints }
 }
 
-/** Saves a screenshot for review; the folder is not committed. */
+/** Saves a screenshot for manual review. */
 async function photograph(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: `screenshots/docs-${name}.png`, fullPage: true })
 }
 
-/** Returns whether the title has a light color, as on a dark page. */
+/** Returns whether the page uses the dark theme, based on the color of its title. */
 async function isDark(page: Page): Promise<boolean> {
   const color = await page
     .locator('h1, h2')
@@ -139,7 +139,7 @@ async function isDark(page: Page): Promise<boolean> {
 }
 
 describe('the API reference', () => {
-  test('shows every operation', async () => {
+  test('lists every operation', async () => {
     const { page, complaints } = await openReference()
     expect(await page.locator('.opblock-summary-path').allInnerTexts()).toEqual([
       '/v1/agents',
@@ -160,7 +160,7 @@ describe('the API reference', () => {
     expect(complaints).toEqual([])
   })
 
-  test('fits a phone screen', async () => {
+  test('fits on a phone screen', async () => {
     const { page, complaints } = await openReference({ width: 360 })
     await page.locator('.opblock-summary').first().click()
     await page.getByText('The agents.').waitFor()
@@ -170,7 +170,7 @@ describe('the API reference', () => {
     expect(complaints).toEqual([])
   })
 
-  test('can send a call with the entered key', async () => {
+  test('can send a request with the key that the user enters', async () => {
     const { page, complaints } = await openReference()
     await page.getByRole('button', { name: 'Authorize' }).click()
     await page.locator('.auth-container input').fill('svc_example')

@@ -1,13 +1,13 @@
-/** Tests that elements of a page whose names hide properties of `document` and `window` do not steer the loader. */
+/** Tests that the loader works on pages whose elements shadow properties of `document` and `window`. */
 import { createServer } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { listenElsewhere } from '../support/elsewhere.ts'
-import { openWidgetStand, type WidgetStand } from '../support/widget-stand.ts'
+import { listenOnOtherOrigin } from '../support/other-origin.ts'
+import { openWidgetHarness, type WidgetHarness } from '../support/widget-harness.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: WidgetStand
+let harness: WidgetHarness
 let evilOrigin: string
 const evilRequests: string[] = []
 const evil = createServer(({ url = '' }, response) => {
@@ -15,30 +15,30 @@ const evil = createServer(({ url = '' }, response) => {
   response.end()
 })
 beforeAll(async () => {
-  stand = await openWidgetStand()
-  evilOrigin = await listenElsewhere(evil)
+  harness = await openWidgetHarness()
+  evilOrigin = await listenOnOtherOrigin(evil)
 })
 afterAll(async () => {
   evil.close()
-  await stand?.close()
+  await harness?.close()
 })
 
 const open = (content: string, attributes = '') =>
-  stand.open({
-    head: `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: stand.agent.agent_key })}</script>`,
-    body: content + stand.script(attributes),
+  harness.open({
+    head: `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: harness.agent.agent_key })}</script>`,
+    body: content + harness.script(attributes),
   })
 
-describe('the loader', () => {
+describe('the loader script', () => {
   test.each(['', 'async', 'type="module" crossorigin'])(
-    'loads the frame from its own server when a picture is named currentScript (script %s)',
+    'loads the frame from its own server when an image is named currentScript (script attributes: %s)',
     async (attributes) => {
       const opened = await open(
         `<img name="currentScript" src="${evilOrigin}/embed/parley.js" data-widget-url="${evilOrigin}">`,
         attributes,
       )
       await opened.launcher.waitFor()
-      expect(await opened.page.evaluate('new URL(ParleyChat.iframe.src).origin')).toBe(stand.app.url)
+      expect(await opened.page.evaluate('new URL(ParleyChat.iframe.src).origin')).toBe(harness.app.url)
       expect(evilRequests.filter((url) => url.includes('frame'))).toEqual([])
       await opened.page.close()
     },

@@ -1,23 +1,23 @@
-/** Tests the page at /demo and the examples as a visitor sees them. */
+/** Tests the /demo page and the widget examples. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const repository = join(import.meta.dirname, '../..')
-let stand: WidgetStand
+let harness: WidgetHarness
 beforeAll(async () => {
-  stand = await openWidgetStand()
+  harness = await openWidgetHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 async function openPage(): Promise<{ page: Page; complaints: string[] }> {
-  const page = await stand.browser.newPage({ viewport: { width: 1100, height: 800 } })
+  const page = await harness.browser.newPage({ viewport: { width: 1100, height: 800 } })
   onTestFinished(() => page.close())
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(error.message))
@@ -34,32 +34,32 @@ const say = async (page: Page, text: string) => {
 }
 
 describe('the /demo page', () => {
-  test('takes a key from its URL, keeps it for the tab and shows the widget', async () => {
+  test('reads the key from its URL, keeps it after a reload and shows the widget', async () => {
     const { page, complaints } = await openPage()
-    await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
+    await page.goto(`${harness.app.url}/demo?key=${harness.agent.agent_key}`)
     await page.locator('parley-chat .launcher').waitFor()
-    expect(page.url()).toBe(`${stand.app.url}/demo`)
+    expect(page.url()).toBe(`${harness.app.url}/demo`)
     await page.reload()
     await page.locator('parley-chat .launcher').waitFor()
     await page.locator('.events').getByText('parley-chat-ready').waitFor()
     expect(complaints).toEqual([])
   })
 
-  test('asks for an agent key and rejects a parent key', async () => {
+  test('asks for an agent key and does not accept a parent key', async () => {
     const { page } = await openPage()
-    await page.goto(`${stand.app.url}/demo`)
-    await page.getByLabel('Agent key').fill(stand.app.key)
+    await page.goto(`${harness.app.url}/demo`)
+    await page.getByLabel('Agent key').fill(harness.app.key)
     await page.getByRole('button', { name: 'Start' }).click()
     await page.getByRole('alert').getByText('Keep parent keys (svc_…) on your server').waitFor()
     expect(await page.locator('parley-chat').count()).toBe(0)
-    await page.getByLabel('Agent key').fill(stand.agent.agent_key)
+    await page.getByLabel('Agent key').fill(harness.agent.agent_key)
     await page.getByRole('button', { name: 'Start' }).click()
     await page.locator('parley-chat .launcher').waitFor()
   })
 
-  test('applies its form, runs tools and receives inserted and shared text', async () => {
+  test('applies form options, runs tools and receives text from the widget', async () => {
     const { page, complaints } = await openPage()
-    await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
+    await page.goto(`${harness.app.url}/demo?key=${harness.agent.agent_key}`)
     await page.locator('parley-chat .launcher').click()
     await page.getByLabel('position').selectOption('bottom-left')
     await expect.poll(async () => (await page.locator('parley-chat .window').boundingBox())?.x).toBe(20)
@@ -83,13 +83,16 @@ describe('the /demo page', () => {
   })
 })
 
-/** Reads an example, with the address of this server in place of its placeholder. */
+/** Reads an example file and replaces its placeholder with the test server's URL. */
 const read = async (path: string) =>
-  (await readFile(join(repository, path), 'utf8')).replaceAll('http://127.0.0.1:3000', stand.app.url)
+  (await readFile(join(repository, path), 'utf8')).replaceAll('http://127.0.0.1:3000', harness.app.url)
 
-/** Runs the steps that both examples support. */
+/** Opens the example, sends a message and checks the widget's reply. */
 async function tryExample(html: string): Promise<void> {
-  const { page, launcher, complaints } = await stand.open({ html, query: `?key=${stand.agent.agent_key}` })
+  const { page, launcher, complaints } = await harness.open({
+    html,
+    query: `?key=${harness.agent.agent_key}`,
+  })
   onTestFinished(() => page.close())
   await launcher.waitFor()
   await page.getByRole('button', { name: 'Ask the concierge' }).click()
@@ -119,7 +122,7 @@ describe('the widget example', () => {
       },
     })) as Rolldown.RolldownOutput
     const script = output[0].code
-      .replaceAll('http://127.0.0.1:3000', stand.app.url)
+      .replaceAll('http://127.0.0.1:3000', harness.app.url)
       .replaceAll('</script', '<\\/script')
     const html = await read('examples/react/index.html')
     await tryExample(

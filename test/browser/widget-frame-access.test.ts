@@ -1,17 +1,22 @@
-/** Tests that the widget frame passes axe in every state and both themes, and supports right-to-left languages. */
+/** Tests that the widget frame has no accessibility violations and supports right-to-left languages. */
 import { createRequire } from 'node:module'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, type OpenFrame, type OpenOptions, openFrameStand } from '../support/widget-frame.ts'
+import {
+  type FrameHarness,
+  type OpenFrame,
+  type OpenOptions,
+  openFrameHarness,
+} from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
 const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
-let stand: FrameStand
+let harness: FrameHarness
 beforeAll(async () => {
-  stand = await openFrameStand()
+  harness = await openFrameHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 const markdown = `# One\n\n## Two\n\nText with \`code\`, **bold**, [a link](https://example.com).\n\n> quote\n\n- a\n- b\n  1. c\n\n- [x] done\n\n|a|b|\n|-|-|\n|1|2|\n\n\`\`\`js\nconst a = 1\n\`\`\`\n\n---`
 const tools = [
@@ -91,9 +96,9 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
   ['text that is too long', {}, ({ frame }) => frame.locator('textarea').fill('x'.repeat(33_000))],
 ]
 
-/** Lists the violations that axe finds, by rule. */
+/** Runs axe in the frame; returns the violated rules with the affected HTML. */
 async function violations(opened: OpenFrame): Promise<string[]> {
-  // The frame's CSP blocks added scripts, but a debugger can still evaluate code.
+  // The frame's CSP blocks script elements but does not apply to `evaluate`.
   const source = (await import('node:fs')).readFileSync(axePath, 'utf8')
   await opened.frame.evaluate(source)
   return opened.frame.evaluate(async () => {
@@ -107,9 +112,9 @@ async function violations(opened: OpenFrame): Promise<string[]> {
   })
 }
 
-describe.each(['light', 'dark'] as const)('axe finds no violation in the %s theme', (theme) => {
-  test.each(states)('%s', async (name, options, act) => {
-    const opened = await stand.open({
+describe.each(['light', 'dark'] as const)('the widget frame in the %s theme', (theme) => {
+  test.each(states)('has no accessibility violations (state: %s)', async (name, options, act) => {
+    const opened = await harness.open({
       ...options,
       options: { primaryColor: '#ffe600', ...options.options, theme },
     })
@@ -123,12 +128,12 @@ describe.each(['light', 'dark'] as const)('axe finds no violation in the %s them
   })
 })
 
-describe('in a right-to-left language,', () => {
+describe('the widget in a right-to-left language', () => {
   test.each([
     ['ar', 'إرسال', 'اكتب رسالة…'],
     ['he', 'שליחה', 'כתיבת הודעה…'],
-  ])('the widget mirrors its window and uses the language (%s)', async (language, send, placeholder) => {
-    const opened = await stand.open({ options: { language } })
+  ])('is translated and mirrored (%s)', async (language, send, placeholder) => {
+    const opened = await harness.open({ options: { language } })
     await opened.frame.getByRole('button', { name: send }).waitFor()
     const { lang, dir } = await opened.frame.evaluate(() => {
       const { lang, dir } = document.documentElement
@@ -149,8 +154,8 @@ describe('in a right-to-left language,', () => {
   })
 })
 
-test('the widget announces whole sentences and the end of the reply to a screen reader', async () => {
-  const opened = await stand.open()
+test('the widget announces each sentence and the end of a reply to screen readers', async () => {
+  const opened = await harness.open()
   await opened.frame.evaluate(() => {
     const said: string[] = []
     Object.assign(globalThis, { announced: said })
@@ -179,8 +184,8 @@ test('the widget announces whole sentences and the end of the reply to a screen 
   for (const words of spoken) expect(words).toMatch(/[.]$/)
 })
 
-test('the widget does not cut off text at 200 % text size on a narrow screen', async () => {
-  const opened = await stand.open({ browser: { viewport: { width: 320, height: 360 } } })
+test('the widget does not cut off text on a narrow screen with 200 % text size', async () => {
+  const opened = await harness.open({ browser: { viewport: { width: 320, height: 360 } } })
   await opened.say(markdown)
   await opened.settle()
   await opened.frame.evaluate(() => {

@@ -1,33 +1,33 @@
-/** Tests that the frame works only for the agent in its address, which decides the pages that may show it. */
+/** Tests that the widget frame uses only the key of the agent whose id is in the frame's URL. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
-  type FrameStand,
+  type FrameHarness,
   type HostPage,
-  openFrameStand,
+  openFrameHarness,
   plainOptions,
-  shown,
+  visibleText,
 } from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: FrameStand
+let harness: FrameHarness
 let lockedKey: string
 beforeAll(async () => {
-  stand = await openFrameStand()
+  harness = await openFrameHarness()
   const yaml = 'name: Locked\ninstructions: Help.\nembed: { origins: [https://shop.example] }\n'
-  lockedKey = (await stand.app.createAgent(yaml)).agent_key
+  lockedKey = (await harness.app.createAgent(yaml)).agent_key
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
-/** A page on which no agent lists it, with a frame from `address` and these options. */
+/** Opens the frame at `address` on a page whose origin the locked agent does not allow. */
 async function openUnlisted(address: string, options: object) {
-  const page = await (await stand.browser.newContext()).newPage()
+  const page = await (await harness.browser.newContext()).newPage()
   const authorized: string[] = []
   page.on('request', (request) => {
     if (request.headers().authorization !== undefined) authorized.push(request.url())
   })
   const refused = page.waitForEvent('console', (message) => message.text().includes('frame-ancestors'))
-  await page.goto(stand.hostUrl)
+  await page.goto(harness.hostUrl)
   await page.evaluate(
     (given) => {
       void (globalThis as unknown as HostPage).connect(given)
@@ -37,11 +37,11 @@ async function openUnlisted(address: string, options: object) {
   return { page, authorized, refused }
 }
 
-describe('on a page that the agent does not list', () => {
+describe('on an origin that the agent does not allow', () => {
   test.each([
-    ['an address without a key', () => ''],
-    ["another agent's address", () => stand.agent.agent_key.slice(0, 21)],
-  ])('the frame from %s sends nothing for the agent', async (_case, addressOf) => {
+    ['no key', () => ''],
+    ["another agent's key", () => harness.agent.agent_key.slice(0, 21)],
+  ])('a frame with %s in its URL does not send requests with the agent key', async (_case, addressOf) => {
     const opened = await openUnlisted(addressOf(), { apiKey: lockedKey })
     await opened.refused
     expect(opened.authorized).toEqual([])
@@ -49,15 +49,15 @@ describe('on a page that the agent does not list', () => {
   })
 })
 
-test('headers cannot replace the agent key on the own server', async () => {
-  const opened = await stand.open({
+test("the `headers` option cannot set an agent key for Parley's own server", async () => {
+  const opened = await harness.open({
     key: null,
     options: {
-      endpoint: `${stand.app.url}/v1/chat/completions`,
+      endpoint: `${harness.app.url}/v1/chat/completions`,
       headers: { authorization: `Bearer ${lockedKey}` },
     },
   })
-  await shown(opened.frame, 'does not provide an agent key').waitFor()
+  await visibleText(opened.frame, 'does not provide an agent key').waitFor()
   const said = await opened.said()
   expect(said).toContainEqual(
     expect.objectContaining({
@@ -68,9 +68,9 @@ test('headers cannot replace the agent key on the own server', async () => {
   expect(JSON.stringify(said)).not.toContain(lockedKey)
 })
 
-test('the widget does not use a parent key, and reports to the page that it is a secret', async () => {
-  const opened = await stand.open({ key: stand.app.key })
-  await shown(opened.frame, 'its key was rejected').waitFor()
+test('the widget does not use a parent key and warns the page that it is a secret', async () => {
+  const opened = await harness.open({ key: harness.app.key })
+  await visibleText(opened.frame, 'its key is invalid').waitFor()
   await expect.poll(opened.said).toContainEqual({
     type: 'error',
     code: 'invalid_api_key',
@@ -84,18 +84,18 @@ test.each([
   ['a line break in a header', { 'X-A': 'a\r\nb' }, 'headers: `X-A` has an invalid name or value'],
   ['a header that browsers set', { Cookie: 'a=b' }, 'headers: `Cookie` has an invalid name or value'],
 ])('the widget reports %s to the page', async (_case, headers, message) => {
-  const opened = await stand.open({ options: { endpoint: '/v1/chat/completions', headers } })
+  const opened = await harness.open({ options: { endpoint: '/v1/chat/completions', headers } })
   await expect
     .poll(opened.said)
     .toContainEqual(
       expect.objectContaining({ code: 'invalid_option', message: expect.stringContaining(message) }),
     )
   await opened.say('still works')
-  await shown(opened.frame, 'You said: still works').waitFor()
+  await visibleText(opened.frame, 'You said: still works').waitFor()
 })
 
-test('the widget reports headers without an endpoint to the page', async () => {
-  const opened = await stand.open({ options: { headers: { 'X-A': 'b' } } })
+test('the widget reports the `headers` option without an `endpoint` to the page', async () => {
+  const opened = await harness.open({ options: { headers: { 'X-A': 'b' } } })
   await expect
     .poll(opened.said)
     .toContainEqual(expect.objectContaining({ message: expect.stringContaining('headers: set `endpoint`') }))

@@ -1,20 +1,25 @@
-/** Tests that forged, malformed and repeated messages between the page and the frame have no effect. */
+/** Tests that the widget frame ignores forged, malformed and repeated messages. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, type HostPage, type OpenFrame, openFrameStand } from '../support/widget-frame.ts'
+import {
+  type FrameHarness,
+  type HostPage,
+  type OpenFrame,
+  openFrameHarness,
+} from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: FrameStand
+let harness: FrameHarness
 beforeAll(async () => {
-  stand = await openFrameStand()
+  harness = await openFrameHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
-/** Posts a message with a visible effect last; once it has arrived, all earlier messages were handled. */
+/** Posts a title change and waits for it, so that all earlier messages have been handled. */
 async function passMarker(opened: OpenFrame): Promise<void> {
-  const apiKey = stand.agent.agent_key
+  const apiKey = harness.agent.agent_key
   await opened.post({
     type: 'configure',
     options: {
@@ -31,8 +36,8 @@ async function passMarker(opened: OpenFrame): Promise<void> {
 }
 
 describe('a window message', () => {
-  test('from the page itself does not open a second channel', async () => {
-    const opened = await stand.open()
+  test('from the host page does not open a second channel', async () => {
+    const opened = await harness.open()
     const answers = await opened.page.evaluate((origin) => {
       const here = globalThis as unknown as HostPage
       const target = (document.querySelector('iframe') as HTMLIFrameElement).contentWindow as Window
@@ -49,15 +54,15 @@ describe('a window message', () => {
       }
       target.postMessage({ type: 'configure', options: { title: 'Forged' } }, origin)
       return new Promise<unknown[]>((resolve) => setTimeout(() => resolve(heard)))
-    }, stand.app.url)
+    }, harness.app.url)
     await passMarker(opened)
     expect(answers).toEqual([])
     expect(opened.complaints).toEqual([])
   })
 
-  test('has no effect when it comes from one of three other origins', async () => {
-    const opened = await stand.open()
-    const attackers = await Promise.all([1, 2, 3].map(() => startAttacker(stand.app.url)))
+  test('from another origin has no effect', async () => {
+    const opened = await harness.open()
+    const attackers = await Promise.all([1, 2, 3].map(() => startAttacker(harness.app.url)))
     await opened.page.evaluate(
       async (urls) => {
         for (const url of urls) {
@@ -79,9 +84,9 @@ describe('a window message', () => {
     for (const { close } of attackers) close()
   })
 
-  test('from a page with an opaque origin does not receive a response', async () => {
-    const page = await (await stand.browser.newContext()).newPage()
-    await page.goto(stand.hostUrl)
+  test('from a page with an opaque origin is not answered', async () => {
+    const page = await (await harness.browser.newContext()).newPage()
+    await page.goto(harness.hostUrl)
     const heard = await page.evaluate(
       (origin) =>
         new Promise<unknown[]>((resolve) => {
@@ -102,15 +107,15 @@ describe('a window message', () => {
             document.documentElement.append(inner)</script>`
           document.body.append(frame)
         }),
-      stand.app.url,
+      harness.app.url,
     )
     expect(heard).toEqual([])
   })
 })
 
 describe('a port message', () => {
-  test('with an invalid form has no effect', async () => {
-    const opened = await stand.open()
+  test('that is malformed has no effect', async () => {
+    const opened = await harness.open()
     await opened.say('before')
     await opened.settle()
     const html = () => opened.frame.locator('.window').innerHTML()
@@ -148,7 +153,7 @@ describe('a port message', () => {
       round.self = round
       port.postMessage(round)
     }, forged)
-    // The port keeps the order: once this message has an effect, all earlier ones were dropped.
+    // Messages arrive in order: when this one takes effect, the frame has ignored all earlier ones.
     await opened.post({ type: 'focus' })
     await opened.frame.locator('textarea:focus').waitFor()
     expect(await html()).toBe(before)
@@ -157,7 +162,7 @@ describe('a port message', () => {
   })
 })
 
-/** Starts a page on another origin that posts messages to every frame around it. */
+/** Serves a page on another origin that posts forged messages to its parent and sibling frames. */
 async function startAttacker(target: string): Promise<{ url: string; close: () => void }> {
   const script = `
     window.heard = []

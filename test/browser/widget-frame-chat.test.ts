@@ -1,26 +1,26 @@
-/** Tests a conversation in the widget frame, in a real browser with the real service. */
+/** Tests conversations in the widget frame with a real service. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { expectOnly, type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
+import { expectOnly, type FrameHarness, openFrameHarness, visibleText } from '../support/widget-frame.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: FrameStand
+let harness: FrameHarness
 beforeAll(async () => {
-  stand = await openFrameStand()
+  harness = await openFrameHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 describe('an empty chat', () => {
-  test('shows title, welcome, greeting and starters without sending them to the model', async () => {
-    const opened = await stand.open({ options: { welcomeMessage: 'Welcome!' } })
+  test('shows the title, greetings and starters, and does not send them to the model', async () => {
+    const opened = await harness.open({ options: { welcomeMessage: 'Welcome!' } })
     const { frame } = opened
     await frame.getByRole('heading', { name: 'Helping hand' }).waitFor()
-    await shown(frame, 'Welcome!').waitFor()
+    await visibleText(frame, 'Welcome!').waitFor()
     await frame.locator('strong', { hasText: 'here' }).waitFor()
     expect(await frame.locator('textarea').getAttribute('placeholder')).toBe('Type a message...')
     await frame.getByRole('button', { name: 'What can you do?' }).click()
-    await shown(frame, 'You said: What can you do?').waitFor()
+    await visibleText(frame, 'You said: What can you do?').waitFor()
     expect(await frame.getByText('Welcome!').count()).toBe(0)
     expect(await frame.locator('.starters').count()).toBe(0)
     const body = opened.page.waitForRequest((request) => request.url().includes('chat.stream'))
@@ -33,17 +33,17 @@ describe('an empty chat', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('applies the title, greeting, placeholder and language from the page, also at run time', async () => {
-    const opened = await stand.open({ options: { title: 'Mine', greeting: 'Hi', placeholder: 'Go on' } })
+  test('uses the title, texts and language that the page sets, also when they change later', async () => {
+    const opened = await harness.open({ options: { title: 'Mine', greeting: 'Hi', placeholder: 'Go on' } })
     await opened.frame.getByRole('heading', { name: 'Mine' }).waitFor()
     await opened.say('keep this')
     await opened.settle()
     const options = { theme: 'dark', primaryColor: 'tomato', debug: false, history: true, isInline: true }
-    const apiKey = stand.agent.agent_key
+    const apiKey = harness.agent.agent_key
     await opened.post({ type: 'configure', options: { ...options, apiKey, title: 'Neu', language: 'de' } })
     await opened.frame.getByRole('heading', { name: 'Neu' }).waitFor()
     await opened.frame.getByRole('button', { name: 'Senden' }).waitFor()
-    await shown(opened.frame, 'You said: keep this').waitFor()
+    await visibleText(opened.frame, 'You said: keep this').waitFor()
     expect(await opened.frame.getByRole('button', { name: 'Chat schließen' }).count()).toBe(0)
     const root = await opened.frame.evaluate(() => {
       const { lang, dataset, style } = document.documentElement
@@ -58,28 +58,28 @@ describe('an empty chat', () => {
 
 describe('a reply', () => {
   test('keeps the received text when it is stopped', async () => {
-    const opened = await stand.open()
+    const opened = await harness.open()
     await opened.say('[[delay:80]] one two three four five six seven eight nine ten eleven twelve thirteen')
     await opened.frame.locator('article.reply', { hasText: 'You said: one' }).waitFor()
     await opened.frame.getByRole('button', { name: 'Stop' }).click()
-    await shown(opened.frame, 'You stopped this answer.').waitFor()
+    await visibleText(opened.frame, 'You stopped this answer.').waitFor()
     const [, reply = ''] = await opened.replies()
     expect(reply).toContain('You said: one')
     expect(reply).not.toContain('thirteen')
     await opened.say('next')
-    await shown(opened.frame, 'You said: next').waitFor()
+    await visibleText(opened.frame, 'You said: next').waitFor()
   })
 
-  test('can be retried after a failure and is replaced on “Answer again”', async () => {
-    const opened = await stand.open()
+  test('can be retried after a failure, and “Answer again” replaces it', async () => {
+    const opened = await harness.open()
     let failures = 1
     await opened.page.route('**/trpc/chat.stream*', (route) =>
       failures-- > 0 ? route.abort() : route.continue(),
     )
     await opened.say('hello')
-    await shown(opened.frame, 'The server cannot be reached.').waitFor()
+    await visibleText(opened.frame, 'The server cannot be reached.').waitFor()
     await opened.frame.getByRole('button', { name: 'Try again' }).click()
-    await shown(opened.frame, 'You said: hello').waitFor()
+    await visibleText(opened.frame, 'You said: hello').waitFor()
     await opened.settle()
     await opened.frame.getByRole('button', { name: 'Answer again' }).click()
     await opened.settle()
@@ -87,8 +87,8 @@ describe('a reply', () => {
     expect((await opened.replies()).filter((text) => text.includes('You said: hello'))).toHaveLength(1)
   })
 
-  test('is sent to the page only when the user shares or inserts it', async () => {
-    const opened = await stand.open()
+  test('is passed to the page only when the user shares or inserts it', async () => {
+    const opened = await harness.open()
     await opened.say('a secret thought')
     await opened.settle()
     await opened.say('another one')
@@ -108,8 +108,8 @@ describe('a reply', () => {
       ])
   })
 
-  test('can be copied as a whole, and so can its code', async () => {
-    const opened = await stand.open()
+  test('can be copied, and so can its code blocks', async () => {
+    const opened = await harness.open()
     await opened.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await opened.say('look:\n\n```js\nconst a = 1\n```')
     await opened.settle()
@@ -122,8 +122,8 @@ describe('a reply', () => {
       .toContain('You said: look:\n\n```js')
   })
 
-  test('counts as unread when it ends while the window is closed', async () => {
-    const opened = await stand.open()
+  test('is counted as unread if it completes while the window is closed', async () => {
+    const opened = await harness.open()
     await opened.post({ type: 'visibility', isOpen: false })
     await opened.say('hello')
     await expect.poll(opened.said).toContainEqual({ type: 'unread', count: 1, label: '1 new message' })
@@ -133,8 +133,8 @@ describe('a reply', () => {
 })
 
 describe('the message input', () => {
-  test('sends on Enter, adds a line break on Shift+Enter, and ignores Enter during composition', async () => {
-    const opened = await stand.open()
+  test('sends on Enter, inserts a line break on Shift+Enter, and ignores Enter during IME composition', async () => {
+    const opened = await harness.open()
     const input = opened.frame.locator('textarea')
     await opened.post({ type: 'focus' })
     await expect.poll(() => input.evaluate((area) => area === document.activeElement)).toBe(true)
@@ -149,8 +149,8 @@ describe('the message input', () => {
     await opened.frame.locator('article.user', { hasText: 'one\ntwo' }).waitFor()
   })
 
-  test('grows to at most six lines and reports text that is too long', async () => {
-    const opened = await stand.open()
+  test('grows up to six lines and reports text that is too long', async () => {
+    const opened = await harness.open()
     const input = opened.frame.locator('textarea')
     const heightOf = async () => (await input.boundingBox())?.height ?? 0
     const low = await heightOf()
@@ -158,13 +158,13 @@ describe('the message input', () => {
     expect(await heightOf()).toBeGreaterThan(low * 3)
     expect(await heightOf()).toBeLessThan(low * 6)
     await input.fill('x'.repeat(32_001))
-    await shown(opened.frame, '32,001 characters (limit: 32,000)').waitFor()
+    await visibleText(opened.frame, '32,001 characters (limit: 32,000)').waitFor()
     await input.press('Enter')
     expect(await opened.frame.locator('article.user').count()).toBe(0)
   })
 
-  test('starts a new conversation after a confirmation', async () => {
-    const opened = await stand.open()
+  test('can start a new conversation after a confirmation', async () => {
+    const opened = await harness.open()
     await opened.say('to be lost')
     await opened.settle()
     const menu = opened.frame.getByRole('button', { name: 'More actions' })

@@ -1,19 +1,19 @@
-/** Tests which errors the widget frame reports to the user and to the page. */
+/** Tests the errors that the widget frame reports to the user and to the page. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
+import { type FrameHarness, openFrameHarness, visibleText } from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: FrameStand
+let harness: FrameHarness
 beforeAll(async () => {
-  stand = await openFrameStand()
+  harness = await openFrameHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
-describe('the chat reports why it cannot be used', () => {
+describe('a chat that cannot be used', () => {
   test.each([
     ['without a key', { key: null }, 'does not provide an agent key', 'missing_api_key'],
-    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key was rejected', 'invalid_api_key'],
+    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key is invalid', 'invalid_api_key'],
     [
       'with the key of another agent',
       { options: { agentId: 'agent-other' } },
@@ -23,18 +23,18 @@ describe('the chat reports why it cannot be used', () => {
     [
       'with an endpoint that is not allowed',
       { options: { endpoint: 'https://example.com/v1/chat/completions' } },
-      'is not allowed to connect to the server',
+      'cannot connect to the server',
       'endpoint_not_allowed',
     ],
     [
       'with a provider key that is not allowed',
       { options: { providerApiKey: 'sk-secret' } },
-      'does not allow a provider key',
+      'does not allow provider keys',
       'provider_key_not_allowed',
     ],
-  ] as const)('%s', async (_how, options, words, code) => {
-    const opened = await stand.open(options)
-    await shown(opened.frame, words).waitFor()
+  ] as const)('shows the reason to the user and the page (%s)', async (_how, options, words, code) => {
+    const opened = await harness.open(options)
+    await visibleText(opened.frame, words).waitFor()
     expect(await opened.frame.locator('textarea').isDisabled()).toBe(true)
     await expect
       .poll(opened.said)
@@ -43,24 +43,24 @@ describe('the chat reports why it cannot be used', () => {
     expect(opened.requests.filter((url) => url.includes('example.com'))).toEqual([])
   })
 
-  test('until the page opens the frame with another key', async () => {
-    const opened = await stand.open({ key: null })
-    await shown(opened.frame, 'does not provide an agent key').waitFor()
+  test('reloads when the page sets another key', async () => {
+    const opened = await harness.open({ key: null })
+    await visibleText(opened.frame, 'does not provide an agent key').waitFor()
     const options = { theme: 'light', primaryColor: '#000', debug: false, history: true, isInline: false }
     const reloaded = opened.page.waitForRequest((one) => one.url().includes('/embed/frame?key=agnt_key-'))
-    await opened.post({ type: 'configure', options: { ...options, apiKey: stand.agent.agent_key } })
+    await opened.post({ type: 'configure', options: { ...options, apiKey: harness.agent.agent_key } })
     await reloaded
   })
 })
 
-describe('the chat reports why a reply failed', () => {
+describe('a chat message', () => {
   test.each([
     ['[[error:500]]', 'not available right now', 'chat_failed'],
     ['[[error:400]]', 'could not be processed', 'chat_failed'],
     ['[[error:429]]', 'too many messages', 'rate_limited'],
-    ['[[break:4]] one two three four five six', 'was lost in the middle', 'chat_failed'],
-  ])('%s', async (text, words, code) => {
-    const opened = await stand.open()
+    ['[[break:4]] one two three four five six', 'was lost before', 'chat_failed'],
+  ])('that fails is reported to the user and the page (%s)', async (text, words, code) => {
+    const opened = await harness.open()
     await opened.say(text)
     await opened.frame.getByText(words).first().waitFor()
     await opened.frame.getByRole('button', { name: 'Try again' }).waitFor()
@@ -68,26 +68,26 @@ describe('the chat reports why a reply failed', () => {
     if (text.includes('break')) expect((await opened.replies()).at(-1)).toContain('You said: one')
   })
 
-  test('while offline, and is requested again once the connection is back', async () => {
-    const opened = await stand.open()
-    await shown(opened.frame, 'Hello! I am').waitFor()
+  test('that was sent offline is sent again when the browser is online', async () => {
+    const opened = await harness.open()
+    await visibleText(opened.frame, 'Hello! I am').waitFor()
     await opened.page.context().setOffline(true)
     await opened.frame.locator('.offline').waitFor()
     await opened.say('are you there')
-    await shown(opened.frame, 'As soon as the connection is back').waitFor()
+    await visibleText(opened.frame, 'As soon as the connection is back').waitFor()
     await opened.page.context().setOffline(false)
-    await shown(opened.frame, 'You said: are you there').waitFor()
+    await visibleText(opened.frame, 'You said: are you there').waitFor()
     expect(await opened.frame.locator('.offline').count()).toBe(0)
     expect(await opened.frame.locator('.failure').count()).toBe(0)
   })
 
-  test('before sending when the page context is too large', async () => {
-    const opened = await stand.open({
+  test('is not sent if the page context is too large', async () => {
+    const opened = await harness.open({
       context: { page: 'x'.repeat(65_000) },
       options: { system: 'y'.repeat(1000) },
     })
     await opened.say('hello')
-    await shown(opened.frame, 'more information than can be sent').waitFor()
+    await visibleText(opened.frame, 'too much information').waitFor()
     expect(await opened.frame.locator('textarea').inputValue()).toBe('hello')
     expect(opened.requests.filter((url) => url.includes('chat.stream'))).toEqual([])
     await opened.post({ type: 'context', context: { page: 'short' } })
@@ -104,13 +104,13 @@ describe('the chat reports why a reply failed', () => {
   })
 })
 
-test('a rate-limited chat counts down before the message can be sent again', async () => {
-  const limited = await openFrameStand({ PARLEY_RATE_LIMIT_AGENT: '2' })
+test('a rate-limited chat shows a countdown until the message can be sent again', async () => {
+  const limited = await openFrameHarness({ PARLEY_RATE_LIMIT_AGENT: '2' })
   try {
     const opened = await limited.open()
-    await shown(opened.frame, 'Hello! I am').waitFor()
+    await visibleText(opened.frame, 'Hello! I am').waitFor()
     await opened.say('one')
-    await shown(opened.frame, 'You said: one').waitFor()
+    await visibleText(opened.frame, 'You said: one').waitFor()
     await opened.settle()
     await opened.say('two')
     const note = opened.frame.locator('.failure')

@@ -1,21 +1,18 @@
-/**
- * Tests that malicious model output cannot contact other servers, freeze the frame or affect anything outside the
- * reply.
- */
+/** Tests that malicious model output cannot load resources, freeze the frame or mislead the user. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, type OpenFrame, openFrameStand } from '../support/widget-frame.ts'
+import { type FrameHarness, type OpenFrame, openFrameHarness } from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
-let stand: FrameStand
+let harness: FrameHarness
 let opened: OpenFrame
 beforeAll(async () => {
-  stand = await openFrameStand()
-  opened = await stand.open({ options: { history: false } })
+  harness = await openFrameHarness()
+  opened = await harness.open({ options: { history: false } })
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
-/** Makes the mock model echo the text; returns the reply once it is shown. */
+/** Sends a message that the mock model repeats; returns the reply when it is shown. */
 async function write(text: string) {
   await opened.frame.locator('textarea').fill(text)
   await opened.frame.locator('textarea').press('Enter')
@@ -25,9 +22,9 @@ async function write(text: string) {
   return reply
 }
 
-/** Lists the requests to servers other than the page's and Parley's. */
+/** Lists the requests that were not sent to the page's server or to Parley. */
 function requestsElsewhere(): readonly string[] {
-  const own = [new URL(stand.hostUrl).origin, stand.app.url]
+  const own = [new URL(harness.hostUrl).origin, harness.app.url]
   return opened.requests.filter((url) => !own.includes(new URL(url).origin))
 }
 
@@ -43,7 +40,7 @@ describe('a malicious reply', () => {
     expect(requestsElsewhere()).toEqual([])
   })
 
-  test('can contain only web and mail links', async () => {
+  test('can contain only http, https and mailto links', async () => {
     const reply = await write(
       [
         '[one](javascript:alert(1))',
@@ -95,7 +92,7 @@ describe('a malicious reply', () => {
   })
 })
 
-/** The text is longer than the input allows, so the test responds instead of the server. */
+/** Replies that are slow to parse; the test serves them itself because they exceed the input limit. */
 const bombs: readonly [string, string][] = [
   ['60 KB of *a_', '*a_'.repeat(20_000)],
   ['quotes, 100,000 deep', '>'.repeat(100_000)],
@@ -114,8 +111,8 @@ const bombs: readonly [string, string][] = [
   ['empty lines', '\n'.repeat(50_000)],
 ]
 
-describe('the frame remains responsive when a reply is slow to parse', () => {
-  test.each(bombs)('%s', async (_what, text) => {
+describe('the frame remains responsive while it shows a reply', () => {
+  test.each(bombs)('with %s', async (_what, text) => {
     await opened.page.route('**/trpc/chat.stream*', (route) =>
       route.fulfill(answerOf(`before\n\n${text}\n\nafter`)),
     )
@@ -125,7 +122,6 @@ describe('the frame remains responsive when a reply is slow to parse', () => {
       .getByText(/after\s*$/)
       .first()
       .waitFor()
-    // The frame must still respond to the user.
     await opened.frame.getByRole('button', { name: 'More actions' }).click({ timeout: 10_000 })
     await opened.page.keyboard.press('Escape')
     await opened.page.unroute('**/trpc/chat.stream*')
@@ -134,7 +130,7 @@ describe('the frame remains responsive when a reply is slow to parse', () => {
   })
 })
 
-/** Renders a complete response as a tRPC JSONL stream. */
+/** Returns an HTTP response with the content as a tRPC JSONL stream. */
 function answerOf(content: string): { status: number; contentType: string; body: string } {
   const chunk = { choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }
   const lines = [

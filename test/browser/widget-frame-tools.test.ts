@@ -1,21 +1,21 @@
-/** Tests page tools that the model calls through the widget frame. */
+/** Tests that the widget frame passes the model's tool calls to the page and returns the results. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
-  type FrameStand,
+  type FrameHarness,
   type HostPage,
   type ListedTool,
   type OpenFrame,
-  openFrameStand,
-  shown,
+  openFrameHarness,
+  visibleText,
 } from '../support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: FrameStand
+let harness: FrameHarness
 beforeAll(async () => {
-  stand = await openFrameStand()
+  harness = await openFrameHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool => ({
   name: `postMessage_${name}`,
@@ -31,7 +31,7 @@ const tools = [
 
 const calledIn = ({ page }: OpenFrame) => page.evaluate(() => (globalThis as unknown as HostPage).called)
 
-/** Returns the tool results that the model receives in the request after the calls. */
+/** Runs `act`; returns the tool results that the next request to the model contains. */
 async function resultsIn(opened: OpenFrame, act: () => Promise<void>): Promise<unknown[]> {
   const second = opened.page.waitForRequest((request) => (request.postData() ?? '').includes('"role":"tool"'))
   await act()
@@ -42,22 +42,22 @@ async function resultsIn(opened: OpenFrame, act: () => Promise<void>): Promise<u
 }
 
 describe('a tool call', () => {
-  test('is sent to the page with its arguments, and its result is sent to the model', async () => {
-    const opened = await stand.open({ tools })
+  test('is passed to the page with its arguments, and its result is sent to the model', async () => {
+    const opened = await harness.open({ tools })
     await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
     await opened.frame.getByText(/^Used “.Look around.”$/).click()
     await opened.frame.getByRole('region', { name: 'Input' }).getByText('"garden"').waitFor()
-    await shown(opened.frame, 'The tool answered:').waitFor()
+    await visibleText(opened.frame, 'The tool answered:').waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: { where: 'garden' } }])
     expect(opened.complaints).toEqual([])
   })
 
-  test('runs concurrently with another, and both results are sent together, even if one fails', async () => {
-    const opened = await stand.open({ tools })
+  test('runs concurrently with another, and both results are sent even if one call fails', async () => {
+    const opened = await harness.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage
       const waiting: (() => void)[] = []
-      // Answers only after both calls have arrived.
+      // Returns results only after both calls have arrived.
       here.answerTool = (_name, args) =>
         new Promise((resolve) => {
           const isError = (args as { where?: string }).where === 'b'
@@ -71,11 +71,11 @@ describe('a tool call', () => {
       opened.say('[[tool:postMessage_look {"where":"a"}]] [[tool:postMessage_look {"where":"b"}]]'),
     )
     expect(results).toEqual(['open', 'Error: closed'])
-    await shown(opened.frame, /^“.Look around.” failed$/).waitFor()
+    await visibleText(opened.frame, /^“.Look around.” failed$/).waitFor()
   })
 
   test('returns an error to the model when the page has removed the tool', async () => {
-    const opened = await stand.open({ tools })
+    const opened = await harness.open({ tools })
     await opened.page.route('**/trpc/chat.stream*', async (route) => {
       await opened.page.evaluate(() => {
         ;(globalThis as unknown as { tools: unknown[] }).tools = []
@@ -90,7 +90,7 @@ describe('a tool call', () => {
   })
 
   test('fails when its result exceeds 64 KiB', async () => {
-    const opened = await stand.open({ tools })
+    const opened = await harness.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage
       here.answerTool = () => ({ content: [{ type: 'text', text: 'é'.repeat(33_000) }] })
@@ -99,8 +99,8 @@ describe('a tool call', () => {
     expect(results).toEqual(['Error: The result of the tool is larger than 64 KiB.'])
   })
 
-  test('accepts one result and ignores later or unexpected ones', async () => {
-    const opened = await stand.open({ tools })
+  test('uses its first result and ignores later and unexpected ones', async () => {
+    const opened = await harness.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage
       here.answerTool = (_name, _args, id) => {
@@ -119,29 +119,29 @@ describe('a tool call', () => {
     expect(await opened.frame.getByText('forged').count()).toBe(0)
   })
 
-  test('without a result ends when the user stops the reply', async () => {
-    const opened = await stand.open({ tools })
+  test('without a result is cancelled when the user stops the reply', async () => {
+    const opened = await harness.open({ tools })
     await opened.page.evaluate(() => {
       ;(globalThis as unknown as HostPage).answerTool = () => undefined
     })
     await opened.say('[[tool:postMessage_look {}]]')
-    await shown(opened.frame, /^Using “.Look around.”…$/).waitFor()
+    await visibleText(opened.frame, /^Using “.Look around.”…$/).waitFor()
     await opened.frame.getByRole('button', { name: 'Stop' }).click()
-    await shown(opened.frame, 'You stopped this answer.').waitFor()
+    await visibleText(opened.frame, 'You stopped this answer.').waitFor()
     await expect.poll(opened.said).toContainEqual({
       type: 'mcp',
       message: expect.objectContaining({ method: 'notifications/cancelled' }),
     })
     await opened.say('and on')
-    await shown(opened.frame, 'You said: and on').waitFor()
+    await visibleText(opened.frame, 'You said: and on').waitFor()
   })
 })
 
 describe('a tool call that needs approval', () => {
   const danger = '[[tool:postMessage_remove {"where":"<b>*all*</b> \\u202egpj"}]]'
 
-  test('shows exactly what will be sent and waits for the user', async () => {
-    const opened = await stand.open({ tools })
+  test('shows the exact arguments and waits for the user', async () => {
+    const opened = await harness.open({ tools })
     await opened.say(danger)
     const card = opened.frame.locator('.approval')
     await card.waitFor()
@@ -149,14 +149,14 @@ describe('a tool call that needs approval', () => {
     expect(await card.locator('b, em').count()).toBe(0)
     expect(await calledIn(opened)).toEqual([])
     await card.getByRole('button', { name: 'Allow', exact: true }).press('Enter')
-    await shown(opened.frame, /^Used “.remove.”$/).waitFor()
+    await visibleText(opened.frame, /^Used “.remove.”$/).waitFor()
     expect(await calledIn(opened)).toEqual([
       { name: 'postMessage_remove', args: { where: '<b>*all*</b> \u202egpj' } },
     ])
   })
 
-  test('is not made when the user declines, and the model receives an error', async () => {
-    const opened = await stand.open({ tools })
+  test('returns an error to the model when the user declines', async () => {
+    const opened = await harness.open({ tools })
     const results = await resultsIn(opened, async () => {
       await opened.say('[[tool:postMessage_ask {}]] [[tool:postMessage_look {}]]')
       await opened.frame.getByRole('button', { name: 'Don’t allow' }).click()
@@ -165,16 +165,16 @@ describe('a tool call that needs approval', () => {
       'Error: The visitor did not allow this call.',
       expect.stringContaining('postMessage_look'),
     ])
-    await shown(opened.frame, /^“.ask.” was not allowed$/).waitFor()
+    await visibleText(opened.frame, /^“.ask.” was not allowed$/).waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: {} }])
   })
 
   test('is discarded when the user stops the reply', async () => {
-    const opened = await stand.open({ tools })
+    const opened = await harness.open({ tools })
     await opened.say(danger)
     await opened.frame.locator('.approval').waitFor()
     await opened.frame.getByRole('button', { name: 'Stop' }).click()
-    await shown(opened.frame, 'You stopped this answer.').waitFor()
+    await visibleText(opened.frame, 'You stopped this answer.').waitFor()
     expect(await opened.frame.locator('.approval').count()).toBe(0)
     expect(await calledIn(opened)).toEqual([])
   })

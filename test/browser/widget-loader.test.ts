@@ -1,45 +1,48 @@
-/** Tests the loader script: every way to load it, and the options, methods and events of its API. */
+/** Tests the loader script's script tags, options, methods and events. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: WidgetStand
+let harness: WidgetHarness
 beforeAll(async () => {
-  stand = await openWidgetStand()
+  harness = await openWidgetHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 const config = (options: object = {}) =>
-  `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: stand.agent.agent_key, ...options })}</script>`
+  `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: harness.agent.agent_key, ...options })}</script>`
 
 /** Evaluates code in the page. */
 const run = (opened: WidgetPage, code: string): Promise<unknown> => opened.page.evaluate(code)
 
 const open = (options: object = {}, document: { head?: string; body?: string } = {}) =>
-  stand.open({ head: config(options) + (document.head ?? ''), body: (document.body ?? '') + stand.script() })
+  harness.open({
+    head: config(options) + (document.head ?? ''),
+    body: (document.body ?? '') + harness.script(),
+  })
 
 describe('the loader script', () => {
   test.each([
     ['in the head', (script: string) => ({ head: script })],
     ['at the end of the body', (script: string) => ({ body: script })],
-    ['async', (script: string) => ({ head: script.replace('<script', '<script async') })],
-    ['deferred', (script: string) => ({ head: script.replace('<script', '<script defer') })],
+    ['as an async script', (script: string) => ({ head: script.replace('<script', '<script async') })],
+    ['as a deferred script', (script: string) => ({ head: script.replace('<script', '<script defer') })],
     [
       'as a module',
       (script: string) => ({ head: script.replace('<script', '<script type="module" crossorigin') }),
     ],
-  ])('works %s', async (_where, place) => {
-    const { head = '', body = '' } = place(stand.script()) as { head?: string; body?: string }
-    const opened = await stand.open({ head: config() + head, body })
+  ])('works when it is included %s', async (_where, place) => {
+    const { head = '', body = '' } = place(harness.script()) as { head?: string; body?: string }
+    const opened = await harness.open({ head: config() + head, body })
     await opened.launcher.waitFor()
     expect(opened.complaints).toEqual([])
     await opened.page.close()
   })
 
-  test('works when it is inserted late and with an integrity digest', async () => {
-    const opened = await stand.open({ head: config() })
+  test('works when it is inserted after the page has loaded, with an integrity attribute', async () => {
+    const opened = await harness.open({ head: config() })
     const { loader } = JSON.parse(
       await (await import('node:fs/promises')).readFile('dist/widget/manifest.json', 'utf8'),
     )
@@ -49,25 +52,25 @@ describe('the loader script', () => {
         Object.assign(script, { src, integrity, crossOrigin: 'anonymous' })
         document.body.append(script)
       },
-      [`${stand.app.url}/embed/${loader.file}`, loader.integrity],
+      [`${harness.app.url}/embed/${loader.file}`, loader.integrity],
     )
     await opened.launcher.waitFor()
     await opened.page.close()
   })
 
-  test('creates only one widget when it is loaded twice', async () => {
-    const opened = await stand.open({ head: config() + stand.script(), body: stand.script('async') })
+  test('creates only one widget when it is included twice', async () => {
+    const opened = await harness.open({ head: config() + harness.script(), body: harness.script('async') })
     await opened.event('ready')
     expect(await opened.page.locator('parley-chat').count()).toBe(1)
     expect(opened.complaints).toEqual([])
     await opened.page.close()
   })
 
-  test('takes options from its attributes, and ParleyChatConfig overrides them', async () => {
-    const attributes = `data-api-key="${stand.agent.agent_key}" data-title="By attribute" data-position="bottom-left" data-auto-open data-width="300"`
-    const opened = await stand.open({
+  test('reads options from its attributes, which ParleyChatConfig overrides', async () => {
+    const attributes = `data-api-key="${harness.agent.agent_key}" data-title="By attribute" data-position="bottom-left" data-auto-open data-width="300"`
+    const opened = await harness.open({
       head: '<script>ParleyChatConfig = { width: 320 }</script>',
-      body: stand.script(attributes),
+      body: harness.script(attributes),
     })
     await opened.event('opened')
     await opened.frame.getByRole('heading', { name: 'By attribute' }).waitFor()
@@ -76,7 +79,7 @@ describe('the loader script', () => {
     await opened.page.close()
   })
 
-  test('does not mount a widget with autoMount: false until mount is called', async () => {
+  test('does not mount the widget until mount() is called if autoMount is false', async () => {
     const opened = await open({ autoMount: false })
     await opened.page.waitForLoadState('networkidle')
     expect(await opened.page.locator('parley-chat').count()).toBe(0)
@@ -85,7 +88,7 @@ describe('the loader script', () => {
     await opened.page.close()
   })
 
-  test('runs the calls that were queued before it loaded', async () => {
+  test('runs calls that were queued before it loaded', async () => {
     const head = `<script>
       ParleyChat = { q: [['ready', () => document.body.dataset.ready = 'yes'], ['configure', { title: 'Queued' }], ['open'], ['setContext', { page: 1 }]] }
     </script>`
@@ -98,8 +101,8 @@ describe('the loader script', () => {
   })
 })
 
-describe('ParleyChat', () => {
-  test('opens, closes and toggles, and notifies callbacks and document listeners', async () => {
+describe('the ParleyChat object', () => {
+  test('opens, closes and toggles the window, and notifies callbacks and document listeners', async () => {
     const head = `<script>
       heard = []
       for (const name of ['onReady', 'onOpen', 'onClose']) ParleyChatConfig[name] = () => heard.push(name)
@@ -131,7 +134,7 @@ describe('ParleyChat', () => {
     await opened.page.close()
   })
 
-  test('removes the widget on destroy and restores it on mount', async () => {
+  test('removes the widget on destroy() and restores it on mount()', async () => {
     const opened = await open()
     await opened.event('ready')
     await run(opened, 'ParleyChat.destroy(); ParleyChat.destroy()')
@@ -144,7 +147,7 @@ describe('ParleyChat', () => {
     await opened.page.close()
   })
 
-  test('rejects a second widget on the page', async () => {
+  test('rejects a second widget on the same page', async () => {
     const opened = await open()
     await opened.event('ready')
     await run(opened, 'ParleyChat.mount({ onError: (error) => { code = error.code } })')
@@ -155,7 +158,7 @@ describe('ParleyChat', () => {
   })
 })
 
-test('the loader reports invalid options by name, without their values, and ignores them', async () => {
+test('the loader ignores invalid options and reports their names but not their values', async () => {
   const wrong = {
     theme: 'secret-1',
     position: 'secret-2',
@@ -186,7 +189,7 @@ test('the loader reports invalid options by name, without their values, and igno
   await opened.page.close()
 })
 
-test('debug mode logs event names but no keys, context or text', async () => {
+test('debug mode logs event names but not keys, context or messages', async () => {
   const opened = await open({
     debug: true,
     autoOpen: true,
@@ -201,7 +204,7 @@ test('debug mode logs event names but no keys, context or text', async () => {
   await opened.frame.getByText('You said: textual').waitFor()
   await run(opened, 'ParleyChat.close()')
   await expect.poll(() => lines.join()).toContain('Parley: closed')
-  for (const secret of [stand.agent.agent_key, 'contextual', 'textual', 'Titular']) {
+  for (const secret of [harness.agent.agent_key, 'contextual', 'textual', 'Titular']) {
     expect(lines.join()).not.toContain(secret)
   }
   await opened.page.close()

@@ -1,16 +1,16 @@
-/** Tests page tools, from the model's call to the page and back. */
+/** Tests tools that a host page provides to the model through the widget. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: WidgetStand
+let harness: WidgetHarness
 beforeAll(async () => {
   const yaml = 'name: Helper\ninstructions: Help people.\npageTools: { blocked: [forbidden] }\n'
-  stand = await openWidgetStand({}, yaml)
+  harness = await openWidgetHarness({}, yaml)
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 const tool = (name: string, annotations: object = {}) => ({
   type: 'function',
@@ -22,11 +22,11 @@ const tool = (name: string, annotations: object = {}) => ({
   },
 })
 
-/** Opens a page that runs `code`, with the configuration as `c`, before the script loads, and `after` afterwards. */
+/** Opens a page that runs `code` before the loader script and `after` after it; `c` is the configuration. */
 async function open(tools: readonly object[], code = '', after = ''): Promise<WidgetPage> {
-  const config = { apiKey: stand.agent.agent_key, autoOpen: true, tools }
+  const config = { apiKey: harness.agent.agent_key, autoOpen: true, tools }
   const head = `<script>called = []; const c = ParleyChatConfig = ${JSON.stringify(config)}; ${code}</script>`
-  const opened = await stand.open({ head, body: `${stand.script()}<script>${after}</script>` })
+  const opened = await harness.open({ head, body: `${harness.script()}<script>${after}</script>` })
   onTestFinished(() => opened.page.close())
   await opened.event('opened')
   return opened
@@ -41,8 +41,32 @@ const called = ({ page }: WidgetPage) => page.evaluate('called')
 
 const answering = `c.onToolCall = (tool, args, sendResult) => { called.push([tool, args]); sendResult({ tool, done: true }) }`
 
+/** Code that hides an event from the listeners of the test. */
+const unheard = (name: string) =>
+  `window.addEventListener('parley-chat-${name}', (event) => event.stopImmediatePropagation(), true)`
+
+describe('a shared reply', () => {
+  const share = async (code: string) => {
+    const opened = await open([], code)
+    await say(opened, 'hello')
+    await opened.frame.getByRole('button', { name: 'Share', exact: true }).click()
+    return opened
+  }
+
+  test('is confirmed if the page receives it', async () => {
+    const { frame } = await share(`${unheard('user-share')}; c.onUserShare = () => {}`)
+    await frame.getByRole('button', { name: 'Shared' }).waitFor()
+  })
+
+  test('is copied if the page does not receive it', async () => {
+    const { frame } = await share(unheard('user-share'))
+    await frame.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await frame.getByRole('button', { name: 'Shared' }).count()).toBe(0)
+  })
+})
+
 describe('a tool call', () => {
-  test('is handled by the callback, and the model continues with the result', async () => {
+  test("is handled by the page's callback, and the model continues with the result", async () => {
     const opened = await open([tool('find')], answering)
     await say(opened, '[[tool:postMessage_find {"q":"tea"}]]')
     await opened.frame.locator('article.reply').getByText('"done":true').waitFor()
@@ -57,6 +81,16 @@ describe('a tool call', () => {
     await opened.frame.getByText('The tool answered: heard find').waitFor()
   })
 
+  test('fails immediately and is reported if the page has no handler', async () => {
+    const opened = await open([tool('find')], unheard('tool-call'))
+    await say(opened, '[[tool:postMessage_find {}]]')
+    await opened.frame.getByText('The tool answered: Error: No onToolCall').waitFor()
+    expect(await opened.event('error')).toMatchObject({
+      code: 'invalid_option',
+      message: expect.stringContaining('onToolCall'),
+    })
+  })
+
   test('reports a failing callback to the model', async () => {
     const opened = await open(
       [tool('find')],
@@ -67,7 +101,7 @@ describe('a tool call', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('is answered together with a second call', async () => {
+  test('and a second call in the same reply are both answered', async () => {
     const opened = await open([tool('one'), tool('two')], answering)
     await say(opened, '[[tool:postMessage_one {}]] [[tool:postMessage_two {}]]')
     await opened.frame.locator('article.reply').getByText('"tool":"two"').waitFor()
@@ -77,7 +111,7 @@ describe('a tool call', () => {
     ])
   })
 
-  test('for a tool that the agent blocks is never sent to the page', async () => {
+  test('to a tool that the agent blocks is not passed to the page', async () => {
     const opened = await open([tool('forbidden'), tool('find')], answering)
     await say(opened, '[[tool:postMessage_forbidden {}]]')
     await opened.frame.locator('article.reply').last().waitFor()
@@ -86,7 +120,7 @@ describe('a tool call', () => {
     expect(await called(opened)).toEqual([['find', {}]])
   })
 
-  test("for a destructive tool waits for the user's approval", async () => {
+  test("to a destructive tool waits for the user's approval", async () => {
     const opened = await open([tool('remove', { destructiveHint: true })], answering)
     await say(opened, '[[tool:postMessage_remove {"id":7}]]')
     await opened.frame.locator('article.reply').getByText('"id": 7').waitFor()
@@ -97,7 +131,7 @@ describe('a tool call', () => {
   })
 })
 
-test('the widget offers tools set at run time from the next message on', async () => {
+test('the widget offers newly configured tools with the next message', async () => {
   const opened = await open([], answering)
   const tools = JSON.stringify([tool('late')])
   await opened.page.evaluate(`ParleyChat.configure({ tools: ${tools} })`)
@@ -110,7 +144,7 @@ describe('WebMCP tools', () => {
     `${place}.modelContext.registerTool({ name: '${name}', description: 'x', inputSchema: { type: 'object' }, execute: (args) => ({ by: '${name}', args }) }, ${options});`
 
   test.each(['navigator', 'document'])(
-    'registered on %s are offered to the model and can run',
+    'registered with %s.modelContext are offered to the model and can run',
     async (place) => {
       const opened = await open([], answering, register(place, 'weather'))
       await say(opened, '[[tool:postMessage_weather {"day":1}]]')
@@ -119,7 +153,7 @@ describe('WebMCP tools', () => {
     },
   )
 
-  test('disappear when the page unregisters them', async () => {
+  test('are no longer offered after the page unregisters them', async () => {
     const code = `stop = new AbortController(); ${register('document', 'first', 'stop')} ${register('document', 'second')} ${register('document', 'third')}`
     const opened = await open([], answering, code)
     const offered = () =>
@@ -137,7 +171,7 @@ describe('WebMCP tools', () => {
     expect(await offered()).toEqual([])
   })
 
-  test("are also registered with the browser's own registry", async () => {
+  test("are also registered with the browser's native API", async () => {
     const native = `
       native = { names: [], registerTool({ name }) { if (name === 'bad') throw new Error('bad tool'); this.names.push(name) }, unregisterTool() {} }
       Object.defineProperty(document, 'modelContext', { value: native, configurable: true })`

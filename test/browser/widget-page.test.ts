@@ -1,23 +1,23 @@
-/** Tests the widget in a page: its launcher, its window, strict CSPs, origin limits and forged messages. */
+/** Tests the widget on a host page: its launcher, its window, strict CSPs, allowed origins and forged messages. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: WidgetStand
+let harness: WidgetHarness
 beforeAll(async () => {
-  stand = await openWidgetStand()
+  harness = await openWidgetHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
-const config = (options: object = {}, key = stand.agent.agent_key) =>
+const config = (options: object = {}, key = harness.agent.agent_key) =>
   `<script nonce="n">ParleyChatConfig = ${JSON.stringify({ apiKey: key, ...options })}</script>`
 
 async function open(options: object = {}, body = '', browser = {}): Promise<WidgetPage> {
-  const opened = await stand.open({ head: config(options), body: body + stand.script() }, browser)
+  const opened = await harness.open({ head: config(options), body: body + harness.script() }, browser)
   onTestFinished(() => opened.page.close())
   return opened
 }
@@ -29,7 +29,7 @@ const focused = ({ page }: WidgetPage) =>
   })
 
 describe('the launcher', () => {
-  test('is a button that states its action and its state', async () => {
+  test('is a button with an accessible name and an expanded state', async () => {
     const opened = await open()
     const button = opened.page.getByRole('button', { name: 'Open chat' })
     await button.waitFor()
@@ -40,7 +40,7 @@ describe('the launcher', () => {
     expect(await opened.page.locator('parley-chat iframe').getAttribute('title')).not.toBe('')
   })
 
-  test("uses the visitor's language", async () => {
+  test("is labeled in the visitor's language", async () => {
     const opened = await open({}, '', { locale: 'de-DE' })
     await opened.launcher.waitFor()
     expect(await opened.launcher.getAttribute('aria-label')).toMatch(/Chat öffnen|Chat/)
@@ -73,7 +73,7 @@ describe('the launcher', () => {
     expect(await focused(opened)).toBe('own')
   })
 
-  test('counts messages that arrive while the window is closed', async () => {
+  test('shows the number of messages that arrived while the window was closed', async () => {
     const opened = await open()
     await opened.launcher.click()
     await opened.frame.getByRole('textbox').fill('[[delay:300]] one two three four five')
@@ -97,7 +97,7 @@ describe('the launcher', () => {
     'hsl(200 90% 45%)',
     '#777',
     'oklch(0.6 0.2 150)',
-  ])('has sufficient contrast on %s', async (primaryColor) => {
+  ])('has a contrast of at least 4.5:1 with the primary color %s', async (primaryColor) => {
     const opened = await open({ primaryColor })
     await opened.launcher.waitFor()
     const ratio = await opened.launcher.evaluate((button) => {
@@ -121,7 +121,7 @@ describe('the launcher', () => {
 })
 
 describe('the chat window', () => {
-  test('fills a phone screen and can be closed', async () => {
+  test('fills the screen on a phone and can be closed', async () => {
     const opened = await open({}, '', { viewport: { width: 390, height: 780 } })
     await opened.launcher.click()
     await opened.event('opened')
@@ -132,7 +132,7 @@ describe('the chat window', () => {
     expect(await opened.launcher.isVisible()).toBe(true)
   })
 
-  test('keeps its side on a right-to-left page', async () => {
+  test('stays on the configured side on a right-to-left page', async () => {
     const opened = await open(
       { position: 'bottom-right' },
       '<script nonce="n">document.documentElement.dir = "rtl"</script>',
@@ -141,7 +141,7 @@ describe('the chat window', () => {
     expect((await opened.launcher.boundingBox())?.x).toBe(1000 - 20 - 56)
   })
 
-  test('accepts CSS lengths, and stays within a small screen', async () => {
+  test('can be sized with CSS lengths, and fits on a small screen', async () => {
     const opened = await open({ width: '30rem', height: '200vh', autoOpen: true })
     await opened.event('opened')
     expect(await opened.page.locator('parley-chat .window').boundingBox()).toEqual({
@@ -159,7 +159,7 @@ describe('the chat window', () => {
     expect(await opened.launcher.isVisible()).toBe(false)
   })
 
-  test('can fill a page element, open and without a launcher', async () => {
+  test('can be embedded in a page element, open and without a launcher', async () => {
     const style = '<div id="here" style="width: 400px; height: 500px"></div>'
     const opened = await open({ containerId: 'here' }, style)
     await opened.event('opened')
@@ -169,17 +169,17 @@ describe('the chat window', () => {
     expect(await opened.page.evaluate('ParleyChat.isOpen')).toBe(true)
   })
 
-  test('is not created when its element does not exist', async () => {
+  test('is not created when its container does not exist', async () => {
     const opened = await open({ containerId: 'gone' })
     expect(await opened.event('error')).toEqual({ code: 'container_not_found', message: 'gone' })
     expect(await opened.page.locator('parley-chat').count()).toBe(0)
   })
 })
 
-test('the widget works on a page whose CSP allows only the script and the frame', async () => {
-  const policy = `default-src 'none'; script-src ${stand.app.url} 'nonce-n'; frame-src ${stand.app.url}; require-trusted-types-for 'script'; trusted-types 'none'`
+test('the widget works on a page whose CSP allows only the loader script and the frame', async () => {
+  const policy = `default-src 'none'; script-src ${harness.app.url} 'nonce-n'; frame-src ${harness.app.url}; require-trusted-types-for 'script'; trusted-types 'none'`
   const headers = { 'Content-Security-Policy': policy }
-  const opened = await stand.open({ head: config({ autoOpen: true }), body: stand.script(), headers })
+  const opened = await harness.open({ head: config({ autoOpen: true }), body: harness.script(), headers })
   const requests: string[] = []
   opened.page.on('request', (request) => requests.push(new URL(request.url()).origin))
   await opened.event('opened')
@@ -188,30 +188,30 @@ test('the widget works on a page whose CSP allows only the script and the frame'
   await opened.frame.getByText('You said: Good evening').waitFor()
   const { width } = (await opened.page.locator('parley-chat .window').boundingBox()) ?? {}
   expect([width, opened.complaints]).toEqual([360, []])
-  expect(new Set(requests)).toEqual(new Set([stand.app.url]))
+  expect(new Set(requests)).toEqual(new Set([harness.app.url]))
   await opened.page.close()
 })
 
-describe('an agent limited to certain origins', () => {
+describe('an agent restricted to certain origins', () => {
   const openLocked = async (origin: string) => {
     const yaml = `name: Locked\ninstructions: x\nembed: { origins: ["${origin}"] }\n`
-    const { agent_key } = await stand.app.createAgent(yaml)
-    const opened = await stand.open({ head: config({}, agent_key), body: stand.script() })
+    const { agent_key } = await harness.app.createAgent(yaml)
+    const opened = await harness.open({ head: config({}, agent_key), body: harness.script() })
     onTestFinished(() => opened.page.close())
     return opened
   }
 
   test('is shown on an allowed origin', async () => {
-    await (await openLocked(stand.origin)).launcher.waitFor()
+    await (await openLocked(harness.origin)).launcher.waitFor()
   })
 
-  test('shows only a developer hint that names the setting on any other origin', async () => {
+  test('shows only a hint for developers on other origins', async () => {
     const opened = await openLocked('https://elsewhere.example')
     expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
     const hint = opened.page.getByRole('alert')
     await hint.waitFor()
     expect(await hint.textContent()).toContain('embed.origins')
-    expect(await hint.textContent()).toContain(stand.origin)
+    expect(await hint.textContent()).toContain(harness.origin)
     expect(await opened.launcher.isVisible()).toBe(false)
     expect(opened.complaints.join()).toContain('frame_unreachable')
   })
@@ -225,7 +225,7 @@ test('the widget ignores messages from other windows', async () => {
   const frames = forgers.map(({ url }) => `<iframe src="${url}"></iframe>`).join('')
   const opened = await open({}, frames)
   await opened.event('ready')
-  // After the widget loads, each forger repeats all its messages and confirms that it did.
+  // Asks each attacking frame to repeat its messages, and waits until all have confirmed.
   await opened.page.evaluate(
     () =>
       new Promise<void>((resolve) => {
@@ -240,7 +240,7 @@ test('the widget ignores messages from other windows', async () => {
   expect((await opened.events()).map(([name]) => name)).toEqual(['ready'])
   expect(await opened.launcher.getAttribute('aria-expanded')).toBe('false')
   expect(await opened.page.locator('parley-chat .badge').isVisible()).toBe(false)
-  // The page and the frame can still communicate, so no forger has replaced either.
+  // The page and the frame can still communicate with each other.
   await opened.launcher.click()
   await opened.page.evaluate(() =>
     (globalThis as unknown as { ParleyChat: { configure(options: object): void } }).ParleyChat.configure({
@@ -250,7 +250,7 @@ test('the widget ignores messages from other windows', async () => {
   await opened.frame.getByRole('heading', { name: 'Still here' }).waitFor()
 })
 
-/** Serves a page on another origin that sends forged messages to its parent and to the widget frame. */
+/** Serves a page on another origin that sends forged messages to its parent and sibling frames. */
 async function startForger(): Promise<{ url: string; close: () => void }> {
   const forge = () => {
     const protocol = 'parley/1'

@@ -1,24 +1,24 @@
-/** Tests `parley/react`, bundled into a page as its developers would. */
+/** Tests the `parley/react` component and hook, bundled into a page. */
 import { join } from 'node:path'
 import { createElement } from 'react'
 import { renderToString } from 'react-dom/server'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const repository = join(import.meta.dirname, '../..')
 const component = join(repository, 'dist/widget/react.js')
-let stand: WidgetStand
+let harness: WidgetHarness
 let script: string
 
 beforeAll(async () => {
   script = await bundle()
-  stand = await openWidgetStand()
+  harness = await openWidgetHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 async function bundle(): Promise<string> {
   const { output } = (await build({
@@ -42,14 +42,14 @@ async function bundle(): Promise<string> {
 }
 
 async function openPage(): Promise<WidgetPage> {
-  const opened = await stand.open({ body: `<div id="root"></div><script>${script}</script>` })
+  const opened = await harness.open({ body: `<div id="root"></div><script>${script}</script>` })
   onTestFinished(() => opened.page.close())
   return opened
 }
 
-/** Renders one component with the props in `code`, and others with those in `more`. */
+/** Renders a component with the props in `code`, and more components with the props in `more`. */
 const show = ({ page }: WidgetPage, code = '{}', { more = '', isStrict = false } = {}) => {
-  const base = JSON.stringify({ apiKey: stand.agent.agent_key, widgetUrl: stand.app.url })
+  const base = JSON.stringify({ apiKey: harness.agent.agent_key, widgetUrl: harness.app.url })
   return page.evaluate(`show({ all: [{ ...${base}, ...${code} } ${more}], isStrict: ${isStrict} })`)
 }
 
@@ -57,7 +57,7 @@ const heard = ({ page }: WidgetPage) => page.evaluate('heard') as Promise<[strin
 const namesHeard = async (opened: WidgetPage) => (await heard(opened)).map(([name]) => name)
 const status = async ({ page }: WidgetPage) => JSON.parse((await page.locator('output').textContent()) ?? '')
 
-test('the component shows the widget, calls the callbacks, and reports its state through the hook', async () => {
+test('the component shows the widget and calls the callbacks, and the hook returns its state', async () => {
   const opened = await openPage()
   await opened.page.evaluate('show({ all: [] })')
   expect(await status(opened)).toEqual({ isReady: false, isOpen: false, hasUnread: false, hasFrame: false })
@@ -74,7 +74,7 @@ test('the component shows the widget, calls the callbacks, and reports its state
   expect(opened.complaints).toEqual([])
 })
 
-test('the component follows its props, and restores the default of a removed prop', async () => {
+test('the component applies changed props, and restores the default of a removed prop', async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true, title: "First", position: "bottom-left", tools: [], headers: {} }')
   await opened.frame.getByRole('heading', { name: 'First' }).waitFor()
@@ -87,9 +87,9 @@ test('the component follows its props, and restores the default of a removed pro
   expect(await namesHeard(opened)).toEqual(['onReady', 'onOpen'])
 })
 
-test('the component sends the context again only when it is a different object', async () => {
+test('the component sends the context again only if it has changed', async () => {
   const opened = await openPage()
-  // The request body shows which context the model receives.
+  // The request bodies contain the context that the model receives.
   const bodies: string[] = []
   opened.page.on('request', (request) => {
     if (request.url().includes('chat.stream')) bodies.push(request.postData() ?? '')
@@ -113,7 +113,7 @@ test('the component sends the context again only when it is a different object',
   expect(await ask('four')).toContain('attic')
 })
 
-test('the component answers tool calls with the latest callback', async () => {
+test('the component passes tool calls to the latest callback', async () => {
   const opened = await openPage()
   const tools = `[{ type: 'function', function: { name: 'find', parameters: { type: 'object', properties: { q: { type: 'string' } } } } }]`
   await show(opened, `{ autoOpen: true, tools: ${tools}, onToolCall: echo('old') }`)
@@ -124,7 +124,7 @@ test('the component answers tool calls with the latest callback', async () => {
   await opened.frame.getByText('"word":"new"').waitFor()
 })
 
-test('the component renders one widget in strict mode, none after unmounting, and one again after remounting', async () => {
+test('the component creates one widget in strict mode, removes it on unmount and creates it again on mount', async () => {
   const opened = await openPage()
   await show(opened, '{}', { isStrict: true })
   await opened.launcher.waitFor()
@@ -137,7 +137,7 @@ test('the component renders one widget in strict mode, none after unmounting, an
   expect(opened.complaints).toEqual([])
 })
 
-test('a second component warns and renders no widget', async () => {
+test('a second component logs a warning and does not render a widget', async () => {
   const opened = await openPage()
   await show(opened, '{}', { more: ', {}' })
   await opened.launcher.waitFor()
@@ -155,7 +155,7 @@ test("the hook's sendMessage logs a warning and does not send a message", async 
   expect(opened.complaints.join()).not.toContain('private words')
 })
 
-test('the component renders on a server without creating a widget', async () => {
+test('the component can be rendered on a server', async () => {
   const { ParleyChat, useParleyChat } = await import(component)
   const Status = () => {
     const { isReady, isOpen, hasUnread, iframe } = useParleyChat()

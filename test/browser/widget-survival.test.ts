@@ -1,27 +1,27 @@
-/** Tests that the widget stays on pages that replace their content, and leaves the person's focus and history alone. */
+/** Tests that the widget survives changes to the host page and does not disturb its focus and history. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-let stand: WidgetStand
+let harness: WidgetHarness
 beforeAll(async () => {
-  stand = await openWidgetStand()
+  harness = await openWidgetHarness()
 })
-afterAll(() => stand?.close())
+afterAll(() => harness?.close())
 
 const open = (options: object = {}, body = '') =>
-  stand.open({
-    head: `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: stand.agent.agent_key, ...options })}</script>`,
-    body: body + stand.script(),
+  harness.open({
+    head: `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: harness.agent.agent_key, ...options })}</script>`,
+    body: body + harness.script(),
   })
 
 const run = (opened: WidgetPage, code: string): Promise<unknown> => opened.page.evaluate(code)
 
 test.each([
-  ['replaces its body', "document.body.replaceWith(document.createElement('body'))"],
+  ['replaces its body element', "document.body.replaceWith(document.createElement('body'))"],
   ['replaces the content of its body', "document.body.innerHTML = '<p>Next</p>'"],
-])('the widget stays, open, on a page that %s', async (_case, code) => {
+])('the widget stays open on a page that %s', async (_case, code) => {
   const opened = await open({ autoOpen: true })
   await opened.event('opened')
   await run(opened, code)
@@ -31,7 +31,7 @@ test.each([
   await opened.page.close()
 })
 
-test('the widget stays in its container when the page renders the container again', async () => {
+test('the widget returns to its container when the page replaces the container', async () => {
   const box = '<div id="box" style="height: 400px"></div>'
   const opened = await open({ containerId: 'box' }, `<main>${box}</main>`)
   await opened.event('opened')
@@ -41,7 +41,7 @@ test('the widget stays in its container when the page renders the container agai
   await opened.page.close()
 })
 
-test('autoOpen leaves the focus in the field in which the person types', async () => {
+test('autoOpen does not take the focus from a page field', async () => {
   const opened = await open({ autoOpen: true, autoMount: false }, '<input id="name">')
   await opened.page.locator('#name').focus()
   await run(opened, 'ParleyChat.mount()')
@@ -52,7 +52,7 @@ test('autoOpen leaves the focus in the field in which the person types', async (
   await opened.page.close()
 })
 
-test('open() leaves the focus in a field, and the button takes it', async () => {
+test('open() does not take the focus from a page field, but a click on the launcher does', async () => {
   const opened = await open({}, '<input id="name">')
   await opened.event('ready')
   await opened.page.locator('#name').focus()
@@ -64,8 +64,8 @@ test('open() leaves the focus in a field, and the button takes it', async () => 
   await opened.page.close()
 })
 
-test('another key adds no entry to the history of the page', async () => {
-  const other = await stand.app.createAgent()
+test('changing the key does not add an entry to the browser history', async () => {
+  const other = await harness.app.createAgent()
   const opened = await open({ autoOpen: true })
   await opened.event('opened')
   const before = await run(opened, 'history.length')
@@ -76,7 +76,7 @@ test('another key adds no entry to the history of the page', async () => {
 })
 
 test.each(['inherit', 'currentcolor', 'transparent', 'var(--x)', 'env(x)'])(
-  'the primary color %s is reported, and the default is used',
+  'the primary color %s is reported as invalid, and the default is used',
   async (primaryColor) => {
     const opened = await open({ primaryColor })
     expect(await opened.event('error')).toMatchObject({ code: 'invalid_option', message: 'primaryColor' })
@@ -88,17 +88,17 @@ test.each(['inherit', 'currentcolor', 'transparent', 'var(--x)', 'env(x)'])(
   },
 )
 
-test('the frame is reported as unreachable when it never loads', async () => {
-  const opened = await stand.open({ body: stand.script('data-auto-mount="false"') })
+test('a frame that does not load within 15 seconds is reported as unreachable', async () => {
+  const opened = await harness.open({ body: harness.script('data-auto-mount="false"') })
   await opened.page.clock.install()
   await opened.page.route('**/embed/frame*', () => {})
-  await run(opened, `ParleyChat.mount({ apiKey: '${stand.agent.agent_key}' })`)
+  await run(opened, `ParleyChat.mount({ apiKey: '${harness.agent.agent_key}' })`)
   await opened.page.clock.fastForward(15_000)
   expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
   await opened.page.close()
 })
 
-test('an unusable tool is reported, and the others are offered', async () => {
+test('an invalid tool is reported, and valid tools are still offered', async () => {
   const name = 'x'.repeat(53)
   const opened = await open({
     autoOpen: true,
@@ -133,7 +133,7 @@ test('an unusable tool is reported, and the others are offered', async () => {
   await opened.page.close()
 })
 
-test('a double click on Send does not stop the answer', async () => {
+test('a double click on Send does not stop the reply', async () => {
   const opened = await open({ autoOpen: true })
   await opened.event('opened')
   await opened.frame.getByRole('textbox').fill('[[delay:50]] one two three')

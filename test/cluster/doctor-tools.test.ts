@@ -1,4 +1,4 @@
-/** Tests what `parley doctor` reports about tools, Redis and the clock, when they work and when they fail. */
+/** Tests the checks of `parley doctor` for host modules, MCP servers, Redis and the clock. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -14,7 +14,7 @@ setInterval(() => {}, 1000)
 export const tools = { find_room: { handler: () => 'Gull' } }
 export const onUploadComplete = () => {}`
 
-/** Runs doctor with these MCP servers; returns each result by the name of its check. */
+/** Runs `parley doctor` with these MCP servers; returns the results by check name. */
 async function runDoctor(folder: string, mcp: object, env: Record<string, string>) {
   await writeFile(join(folder, 'parley.yaml'), JSON.stringify({ mcp }))
   const all = { PORT: '0', PARLEY_CONFIG: 'parley.yaml', PARLEY_HOOKS: 'hooks.mjs', ...env }
@@ -26,7 +26,7 @@ async function runDoctor(folder: string, mcp: object, env: Record<string, string
   }
 }
 
-test('doctor reports working components and exits although the host module keeps a timer running', async () => {
+test('doctor reports working components, and exits even though a timer of the host module is still active', async () => {
   const [folder, redis, http] = [await makeFolder(), await startRedis(), await startMcpHttpServer()]
   await writeFile(join(folder, 'hooks.mjs'), hooks)
   const mcp = { far: { url: http.url }, near: { command: process.execPath, args: [stdioProgram] } }
@@ -42,7 +42,7 @@ test('doctor reports working components and exits although the host module keeps
   expect(http.process.exitCode).toBeNull()
 })
 
-test('doctor reports each failing component with a remedy', async () => {
+test('doctor suggests a remedy for each component that fails', async () => {
   const folder = await makeFolder()
   await writeFile(join(folder, 'hooks.mjs'), 'export const tools = 7')
   const unreachable = `127.0.0.1:${await findFreePort()}`

@@ -1,4 +1,4 @@
-/** Tests the commands on a PostgreSQL database in separate processes, with and without a running server. */
+/** Tests the `parley` commands with PostgreSQL, both with and without running servers. */
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -7,7 +7,7 @@ import { callServer, makeFolder, runParley, startServer } from '../support/proce
 
 vi.setConfig({ testTimeout: 120_000 })
 
-/** Creates a folder and settings for commands. */
+/** Creates a database, a working directory and the environment for commands. */
 async function prepareCommands(kind?: 'empty') {
   const folder = await makeFolder()
   const env = { PORT: '0', DATABASE_URL: await createTestDatabase(kind) }
@@ -24,7 +24,7 @@ async function prepareCommands(kind?: 'empty') {
   return { folder, env, parley, runDoctor }
 }
 
-test('before the first server start, migrate creates the tables and keys create the first key', async () => {
+test('`migrate` creates the tables and `keys create` the first key before the first server start', async () => {
   const { env, folder, parley } = await prepareCommands('empty')
   expect((await runParley(['keys', 'list'], { folder, env })).stderr).toContain(
     'missing migrations: 0001_create_keys_and_agents',
@@ -37,7 +37,7 @@ test('before the first server start, migrate creates the tables and keys create 
   expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-test('every command works next to two servers, and both servers see its effect', async () => {
+test('commands work while two servers run, and their changes take effect on both', async () => {
   const { env, folder, parley } = await prepareCommands()
   const [one, other] = [await startServer({ folder, env }), await startServer({ folder, env })]
   expect([one.key, other.key].filter((key) => key !== undefined)).toHaveLength(1)
@@ -57,8 +57,8 @@ test('every command works next to two servers, and both servers see its effect',
   for (const server of [one, other]) expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-describe('doctor', () => {
-  test('checks the database but not a lock file', async () => {
+describe('parley doctor', () => {
+  test('checks the database and skips the lock file check', async () => {
     const { env, folder, runDoctor } = await prepareCommands('empty')
     const name = new URL(env.DATABASE_URL).pathname.slice(1)
     expect((await runDoctor()).database).toMatch(
@@ -74,11 +74,11 @@ describe('doctor', () => {
     expect(found).not.toHaveProperty('server')
   })
 
-  test('reports the problem without the password', async () => {
+  test('reports connection errors without the password', async () => {
     const { env, folder, runDoctor } = await prepareCommands()
     await (await startServer({ folder, env })).stop()
     expect((await runDoctor({ PARLEY_SECRET: 'x'.repeat(32) })).secret).toContain(
-      'fail: Other servers of this database',
+      'fail: Other servers that use this database',
     )
     const unreachable = await runDoctor({ DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' })
     expect(unreachable.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 is unreachable/)
@@ -86,7 +86,7 @@ describe('doctor', () => {
   })
 })
 
-test('a server that cannot reach its database exits with one sentence', async () => {
+test('a server that cannot connect to its database exits with a one-sentence error', async () => {
   const folder = await makeFolder()
   const env = { DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' }
   const { code, stdout, stderr } = await runParley(['serve'], { folder, env })

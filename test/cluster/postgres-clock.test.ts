@@ -1,4 +1,4 @@
-/** Tests that processes use PostgreSQL's clock instead of their local clock. */
+/** Tests that servers use the time of the PostgreSQL server instead of the local system clock. */
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { startDatabaseClock } from '../../src/db/database-clock.ts'
@@ -9,7 +9,7 @@ import { createTestDatabase } from '../support/postgres.ts'
 
 const HOUR_MS = 3_600_000
 
-test("a database clock returns the database's time, even if the local clock is wrong or is changed", async () => {
+test("a database clock returns the database's time even if the local clock is wrong", async () => {
   const databaseUrl = await createTestDatabase()
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
@@ -29,7 +29,7 @@ test("a database clock returns the database's time, even if the local clock is w
   await expectDatabaseTime()
 })
 
-test("a database clock adopts the database's time when that changes", async () => {
+test('a database clock corrects itself after the machine was suspended', async () => {
   const databaseUrl = await createTestDatabase()
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
@@ -44,7 +44,7 @@ test("a database clock adopts the database's time when that changes", async () =
   expect(Math.abs(clock.now() - systemClock.now())).toBeLessThan(HOUR_MS / 2)
 })
 
-test("a service uses the database's time", async () => {
+test('a service on PostgreSQL uses the database clock', async () => {
   const databaseUrl = await createTestDatabase()
   const app = await startApp({ DATABASE_URL: databaseUrl })
   expect(app.service.deps.clock.now).not.toBe(systemClock.now)

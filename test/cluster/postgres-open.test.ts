@@ -1,4 +1,4 @@
-/** Tests how a server opens a PostgreSQL database, and the error for each database that it rejects. */
+/** Tests how a server opens a PostgreSQL database, and the errors for databases that it rejects. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Migration, sql } from 'kysely'
@@ -9,7 +9,7 @@ import { migrations } from '../../src/db/migrations/index.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { createMigrationPool, toPostgresKysely } from '../../src/db/postgres.ts'
 import { openApp, startApp } from '../support/app.ts'
-import { parentKey, refusal } from '../support/database.ts'
+import { parentKey, startupErrorOf } from '../support/database.ts'
 import { createTestDatabase, query } from '../support/postgres.ts'
 import { makeFolder } from '../support/process.ts'
 
@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const quiet = { warn() {} }
 
-/** Opens the database until the test ends. */
+/** Opens the database and closes it when the test ends. */
 async function opened(databaseUrl: string, dataDir = ':memory:') {
   const database = await openDatabase({ dataDir, databaseUrl, role: 'server', log: quiet })
   onTestFinished(() => database.close())
@@ -25,9 +25,9 @@ async function opened(databaseUrl: string, dataDir = ':memory:') {
 }
 
 const refused = (databaseUrl: string, dataDir = ':memory:') =>
-  refusal(openDatabase({ dataDir, databaseUrl, role: 'server' }))
+  startupErrorOf(openDatabase({ dataDir, databaseUrl, role: 'server' }))
 
-/** Returns the URL with another user, password, database or port. */
+/** Returns a copy of the URL with some parts replaced. */
 function changed(
   databaseUrl: string,
   parts: Partial<Pick<URL, 'username' | 'password' | 'pathname' | 'port'>>,
@@ -36,7 +36,7 @@ function changed(
 }
 
 describe('a PostgreSQL connection', () => {
-  test('has timeouts, the options in its URL and durable commits', async () => {
+  test('uses timeouts, synchronous commits and the options from the URL', async () => {
     const { db } = await opened(`${await createTestDatabase()}?options=-c%20search_path%3Dpublic%2Cextra`)
     const names = [
       'statement_timeout',
@@ -53,7 +53,7 @@ describe('a PostgreSQL connection', () => {
     expect(settings).toEqual(['10s', '5s', '15s', 'on', 'public,extra', 'parley'])
   })
 
-  test('returns counts, times and sums as numbers, and sorts text by its bytes', async () => {
+  test('returns counts, times and sums as numbers, and sorts text by byte value', async () => {
     const { db } = await opened(await createTestDatabase())
     for (const id of ['a', 'B', 'Z', 'ä']) {
       await db
@@ -71,7 +71,7 @@ describe('a PostgreSQL connection', () => {
 })
 
 describe('PostgreSQL migrations', () => {
-  test('are applied once by servers that start concurrently', async () => {
+  test('run only once when servers start concurrently', async () => {
     const url = await createTestDatabase('empty')
     const databases = await Promise.all([opened(url), opened(url), opened(url)])
     for (const { db } of databases) expect(await listPendingMigrations(db, migrations)).toEqual([])
@@ -81,27 +81,27 @@ describe('PostgreSQL migrations', () => {
     expect(names).toEqual(Object.keys(migrations))
   })
 
-  test('block a command while they are pending', async () => {
+  test('cause an error in commands while they are pending', async () => {
     const databaseUrl = await createTestDatabase('empty')
-    expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' }))).toContain(
-      'missing migrations: 0001_create_keys_and_agents',
-    )
+    expect(
+      await startupErrorOf(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' })),
+    ).toContain('missing migrations: 0001_create_keys_and_agents')
     expect(await query(databaseUrl, `select tablename from pg_tables where schemaname = 'public'`)).toEqual(
       [],
     )
   })
 
-  test('from a newer version block servers and commands', async () => {
+  test('from a newer version cause an error in servers and commands', async () => {
     const databaseUrl = await createTestDatabase()
     await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
-      expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role }))).toContain(
+      expect(await startupErrorOf(openDatabase({ dataDir: ':memory:', databaseUrl, role }))).toContain(
         'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
   })
 
-  test('leave the database unchanged when one of them fails', async () => {
+  test('are all rolled back when one of them fails', async () => {
     const url = await createTestDatabase('empty')
     const db = toPostgresKysely(createMigrationPool(url, quiet))
     onTestFinished(() => db.destroy())
@@ -109,33 +109,35 @@ describe('PostgreSQL migrations', () => {
       '0001_create_a': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
       '0002_fail': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
     }
-    expect(await refusal(applyPostgresMigrations(db, steps))).toContain('The migration 0002_fail failed')
+    expect(await startupErrorOf(applyPostgresMigrations(db, steps))).toContain(
+      'The migration 0002_fail failed',
+    )
     expect(await query(url, `select tablename from pg_tables where schemaname = 'public'`)).toEqual([])
   })
 })
 
-describe('an unusable database', () => {
+describe('a database', () => {
   test.each<[what: string, parts: Parameters<typeof changed>[1], words: string]>([
     ['that does not exist', { pathname: '/nowhere' }, 'has no database nowhere'],
-    ['that the user may not use', { username: 'stranger' }, 'denies stranger access to the database'],
-    ['behind a closed port', { port: '1' }, '127.0.0.1:1 is unreachable (connect ECONNREFUSED'],
-  ])('%s is reported without its password', async (_what, parts, words) => {
+    ['that the user cannot access', { username: 'stranger' }, 'denies stranger access to the database'],
+    ['that is unreachable', { port: '1' }, '127.0.0.1:1 is unreachable (connect ECONNREFUSED'],
+  ])('%s is rejected, and the error does not contain the password', async (_what, parts, words) => {
     const message = await refused(changed(await createTestDatabase(), { password: 'hidden', ...parts }))
     expect(message).toContain(words)
     expect(message).not.toContain('hidden')
   })
 
-  test('with an unreadable certificate file is rejected', async () => {
+  test('whose certificate file cannot be read is rejected', async () => {
     expect(
       await refused(`${await createTestDatabase()}?sslmode=require&sslrootcert=/nowhere/ca.pem`),
     ).toMatch(/^DATABASE_URL is not usable \(ENOENT/)
   })
 
-  test('without TLS is rejected when the URL requires TLS', async () => {
+  test('without TLS is rejected if the URL requires TLS', async () => {
     expect(await refused(`${await createTestDatabase()}?sslmode=require`)).toContain('does not support SSL')
   })
 
-  test('in another encoding is rejected with instructions', async () => {
+  test('with an encoding other than UTF-8 is rejected', async () => {
     const url = await createTestDatabase('empty')
     const name = `${new URL(url).pathname.slice(1)}_ascii`
     await query(url, `create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`)
@@ -144,8 +146,8 @@ describe('an unusable database', () => {
   })
 })
 
-describe('the data directory', () => {
-  test('is created without a database file or a lock file', async () => {
+describe("a PostgreSQL server's data directory", () => {
+  test('does not contain a database file or a lock file', async () => {
     const dataDir = join(await makeFolder(), 'data')
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, DATABASE_URL: await createTestDatabase() })
     await app.createAgent()
@@ -155,7 +157,7 @@ describe('the data directory', () => {
     expect(entries.filter((entry) => /^(parley\.db|\.lock)/.test(entry))).toEqual([])
   })
 
-  test('that is already in use is rejected for a new database', async () => {
+  test('is rejected with a new database if it contains files', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
@@ -165,31 +167,33 @@ describe('the data directory', () => {
   })
 })
 
-describe('the secret', () => {
+describe('the server secret', () => {
   const [SECRET, OTHER] = [
     'one secret that has at least 32 bytes',
     'another secret that has at least 32 bytes',
   ] as const
 
-  test('is the same for all servers that share a database, including the first', async () => {
+  test('must be the same on all servers that share a database', async () => {
     const env = { DATABASE_URL: await createTestDatabase(), PARLEY_SECRET: SECRET }
     const { key } = await startApp(env)
     await startApp({ ...env, PARLEY_PARENT_KEY: key })
-    expect(await refusal(startApp({ ...env, PARLEY_SECRET: OTHER }))).toContain(
+    expect(await startupErrorOf(startApp({ ...env, PARLEY_SECRET: OTHER }))).toContain(
       'Set PARLEY_SECRET to the same value on all servers',
     )
   })
 
-  test('can be replaced with the help of PARLEY_SECRET_PREVIOUS, and the former one is rejected afterwards', async () => {
+  test('can be replaced with PARLEY_SECRET_PREVIOUS, and the old secret is then rejected', async () => {
     const env = { DATABASE_URL: await createTestDatabase() }
     const { key } = await startApp({ ...env, PARLEY_SECRET: SECRET })
     const next = { ...env, PARLEY_SECRET: OTHER, PARLEY_SECRET_PREVIOUS: SECRET, PARLEY_PARENT_KEY: key }
     await startApp(next)
-    expect(await refusal(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain('use a different secret')
+    expect(await startupErrorOf(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain(
+      'use a different secret',
+    )
   })
 })
 
-test('servers that start concurrently create one first parent key', async () => {
+test('servers that start concurrently create only one first parent key', async () => {
   const { config } = await parseConfig({
     DATABASE_URL: await createTestDatabase(),
     PARLEY_DATA_DIR: ':memory:',

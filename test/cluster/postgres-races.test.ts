@@ -1,4 +1,4 @@
-/** Tests that concurrent operations by two servers on one PostgreSQL database take effect once. */
+/** Tests concurrent requests to two servers that share a PostgreSQL database. */
 import { describe, expect, test, vi } from 'vitest'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { rotateParentKey } from '../../src/identity/keys.ts'
@@ -6,22 +6,22 @@ import { createSignInLink, signIn } from '../../src/identity/sessions.ts'
 import { setBudget } from '../../src/usage/budgets.ts'
 import { GREETER, startApp, type TestApp } from '../support/app.ts'
 import { publicIdOf } from '../support/audit.ts'
-import { as, proxied } from '../support/console.ts'
+import { asUser, behindProxy } from '../support/console.ts'
 import { createTestDatabase } from '../support/postgres.ts'
-import { beginUpload, patchUpload, postUpload } from '../support/uploads.ts'
+import { createUpload, patchUpload, postUpload } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
 const PARLEY_SECRET = 'the secret that both servers share'
 
-/** Starts two servers on one database, with one parent key. */
+/** Starts two servers that share a database and a parent key. */
 async function startTwo(env: Record<string, string> = {}): Promise<[one: TestApp, other: TestApp]> {
   const shared = { ...env, PARLEY_SECRET, DATABASE_URL: await createTestDatabase() }
   const one = await startApp(shared)
   return [one, await startApp({ ...shared, PARLEY_PARENT_KEY: one.key })]
 }
 
-/** Runs `act` concurrently `times` times, alternating between the servers. */
+/** Starts `times` concurrent calls of `act`, which alternate between the servers. */
 function byTurns<T>(
   apps: readonly TestApp[],
   times: number,
@@ -35,7 +35,7 @@ const count = (statuses: readonly number[], wanted: number) =>
   statuses.filter((status) => status === wanted).length
 
 describe('concurrent agent requests', () => {
-  test('that replace an agent assign each version number once', async () => {
+  test('that replace an agent create versions with unique numbers', async () => {
     const apps = await startTwo()
     const { agent_id: id } = await apps[0].createAgent()
     const answers = await byTurns(apps, 12, (app, index) =>
@@ -51,7 +51,7 @@ describe('concurrent agent requests', () => {
     )
   })
 
-  test('that replace one version with If-Match succeed once', async () => {
+  test('that replace the same version with If-Match succeed only once', async () => {
     const apps = await startTwo()
     const { agent_id: id } = await apps[0].createAgent()
     const answers = await byTurns(apps, 8, (app) =>
@@ -64,7 +64,7 @@ describe('concurrent agent requests', () => {
     expect([count(statuses, 200), count(statuses, 412)]).toEqual([1, 7])
   })
 
-  test('that create agents in one microsecond leave each of them listed once', async () => {
+  test('that create agents in the same microsecond do not affect pagination', async () => {
     const [app] = await startTwo()
     const { db } = app.service.deps
     for (let made = 0; made < 5; made++) await app.createAgent()
@@ -81,8 +81,8 @@ describe('concurrent agent requests', () => {
   })
 })
 
-describe('concurrent key requests', () => {
-  test('that rotate a key leave one valid secret', async () => {
+describe('concurrent key and user requests', () => {
+  test('that rotate a key leave only one valid secret', async () => {
     const apps = await startTwo()
     const id = publicIdOf(apps[0].key)
     await byTurns(apps, 10, ({ service }) => rotateParentKey(service.deps, serviceActor, id, 0))
@@ -91,9 +91,11 @@ describe('concurrent key requests', () => {
     expect(await live.execute()).toHaveLength(1)
   })
 
-  test('by a new user create one user and one key', async () => {
-    const apps = await startTwo(proxied)
-    const answers = await byTurns(apps, 8, (app) => app.call('GET', '/v1/manager/me', as('ada@example.org')))
+  test('by a new user create only one user and one key', async () => {
+    const apps = await startTwo(behindProxy)
+    const answers = await byTurns(apps, 8, (app) =>
+      app.call('GET', '/v1/manager/me', asUser('ada@example.org')),
+    )
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
     const { db } = apps[0].service.deps
     expect(await db.selectFrom('users').select('email').execute()).toEqual([{ email: 'ada@example.org' }])
@@ -101,9 +103,9 @@ describe('concurrent key requests', () => {
     expect(await automatic.execute()).toHaveLength(1)
   })
 
-  test('that claim a key also move the agents created at that moment', async () => {
-    const apps = await startTwo(proxied)
-    const ada = (options = {}) => as('ada@example.org', options)
+  test('that claim a key also move agents that are being created', async () => {
+    const apps = await startTwo(behindProxy)
+    const ada = (options = {}) => asUser('ada@example.org', options)
     await apps[0].call('GET', '/v1/manager/me', ada())
     const made = byTurns(apps, 10, (app) =>
       app.call('POST', '/v1/manager/agents', ada({ body: { yaml: GREETER } })),
@@ -117,7 +119,7 @@ describe('concurrent key requests', () => {
     expect(new Set(owners.map((row) => row.parent_key_id))).toEqual(new Set([publicIdOf(apps[0].key)]))
   })
 
-  test('with the same sign-in link sign in once', async () => {
+  test('with the same sign-in link succeed only once', async () => {
     const apps = await startTwo()
     const { text } = await createSignInLink(apps[0].service.deps, serviceActor)
     const trace = { requestId: 'one', clientAddress: '127.0.0.1' }
@@ -130,15 +132,15 @@ describe('concurrent key requests', () => {
   })
 })
 
-describe('limits under concurrency', () => {
-  test('on stored bytes hold for uploads created concurrently', async () => {
+describe('limits with concurrent requests', () => {
+  test('on stored bytes are not exceeded by concurrent uploads', async () => {
     const apps = await startTwo({ PARLEY_STORAGE_QUOTA_BYTES: '1000' })
     const answers = await byTurns(apps, 10, (app) => postUpload(app, { size: 300 }))
     const statuses = answers.map(({ status }) => status)
     expect([count(statuses, 201), count(statuses, 413)]).toEqual([3, 7])
   })
 
-  test('on tokens hold for concurrent calls, and every call is recorded', async () => {
+  test('on tokens are not exceeded by concurrent calls, and all calls are recorded', async () => {
     const apps = await startTwo()
     const { deps } = apps[0].service
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
@@ -172,7 +174,7 @@ describe('limits under concurrency', () => {
     expect(timed.reduce((sum, one) => sum + one, 0)).toBe(10)
   })
 
-  test('that are set concurrently result in one of the requested budgets', async () => {
+  test('on tokens that are set concurrently do not mix', async () => {
     const apps = await startTwo()
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
     const budgets = [{ day: 10 }, { month: 20 }]
@@ -187,11 +189,11 @@ describe('limits under concurrency', () => {
 })
 
 describe('concurrent uploads', () => {
-  test('with the same id on both servers create one artifact', async () => {
+  test('with the same id on both servers create only one artifact', async () => {
     const apps = await startTwo()
     const metadata = { artifactId: '0b6b9b2e-2f5b-4d8e-9c1e-6a1f0f3d2c4b' }
     const answers = await byTurns(apps, 8, (app) => postUpload(app, { metadata }))
-    // Requests from the same tenant repeat the same creation.
+    // A repeated creation by the same tenant succeeds.
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(201))
     const paths = answers.map(({ headers }) => new URL(headers.get('location') ?? '', apps[0]?.url).pathname)
     expect(new Set(paths).size).toBe(1)
@@ -199,14 +201,14 @@ describe('concurrent uploads', () => {
     expect(await db.selectFrom('artifacts').select('id').execute()).toHaveLength(1)
   })
 
-  test('have one writer at a time and are completed and processed once', async () => {
+  test('have only one writer at a time and are processed once', async () => {
     const hooked: string[] = []
     const onUploadComplete = async ({ artifactId }: { artifactId: string }) => void hooked.push(artifactId)
     const shared = { PARLEY_SECRET, DATABASE_URL: await createTestDatabase() }
     const one = await startApp(shared, { onUploadComplete })
     const other = await startApp({ ...shared, PARLEY_PARENT_KEY: one.key }, { onUploadComplete })
-    // Bytes are stored by the server that receives them: each writes its own uploads, and both look for jobs.
-    const begun = await byTurns([one, other], 6, async (app) => ({ app, upload: await beginUpload(app) }))
+    // The data directories differ, so each upload must be written to the server where it began.
+    const begun = await byTurns([one, other], 6, async (app) => ({ app, upload: await createUpload(app) }))
     const answers = await Promise.all(
       begun.flatMap(({ app, upload }) =>
         [0, 1, 2].map(() => patchUpload(app, upload, 0, Buffer.from('0123456789'))),

@@ -1,4 +1,4 @@
-/** Tests that `parley store copy` copies every row unchanged, and that an interrupted copy leaves nothing behind. */
+/** Tests that `parley store copy` copies an installation unchanged, and that a failed copy can be repeated. */
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,11 +8,11 @@ import type { Database } from '../../src/db/database.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { GREETER } from '../support/app.ts'
 import { insertInstallation } from '../support/copy.ts'
-import { opened, parentKey, refusal } from '../support/database.ts'
+import { openTestDatabase, parentKey, startupErrorOf } from '../support/database.ts'
 import { createTestDatabase, query } from '../support/postgres.ts'
 import { callServer, makeFolder, runParley, startParley, startServer } from '../support/process.ts'
 import { S3Server } from '../support/s3-server.ts'
-import { beginUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../support/uploads.ts'
+import { createUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -32,7 +32,7 @@ describe("an installation's rows", () => {
   let source: Database
 
   beforeEach(async () => {
-    source = (await opened('server', dataDir)).db
+    source = (await openTestDatabase('server', dataDir)).db
     await insertInstallation(source, ROWS)
   })
 
@@ -64,7 +64,7 @@ describe("an installation's rows", () => {
     expect(await query(url, deferrable)).toEqual([{ count: 0 }])
     const orphan = { ...parentKey('orphan'), user_id: 'nobody' }
     await expect(db.insertInto('parent_keys').values(orphan).execute()).rejects.toThrow('foreign key')
-    // The copy has no sequences to continue because rows are ordered by time.
+    // The schema has no sequences, so the copy does not need to set their next values.
     expect(await query(url, 'select 1 from pg_sequences')).toEqual([])
   })
 
@@ -75,41 +75,42 @@ describe("an installation's rows", () => {
       /^The row of agents with id ".*7" has a different name/,
     ],
     ['is lost during the copy', 'return null;', /^The row of agents with id ".*7" /],
-  ])('are discarded when one %s', async (_what, body, words) => {
+  ])('are rolled back when a row %s', async (_what, body, words) => {
     const url = await createTestDatabase()
     await query(url, `create function meddle() returns trigger language plpgsql as $$ begin ${body} end $$`)
     await query(
       url,
       `create trigger meddle before insert on agents for each row when (new.id like '%1207') execute function meddle()`,
     )
-    // Deletes the rows that refer to the affected agent.
+    // Deletes the rows that refer to agents, so that a missing agent does not violate a foreign key.
     await source.deleteFrom('credentials').execute()
     await source.deleteFrom('agent_versions').execute()
-    expect(await refusal(copyToPostgres(source, url))).toMatch(words)
+    expect(await startupErrorOf(copyToPostgres(source, url))).toMatch(words)
     for (const table of ['parent_keys', 'agents', 'artifacts'])
       expect(await query(url, `select 1 from ${table} limit 1`)).toEqual([])
-    // After the fault is removed, the same command succeeds.
     await query(url, 'drop function meddle() cascade')
     expect(await copyToPostgres(source, url)).toMatchObject({ agents: ROWS })
   })
 
-  test('are discarded when one contains U+0000, and the database stays empty', async () => {
+  test('are rolled back when a row contains U+0000', async () => {
     const url = await createTestDatabase('empty')
     await source.updateTable('agents').set({ name: 'a\0b' }).where('position', '=', 7).execute()
-    expect(await refusal(copyToPostgres(source, url))).toContain(
+    expect(await startupErrorOf(copyToPostgres(source, url))).toContain(
       'A row of agents contains the character U+0000',
     )
     expect(await listTables(url)).toEqual([])
   })
 
-  test('are copied only into an empty database with a known schema', async () => {
+  test('are copied only to an empty database with a known schema', async () => {
     const url = await createTestDatabase()
     await query(url, `insert into parent_keys values ('mine', '', '', 1)`)
-    expect(await refusal(copyToPostgres(source, url))).toContain('already contains rows (in parent_keys)')
+    expect(await startupErrorOf(copyToPostgres(source, url))).toContain(
+      'already contains rows (in parent_keys)',
+    )
     expect(await query(url, 'select id from parent_keys')).toEqual([{ id: 'mine' }])
     const newer = await createTestDatabase()
     await query(newer, `insert into kysely_migration values ('9999_from_the_future', '')`)
-    expect(await refusal(copyToPostgres(source, newer))).toContain(
+    expect(await startupErrorOf(copyToPostgres(source, newer))).toContain(
       '9999_from_the_future is unknown to this version',
     )
   })
@@ -122,7 +123,7 @@ async function openPostgres(databaseUrl: string) {
 }
 
 describe('parley store copy', () => {
-  test('moves rows to PostgreSQL and bytes to a bucket, and keys, files and open uploads keep working', async () => {
+  test('moves rows to PostgreSQL and files to a bucket, and keys, artifacts and open uploads still work', async () => {
     const s3 = await S3Server.start()
     const DATABASE_URL = await createTestDatabase('empty')
     const env = { DATABASE_URL, ...s3.environment }
@@ -133,7 +134,7 @@ describe('parley store copy', () => {
     const captions = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n')
     const ready = await uploadWhole(from, captions, { metadata: { kind: 'captions', filename: 'a.vtt' } })
     const half = randomBytes(50_000)
-    const growing = await beginUpload(from, { size: 2 * half.length })
+    const growing = await createUpload(from, { size: 2 * half.length })
     await patchUpload(from, growing, 0, half)
 
     const words = ['store', 'copy', '--json']
@@ -162,12 +163,12 @@ describe('parley store copy', () => {
     expect((await patchUpload(to, growing, half.length, half)).status).toBe(204)
     await postgres.stop()
 
-    // The SQLite rows can no longer be used by mistake.
+    // The command has renamed the SQLite database, so a server cannot use it by mistake.
     const back = await runParley(['serve'], { folder })
     expect([back.code, back.stderr]).toEqual([1, expect.stringContaining('no Parley database')])
   })
 
-  test('leaves nothing in PostgreSQL when it is killed, and no server accepts that database', async () => {
+  test('leaves PostgreSQL empty when it is killed, and servers then reject the empty database', async () => {
     const DATABASE_URL = await createTestDatabase('empty')
     const source = await openDatabase({ dataDir, role: 'server' })
     await insertInstallation(source.db, ROWS)

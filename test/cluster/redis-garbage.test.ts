@@ -1,4 +1,4 @@
-/** Tests that the server treats a Redis port that violates the protocol as unavailable and survives. */
+/** Tests that a server survives invalid Redis replies and treats Redis as unavailable. */
 import { describe, expect, test, vi } from 'vitest'
 import { type FakeRedis, type Moment, startFakeRedis } from '../support/fake-redis.ts'
 import { callServer, makeFolder, type RunningServer, startServer } from '../support/process.ts'
@@ -16,7 +16,7 @@ async function start(env: Readonly<Record<string, string>> = {}) {
 const untilRedisIs = (server: RunningServer, state: 'up' | 'down') =>
   expect.poll(async () => (await callServer(server.url, 'GET', '/readyz')).body.checks.redis).toBe(state)
 
-/** Replies that violate the protocol, or that are valid but do not match any command. */
+/** Replies that violate the Redis protocol or do not match the command. */
 const garbage: Readonly<Record<string, string>> = {
   'another protocol': 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n',
   'zero bytes': '\0'.repeat(64),
@@ -35,13 +35,13 @@ const garbage: Readonly<Record<string, string>> = {
 const cases: [moment: Moment, names: readonly string[]][] = [
   ['hello', ['another protocol', 'a push without a type', 'half a string']],
   ['info', ['another protocol', 'a push without a channel', 'half a string']],
-  // After stray replies the client reconnects before its next command.
+  // Excluded because the client has already reconnected when it sends its next command.
   ['eval', Object.keys(garbage).filter((name) => name !== 'replies to no command')],
   ['subscribe', ['another protocol', 'null', 'an empty list', 'a push without a type', 'half a string']],
   ['ping', ['another protocol', 'a push without a channel', 'half a string']],
 ]
 
-describe('the server keeps running after', () => {
+describe('a server survives', () => {
   test.each(cases)('an invalid reply to %s', async (moment, names) => {
     const { redis, server } = await start()
     for (const name of names) {
@@ -55,7 +55,7 @@ describe('the server keeps running after', () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('a reply that no command requested', async () => {
+  test('a reply without a command', async () => {
     const { redis, server } = await start()
     for (const name of ['another protocol', 'null', 'a push without a type', 'replies to no command']) {
       redis.breakAt('unasked', garbage[name] as string)
@@ -76,7 +76,7 @@ const countCalls = async (server: RunningServer, redis: FakeRedis) => {
   return statuses
 }
 
-test('an invalid count makes the server use its own share of the limits and is logged once', async () => {
+test('a server enforces its share of the limits after an invalid count, and logs the error once', async () => {
   const { redis, server } = await start({ PARLEY_RATE_LIMIT_PARENT: '3' })
   expect(await countCalls(server, redis)).toEqual([200, 200, 200, 429, 429])
   await untilRedisIs(server, 'down')

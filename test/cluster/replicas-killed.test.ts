@@ -1,6 +1,4 @@
-/**
- * Tests that killing one of two load-balanced replicas does not lose acknowledged data or cause wrong responses.
- */
+/** Tests that acknowledged data is not lost when one of two replicas is killed or paused. */
 import { randomBytes } from 'node:crypto'
 import { appendFile, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,15 +6,15 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { startBalancer } from '../support/balancer.ts'
 import { makeVideo } from '../support/conversion.ts'
-import { countTries, makeGate, until } from '../support/jobs.ts'
+import { countConversions, makeGate, waitUntil } from '../support/jobs.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
 import { startLoad } from '../support/replica-load.ts'
-import { makeInstallation, type SharedStore } from '../support/replicas.ts'
+import { createReplicaSettings, type SharedStore } from '../support/replicas.ts'
 import { startS3rver } from '../support/s3rver.ts'
 import {
   BODY_TYPE,
-  beginUpload,
+  createUpload,
   patchUpload,
   readArtifact,
   readStatus,
@@ -24,16 +22,16 @@ import {
   uploadWhole,
 } from '../support/uploads.ts'
 
-// Starting processes is slow on a busy machine, and leases must expire.
+// Starting processes is slow, and the tests wait for leases to expire.
 vi.setConfig({ testTimeout: 300_000 })
 
-/** The time after a kill when all requests must succeed again. */
+/** Milliseconds after a kill until all requests must succeed again. */
 const RECOVERY_MS = 2_000
 
-/** Starts two replicas in separate processes on one data directory. */
+/** Starts two replicas in separate processes with the same data directory. */
 async function startProcesses(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
   const folder = await makeFolder()
-  const installation = await makeInstallation(store)
+  const installation = await createReplicaSettings(store)
   const env = { ...installation, ...more, PARLEY_DATA_DIR: join(folder, 'data') }
   const off = {
     PARLEY_RATE_LIMIT_PARENT: '0',
@@ -65,7 +63,7 @@ describe('a replica that is killed under load', () => {
     const known = randomBytes(1_000)
     const { id } = await uploadWhole(target, known, { metadata: { filename: 'known.bin' } })
     const load = startLoad(target, { id, bytes: known })
-    await until(async () => load.uploads.length >= 4 && load.agents.length >= 20, 'the load has started')
+    await waitUntil(async () => load.uploads.length >= 4 && load.agents.length >= 20, 'the load has started')
     const killedAtMs = performance.now()
     await servers[0].crash()
     await wait(3 * RECOVERY_MS)
@@ -79,7 +77,7 @@ describe('a replica that is killed under load', () => {
     expect(new Set(recovered.map(({ kind }) => kind))).toEqual(new Set(load.outcomes.map(({ kind }) => kind)))
     await expectAllAgents(targets[1], load.agents)
     for (const upload of load.uploads) {
-      // The other replica's next sweep completes an upload that the killed replica received but did not complete.
+      // The other replica's next sweep completes uploads that the killed replica had fully received.
       const readState = async () => (await readStatus(targets[1], upload.id)).state
       await expect.poll(readState, { timeout: 120_000 }).toBe('ready')
       expect((await readArtifact(targets[1], upload.id)).equals(upload.bytes)).toBe(true)
@@ -87,10 +85,10 @@ describe('a replica that is killed under load', () => {
   })
 })
 
-test('a replica paused during an upload does not change it after another replica has taken over', async () => {
+test('a replica that was paused during an upload does not write to it after another replica took over', async () => {
   const { folder, servers, targets } = await startProcesses('PostgreSQL')
   const bytes = randomBytes(300_000)
-  const begun = await beginUpload(targets[0], { size: bytes.length })
+  const begun = await createUpload(targets[0], { size: bytes.length })
   const connection = await RawConnection.open(targets[0])
   const head = [
     'Host: x',
@@ -119,13 +117,13 @@ test('a replica paused during an upload does not change it after another replica
   expect((await readArtifact(targets[1], begun.id)).equals(bytes)).toBe(true)
 })
 
-/** A host module that records each event. */
+/** Returns the source of a host module that appends each event to a file. */
 const hooks = (events: string) => `
   import { appendFile } from 'node:fs/promises'
   export const onUploadComplete = async ({ eventId, artifactId }) =>
     appendFile(${JSON.stringify(events)}, eventId + ' ' + artifactId + '\\n')`
 
-test("another replica repeats a killed replica's conversion once and notifies the host under one event id", async () => {
+test("another replica repeats a killed replica's conversion, and the host receives only one event id", async () => {
   const gate = await makeGate()
   const events = join(gate.folder, 'events')
   const module = join(gate.folder, 'hooks.mjs')
@@ -136,15 +134,18 @@ test("another replica repeats a killed replica's conversion once and notifies th
     PARLEY_HOOKS: module,
   })
   const bytes = await readFile(await makeVideo(join(folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
-  // A replica starts the job for an upload that it received before it notifies the others.
-  const { id } = await beginUpload(targets[0], { size: bytes.length, body: bytes })
-  await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
+  // The replica that receives the upload starts the conversion.
+  const { id } = await createUpload(targets[0], { size: bytes.length, body: bytes })
+  await waitUntil(async () => (await countConversions(gate)) === 1, 'ffmpeg runs')
   await servers[0].crash()
-  await expect.poll(() => countTries(gate), { timeout: 120_000 }).toBe(2)
+  await expect.poll(() => countConversions(gate), { timeout: 120_000 }).toBe(2)
   await gate.open()
   await expect.poll(async () => (await readStatus(targets[1], id)).state, { timeout: 120_000 }).toBe('ready')
   expect(await readStatus(targets[1], id)).toMatchObject({ conversion: { result: 'converted' } })
-  await until(async () => (await readStatus(targets[1], id)).acknowledged === true, 'the host is notified')
+  await waitUntil(
+    async () => (await readStatus(targets[1], id)).acknowledged === true,
+    'the host is notified',
+  )
   const heard = (await readFile(events, 'utf8')).trim().split('\n')
   expect(heard.length).toBeGreaterThan(0)
   expect(new Set(heard).size).toBe(1)

@@ -1,22 +1,22 @@
-/** Tests limits that hold across all replicas. */
+/** Tests rate limits and stream limits that several replicas share. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 import {
-  callInTurn,
+  callRoundRobin,
   countStatuses,
-  makeInstallation,
+  createReplicaSettings,
   sharedStores,
   startReplicas,
 } from '../support/replicas.ts'
-import { beginUpload } from '../support/uploads.ts'
+import { createUpload } from '../support/uploads.ts'
 
 // Databases and process starts are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const list = (app: TestApp) => app.call('GET', '/v1/models')
 
-/** Opens an event stream; `leave` disconnects it. */
+/** Opens an artifact's event stream; `leave` closes the connection. */
 async function openStream({ url, key }: Pick<TestApp, 'url' | 'key'>, artifactId: string) {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -28,10 +28,10 @@ async function openStream({ url, key }: Pick<TestApp, 'url' | 'key'>, artifactId
 }
 
 describe.each(sharedStores)('replicas that share %s', (store) => {
-  test('admit exactly as many requests as the limit allows', async () => {
-    const env = { ...(await makeInstallation(store)), PARLEY_RATE_LIMIT_PARENT: '20' }
+  test('accept exactly as many requests as the limit allows', async () => {
+    const env = { ...(await createReplicaSettings(store)), PARLEY_RATE_LIMIT_PARENT: '20' }
     const apps = await startReplicas(env)
-    expect(await callInTurn(apps, 60, list)).toEqual({ 200: 20, 429: 40 })
+    expect(await callRoundRobin(apps, 60, list)).toEqual({ 200: 20, 429: 40 })
     for (const app of apps) {
       const rejected = await list(app)
       const waitSeconds = Number(rejected.headers.get('retry-after'))
@@ -42,8 +42,8 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }
   })
 
-  test('count each of many simultaneous hits once', async () => {
-    const apps = await startReplicas(await makeInstallation(store))
+  test('count each of 300 concurrent hits exactly once', async () => {
+    const apps = await startReplicas(await createReplicaSettings(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const quota = { key: 'crowded', limit: 100 }
     const hits = await Promise.all(
@@ -57,8 +57,8 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     )
   })
 
-  test('count a costly request as several requests, or not at all', async () => {
-    const apps = await startReplicas(await makeInstallation(store))
+  test('reject a request whose cost exceeds the remaining limit without counting it', async () => {
+    const apps = await startReplicas(await createReplicaSettings(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const hits = await Promise.all(
       Array.from({ length: 60 }, (_, turn) => limiters[turn % 2]?.hit([{ key: 'large', limit: 100 }], 7)),
@@ -71,9 +71,9 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(await limiters[1]?.hit([{ key: 'large', limit: 100 }])).toMatchObject({ isLimited: true })
   })
 
-  test('do not count a request that one limit rejects against any other limit', async () => {
+  test('do not charge a request to other limits if one limit rejects it', async () => {
     const env = {
-      ...(await makeInstallation(store)),
+      ...(await createReplicaSettings(store)),
       PARLEY_TRUSTED_PROXIES: '127.0.0.1/32',
       PARLEY_RATE_LIMIT_AGENT: '25',
       PARLEY_RATE_LIMIT_AGENT_ADDRESS: '10',
@@ -81,7 +81,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     const apps = await startReplicas(env)
     const { agent_key: key } = await apps[0].createAgent()
     const ask = (address: string) =>
-      callInTurn(apps, 30, (app) =>
+      callRoundRobin(apps, 30, (app) =>
         app.call('GET', '/v1/models', { key, headers: { 'X-Forwarded-For': address } }),
       )
     expect(await Promise.all([ask('192.0.2.1'), ask('192.0.2.2')])).toEqual([
@@ -91,10 +91,10 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(await ask('192.0.2.3')).toEqual({ 200: 5, 429: 25 })
   })
 
-  test('open exactly as many streams as the limit allows, and any replica can reuse a closed one', async () => {
-    const env = { ...(await makeInstallation(store)), PARLEY_MAX_STREAMS_PARENT: '5' }
+  test('accept exactly as many streams as the limit allows, and accept more after some close', async () => {
+    const env = { ...(await createReplicaSettings(store)), PARLEY_MAX_STREAMS_PARENT: '5' }
     const apps = await startReplicas(env)
-    const { id } = await beginUpload(apps[0])
+    const { id } = await createUpload(apps[0])
     const streams = await Promise.all(
       Array.from({ length: 14 }, (_, turn) => openStream(apps[turn % 2] as TestApp, id)),
     )
@@ -112,8 +112,8 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(countStatuses(beyond)).toEqual({ 429: 2 })
   })
 
-  test('can reuse a stream slot on any replica as soon as it is released', async () => {
-    const apps = await startReplicas(await makeInstallation(store))
+  test('can reuse a stream slot immediately after another replica releases it', async () => {
+    const apps = await startReplicas(await createReplicaSettings(store))
     const limiters = apps.map(({ service }) => service.deps.shared.streams)
     for (let turn = 0; turn < 50; turn++) {
       const release = await limiters[turn % 2]?.acquire([{ key: 'narrow', limit: 1 }])
@@ -121,11 +121,11 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }
   })
 
-  test("can reuse a killed replica's stream slots", async () => {
-    const env = { ...(await makeInstallation(store)), PARLEY_MAX_STREAMS_PARENT: '2' }
+  test("reuse a killed replica's stream slots after a while", async () => {
+    const env = { ...(await createReplicaSettings(store)), PARLEY_MAX_STREAMS_PARENT: '2' }
     const app = await startApp(env)
     const other = await startServer({ folder: await makeFolder(), env })
-    const { id } = await beginUpload(app)
+    const { id } = await createUpload(app)
     const held = [
       await openStream({ ...app, url: other.url }, id),
       await openStream({ ...app, url: other.url }, id),

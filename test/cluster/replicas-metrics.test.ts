@@ -1,4 +1,4 @@
-/** Tests `/metrics` on PostgreSQL and with several workers behind one port. */
+/** Tests `/metrics` with PostgreSQL and with several workers on one port. */
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 180_000 })
 const requests = 'parley_http_request_duration_seconds_count'
 const validations = (metrics: ScrapedMetrics) => metrics.sum(requests, { operation: 'keys.validate' })
 
-/** Calls over a new connection; new connections are assigned to the workers in turn. */
+/** Sends a GET request over a new connection, which the next worker accepts. */
 async function getOnNewConnection(url: string, key?: string): Promise<string> {
   const headers = key === undefined ? {} : { Authorization: `Bearer ${key}` }
   const [response] = (await once(get(url, { agent: false, headers }), 'response')) as [IncomingMessage]
@@ -32,7 +32,7 @@ async function listChildren(pid: number): Promise<number[]> {
   return text.trim().split(/\s+/).map(Number)
 }
 
-test('a service on PostgreSQL reports its connection pool and its coordination store', async () => {
+test('a service on PostgreSQL reports metrics of its connection pool and its coordination store', async () => {
   const app = await startApp({ DATABASE_URL: await createTestDatabase() })
   const metrics = await scrape(app.url)
   expect(metrics.sum('parley_database_connections')).toBeGreaterThan(0)
@@ -42,7 +42,7 @@ test('a service on PostgreSQL reports its connection pool and its coordination s
   expect(body).toMatchObject({ status: 'ready', checks: { database: 'up', replicas: 'up' } })
 })
 
-test('any worker reports metrics for all workers and counts workers that do not respond', async () => {
+test('each worker reports metrics of all workers and the number of workers that do not respond', async () => {
   const env = { PORT: '0', DATABASE_URL: await createTestDatabase('empty') }
   const running = startParley(['serve', '--workers', '2'], { folder: await makeFolder(), env })
   const [, url = ''] = await running.prints(/listening on (http:\S+)\n/)
@@ -61,7 +61,7 @@ test('any worker reports metrics for all workers and counts workers that do not 
     expect(metrics.sum('parley_workers', { state: 'silent' })).toBe(0)
     expect(metrics.sum('parley_build_info')).toBe(1)
     expect(metrics.sum('parley_uploads_open')).toBe(0)
-    // Two Node processes use more than 100 MB.
+    // Two Node processes together use more than 100 MB.
     expect(metrics.sum('process_resident_memory_bytes')).toBeGreaterThan(100_000_000)
   }
   const promised = promisedMetrics.filter(({ name }) => !scrapes[0]?.types.has(name))

@@ -1,4 +1,4 @@
-/** Tests that replicas immediately learn about revoked keys, changed artifacts and uploads that continue elsewhere. */
+/** Tests that replicas notify each other of revoked keys, changed agents and artifacts, and stopped uploads. */
 
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
@@ -9,21 +9,21 @@ import { notify } from '../../src/replicas/postgres/store.ts'
 import { asAdmin, root } from '../support/admin.ts'
 import { createTenant } from '../support/agents.ts'
 import { startApp, type TestApp } from '../support/app.ts'
-import { proxied } from '../support/console.ts'
+import { behindProxy } from '../support/console.ts'
 import { CuttingProxy } from '../support/cutting-proxy.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { startRedis } from '../support/redis.ts'
-import { makeInstallation, sharedStores, stallPatch, startReplicas } from '../support/replicas.ts'
+import { createReplicaSettings, sharedStores, stallPatch, startReplicas } from '../support/replicas.ts'
 import { S3Server } from '../support/s3-server.ts'
 import {
-  type Begun,
-  beginUpload,
+  type CreatedUpload,
   callUpload,
+  createUpload,
   headUpload,
   patchUpload,
   readArtifact,
   readOffset,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 // Databases and servers are slow on a busy machine.
@@ -37,8 +37,7 @@ async function revoke(app: TestApp, key: string): Promise<void> {
   if (status !== 200) throw new Error(text)
 }
 
-/** Reads the row of an upload. */
-async function rowOf({ service: { deps } }: TestApp, { id }: Begun) {
+async function rowOf({ service: { deps } }: TestApp, { id }: CreatedUpload) {
   const { blob } = await deps.db
     .selectFrom('artifacts')
     .select('blob')
@@ -47,24 +46,24 @@ async function rowOf({ service: { deps } }: TestApp, { id }: Begun) {
   return findUploadRow(deps.db, { blob: blob as string })
 }
 
-/** Waits until a writer has leased the upload. */
-const untilLeased = (app: TestApp, begun: Begun) =>
+/** Waits until a request has leased the upload. */
+const untilLeased = (app: TestApp, begun: CreatedUpload) =>
   expect.poll(async () => (await rowOf(app, begun))?.lease_until ?? null).not.toBeNull()
 
 describe.each(sharedStores)('replicas that share %s', (store) => {
-  /** Starts replicas whose caches never expire, because their clock does not advance. */
+  /** Starts replicas with a fixed clock, so that their caches do not expire. */
   async function startWithFixedClock() {
     const clock = createFakeClock()
-    const env = { ...(await makeInstallation(store)), ...proxied, PARLEY_ADMIN_EMAILS: root }
+    const env = { ...(await createReplicaSettings(store)), ...behindProxy, PARLEY_ADMIN_EMAILS: root }
     return { clock, apps: await startReplicas(env, { clock }) }
   }
 
   async function startOnBucket() {
     const s3 = await S3Server.start()
-    return startReplicas({ ...(await makeInstallation(store)), ...s3.environment })
+    return startReplicas({ ...(await createReplicaSettings(store)), ...s3.environment })
   }
 
-  test('reject a key that another replica revoked, although it was cached', async () => {
+  test('reject a cached key after another replica revokes it', async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()
@@ -74,7 +73,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test('recognize an agent that another replica changed or deleted', async () => {
+  test("apply another replica's change to an agent, and reject its key after a deletion", async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()
@@ -89,12 +88,12 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test('publish an artifact change to each other, and not twice to themselves', async () => {
+  test("receive each other's artifact changes, and their own only once", async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()
     const heard: string[] = []
-    const { id } = await beginUpload(one)
+    const { id } = await createUpload(one)
     one.service.deps.artifacts.changes.subscribe(id, () => heard.push('here'))
     other.service.deps.artifacts.changes.subscribe(id, () => heard.push('there'))
     one.service.deps.artifacts.changes.publish(id)
@@ -102,22 +101,22 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(heard.filter((where) => where === 'here')).toHaveLength(1)
   })
 
-  test('resume an upload that stalled on another replica', async () => {
+  test('resume an upload that has stalled on another replica', async () => {
     const [one, other] = await startOnBucket()
-    const begun = await beginUpload(one, { size: 1000 })
+    const begun = await createUpload(one, { size: 1000 })
     const lost = await stallPatch(one, begun, Buffer.from('hello'))
     await untilLeased(one, begun)
     const offset = await readOffset(other, begun)
     const bytes = Buffer.alloc(1000, 'x')
     expect((await patchUpload(other, begun, offset, bytes.subarray(offset))).status).toBe(204)
     await lost.receives(/^HTTP\/1\.1 423 .*"ok":false/s)
-    await untilState(one, begun.id, 'ready')
+    await waitForState(one, begun.id, 'ready')
     expect((await readArtifact(one, begun.id)).length).toBe(1000)
   })
 
-  test('end a write to an upload that another replica deletes', async () => {
+  test('abort a write to an upload that another replica deletes', async () => {
     const [one, other] = await startOnBucket()
-    const begun = await beginUpload(one, { size: 1000 })
+    const begun = await createUpload(one, { size: 1000 })
     const writing = await stallPatch(one, begun, Buffer.from('hello'))
     await untilLeased(one, begun)
     expect((await callUpload(other, 'DELETE', begun.location)).status).toBe(204)
@@ -125,13 +124,13 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect((await headUpload(one, begun)).status).toBe(404)
   })
 
-  test('ignore unknown messages and process the next ones', async () => {
+  test('ignore unknown messages and process later ones', async () => {
     const lines: string[] = []
     const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
     const s3 = await S3Server.start()
-    const env = { ...(await makeInstallation(store)), ...s3.environment }
+    const env = { ...(await createReplicaSettings(store)), ...s3.environment }
     const [one, other] = await startReplicas(env, { log })
-    const begun = await beginUpload(one, { size: 1000 })
+    const begun = await createUpload(one, { size: 1000 })
     const writing = await stallPatch(one, begun, Buffer.from('hello'))
     await untilLeased(one, begun)
     const unknown = [
@@ -150,7 +149,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await writing.receives(/^HTTP\/1\.1 404 .*"ok":false/s)
   })
 
-  /** Publishes a raw message, as a replica of another version would. */
+  /** Publishes a raw message to all replicas. */
   async function send({ REDIS_URL: url }: { REDIS_URL?: string }, app: TestApp, text: string) {
     if (store === 'PostgreSQL') return void (await notify(app.service.deps.db, 'parley', text))
     const redis = new Redis(url as string)
@@ -158,9 +157,9 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await redis.publish('parley:0:bus', text)
   }
 
-  test('take over an upload from a writer that has gone silent', async () => {
+  test('take over an upload whose writer does not respond', async () => {
     const [one, other] = await startOnBucket()
-    const begun = await beginUpload(one, { size: 1000 })
+    const begun = await createUpload(one, { size: 1000 })
     const { db } = one.service.deps
     const row = await rowOf(one, begun)
     const now = Math.floor(Date.now() / 1000)
@@ -170,19 +169,19 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(await readOffset(one, begun)).toBe(5)
   })
 
-  test('convert an upload that another replica completed', async () => {
+  test('convert an upload that another replica received', async () => {
     const [one, other] = await startOnBucket()
     await one.service.deps.artifacts.processing.close()
-    const begun = await beginUpload(one, { size: 5, body: Buffer.from('hello') })
-    await untilState(other, begun.id, 'ready')
+    const begun = await createUpload(one, { size: 5, body: Buffer.from('hello') })
+    await waitForState(other, begun.id, 'ready')
   })
 })
 
-test('a revoked key is rejected after two seconds without the bus, and immediately when the bus returns', async () => {
+test('a revoked key is rejected after two seconds without Redis, and immediately when Redis is back', async () => {
   const redis = await startRedis()
   const clock = createFakeClock()
-  const env = { ...proxied, PARLEY_ADMIN_EMAILS: root, REDIS_URL: redis.url }
-  const apps = await startReplicas({ ...(await makeInstallation('PostgreSQL')), ...env }, { clock })
+  const env = { ...behindProxy, PARLEY_ADMIN_EMAILS: root, REDIS_URL: redis.url }
+  const apps = await startReplicas({ ...(await createReplicaSettings('PostgreSQL')), ...env }, { clock })
   const [one, other] = apps
   const keys = [await createTenant(one), await createTenant(one)] as const
   await redis.kill()
@@ -198,18 +197,18 @@ test('a revoked key is rejected after two seconds without the bus, and immediate
   await expect.poll(() => statusFor(other, keys[1])).toBe(401)
 })
 
-test("a replica invalidates other replicas' caches once it can publish again", async () => {
+test("a replica that was disconnected from Redis invalidates other replicas' caches when it reconnects", async () => {
   const redis = await startRedis()
   const way = await CuttingProxy.open(redis.url)
   onTestFinished(() => way.close())
   const clock = createFakeClock()
-  const env = { ...(await makeInstallation('PostgreSQL')), ...proxied, PARLEY_ADMIN_EMAILS: root }
+  const env = { ...(await createReplicaSettings('PostgreSQL')), ...behindProxy, PARLEY_ADMIN_EMAILS: root }
   const one = await startApp({ ...env, REDIS_URL: way.url.replace('http', 'redis') }, { clock })
   const other = await startApp({ ...env, REDIS_URL: redis.url }, { clock })
   const key = await createTenant(one)
   expect(await statusFor(other, key)).toBe(200)
   const { promise: restored, resolve: restore } = Promise.withResolvers<string>()
-  way.leadTo(restored)
+  way.forwardTo(restored)
   way.cut('reset')
   await revoke(one, key)
   expect(await statusFor(other, key)).toBe(200)

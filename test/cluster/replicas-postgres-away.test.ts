@@ -1,12 +1,9 @@
-/**
- * Tests a PostgreSQL that dies or hangs as the only coordination store: each replica enforces its share of the
- * limits.
- */
+/** Tests replicas that use PostgreSQL as their coordination store while it is unavailable. */
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { TestApp } from '../support/app.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { type PostgresServer, query, startPostgres } from '../support/postgres.ts'
-import { callInTurn, makeInstallation, startReplicas } from '../support/replicas.ts'
+import { callRoundRobin, createReplicaSettings, startReplicas } from '../support/replicas.ts'
 
 // Databases and servers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -15,26 +12,26 @@ const list = (app: TestApp) => app.call('GET', '/v1/models')
 
 const ways: [string, (server: PostgresServer) => Promise<void>, (server: PostgresServer) => Promise<void>][] =
   [
-    ['dies', (server) => server.kill(), (server) => server.start()],
-    ['hangs', (server) => server.signal('SIGSTOP'), (server) => server.signal('SIGCONT')],
+    ['is down', (server) => server.kill(), (server) => server.start()],
+    ['does not respond', (server) => server.signal('SIGSTOP'), (server) => server.signal('SIGCONT')],
   ]
 
 test.each(ways)(
-  'a PostgreSQL coordination store that %s leaves each replica its share of the limit',
+  'replicas enforce their share of the limit while a PostgreSQL coordination store %s',
   async (_what, takeAway, bringBack) => {
     const server = await startPostgres()
     onTestFinished(() => server.remove())
     const url = server.urlOf('postgres')
-    // The clock does not advance, so the key stays cached and the calls need no database.
+    // With a fixed clock, the key stays cached and the calls do not need the database.
     const clock = createFakeClock()
     const env = {
-      ...(await makeInstallation('PostgreSQL')),
+      ...(await createReplicaSettings('PostgreSQL')),
       DATABASE_URL: url,
       PARLEY_RATE_LIMIT_PARENT: '10',
     }
     const apps = await startReplicas(env, { clock })
-    expect(await callInTurn(apps, 2, list)).toEqual({ 200: 2 })
-    // Waits until each replica has counted both.
+    expect(await callRoundRobin(apps, 2, list)).toEqual({ 200: 2 })
+    // Waits for each replica's next heartbeat, when it counts the active replicas.
     const before = await query(url, 'select id, seen_at_ms from replicas')
     await expect
       .poll(async () => {
@@ -45,7 +42,7 @@ test.each(ways)(
       })
       .toHaveLength(2)
     await takeAway(server)
-    for (const app of apps) expect(await callInTurn([app], 15, list)).toEqual({ 200: 5, 429: 10 })
+    for (const app of apps) expect(await callRoundRobin([app], 15, list)).toEqual({ 200: 5, 429: 10 })
     await bringBack(server)
     const former = before.map(({ id }) => id)
     await expect
@@ -57,8 +54,8 @@ test.each(ways)(
         { timeout: 60_000 },
       )
       .toHaveLength(2)
-    // Requests that were waiting for the hanging server have counted by now.
+    // Removes the counts of requests that were waiting while the server did not respond.
     await query(url, 'delete from rate_windows')
-    expect(await callInTurn(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
+    expect(await callRoundRobin(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
   },
 )

@@ -1,7 +1,4 @@
-/**
- * Tests nginx and Caddy with the files in `deploy/` in front of two replicas: buffering, retries, forged headers,
- * secrets.
- */
+/** Tests the nginx and Caddy configurations in `deploy/` with two replicas. */
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -13,15 +10,15 @@ import {
   makeBody,
   makeFetch,
   openRequest,
-  type ProxyStand,
+  type ProxyHarness,
   postJson,
-  startFalseReplica,
-  startProxyStand,
+  startFakeReplica,
+  startProxyHarness,
   statusOf,
-} from '../support/proxy-stand.ts'
+} from '../support/proxy-harness.ts'
 import {
   BODY_TYPE,
-  beginUpload,
+  createUpload,
   expectProtocol,
   patchUpload,
   readArtifact,
@@ -29,7 +26,7 @@ import {
   type Target,
   toMetadata,
   tus,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -37,24 +34,24 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 const CHAT = '/v1/chat/completions'
 const AUTH_FAILURES = 3
 const MIB = 1024 ** 2
-/** Divides every time in the nginx file by 100, except fail_timeout, which takes whole seconds. */
+/** Divides nginx timeouts by 100, except `fail_timeout`, which must be in whole seconds. */
 const shorten = (text: string) => text.replaceAll(/(?<= )(\d+)s;/g, (_, seconds) => `${seconds * 10}ms;`)
-/** Removes active health checks, so that only requests detect a failed replica. */
+/** Removes active health checks from a Caddy configuration. */
 const withoutHealthChecks = (text: string) => text.replaceAll(/^\t+health_.*\n/gm, '')
-/** Makes a proxy retry a failed replica immediately. */
+/** Changes to a proxy's configuration that make it use a failed replica again immediately. */
 const retryAtOnce = {
   nginx: (text: string) => text.replaceAll('max_fails=1', 'max_fails=0'),
   Caddy: (text: string) => text.replace('fail_duration 5s', 'fail_duration 10ms'),
 }
 
-let stand: ProxyStand
+let harness: ProxyHarness
 beforeAll(async () => {
-  stand = await startProxyStand({
+  harness = await startProxyHarness({
     PARLEY_HEARTBEAT_SECONDS: '0.1',
     PARLEY_RATE_LIMIT_AUTH_FAILURES: String(AUTH_FAILURES),
   })
 })
-afterAll(() => stand.stop())
+afterAll(() => harness.stop())
 
 const chat = (content: string, stream = true) => ({
   model: 'up-chat',
@@ -62,9 +59,8 @@ const chat = (content: string, stream = true) => ({
   messages: [{ role: 'user', content }],
 })
 
-/** Returns the target for calls through the proxy. */
 function targetOf(proxy: RunningProxy, localAddress?: string): Target {
-  return { url: proxy.url, key: stand.key, fetch: makeFetch(stand.certificate, localAddress) }
+  return { url: proxy.url, key: harness.key, fetch: makeFetch(harness.certificate, localAddress) }
 }
 
 async function call(target: Target, method: string, path: string, headers = {}, body?: object) {
@@ -83,35 +79,35 @@ describe.each([
 ] as const)('%s', (name, start, network) => {
   let proxy: RunningProxy
   beforeAll(async () => {
-    proxy = await start(stand.certificate, stand)
+    proxy = await start(harness.certificate, harness)
   })
   afterAll(() => proxy?.stop())
 
   const ask = (version: HttpVersion, body: object) =>
-    postJson(version, proxy.url, stand.certificate, { path: CHAT, key: stand.key, body })
+    postJson(version, proxy.url, harness.certificate, { path: CHAT, key: harness.key, body })
 
   test.each(httpVersions)('forwards a stream without buffering (%s)', async (version) => {
-    // The upstream sends nothing after the first word.
+    // The model provider does not send anything after the first word.
     const content = `Stream ${name} ${version} {{up:hang-after 2}}`
     const reading = ask(version, chat(content))
     await reading.receives(/"content":"\w/)
     await reading.receives(/(: keep-alive\n\n){2}/)
-    expect((await stand.upstream.waitForRequest(content)).endedBy).toBe(null)
+    expect((await harness.upstream.waitForRequest(content)).endedBy).toBe(null)
   })
 
   test.each(httpVersions)('aborts the upstream request when the client disconnects (%s)', async (version) => {
-    // The upstream writes nothing that could reveal the disconnection.
+    // The model provider sends nothing, so the server cannot notice the disconnect through a failed write.
     const content = `Leave ${name} ${version} {{up:hang}}`
     const reading = ask(version, chat(content, false))
-    const { id } = await stand.upstream.waitForRequest(content)
+    const { id } = await harness.upstream.waitForRequest(content)
     reading.leave()
-    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 
-  test('forwards an upload without buffering and with the tus headers', async () => {
+  test('forwards uploads without buffering and with the tus headers', async () => {
     const target = targetOf(proxy)
     const bytes = randomBytes(9 * MIB)
-    const begun = await beginUpload(target, { size: bytes.length, metadata: { filename: 'noise.bin' } })
+    const begun = await createUpload(target, { size: bytes.length, metadata: { filename: 'noise.bin' } })
     const { body, push, end } = makeBody()
     const answering = patchUpload(target, begun, 0, body)
     push(bytes.subarray(0, -10))
@@ -124,11 +120,11 @@ describe.each([
     const answer = await answering
     expect([answer.status, answer.headers.get('upload-offset')]).toEqual([204, String(bytes.length)])
     expectProtocol(answer)
-    await untilState(target, begun.id, 'ready')
+    await waitForState(target, begun.id, 'ready')
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('supports Expect: 100-continue and forwards an early rejection', async () => {
+  test('supports Expect: 100-continue and forwards early error responses', async () => {
     const headers = {
       ...tus,
       'Upload-Length': '10',
@@ -137,17 +133,20 @@ describe.each([
       'Content-Length': '10',
     }
     const asked = { method: 'POST', path: '/upload', localAddress: `${network}.1` }
-    const known = { Authorization: `Bearer ${stand.key}`, Expect: '100-continue' }
-    const patient = openRequest(proxy.url, stand.certificate, { ...asked, headers: { ...headers, ...known } })
+    const known = { Authorization: `Bearer ${harness.key}`, Expect: '100-continue' }
+    const patient = openRequest(proxy.url, harness.certificate, {
+      ...asked,
+      headers: { ...headers, ...known },
+    })
     patient.once('continue', () => patient.end(randomBytes(10)))
     patient.flushHeaders()
     expect(await statusOf(patient)).toBe(201)
-    const unknown = openRequest(proxy.url, stand.certificate, { ...asked, headers })
+    const unknown = openRequest(proxy.url, harness.certificate, { ...asked, headers })
     unknown.write('half ')
     expect(await statusOf(unknown)).toBe(401)
   })
 
-  test('replaces a forged client address', async () => {
+  test('replaces a forged X-Forwarded-For header', async () => {
     let calls = 0
     const callFrom = (from: string) => {
       const forged = { Authorization: 'Bearer svc_nobody', 'X-Forwarded-For': `192.0.2.${calls++}` }
@@ -161,7 +160,7 @@ describe.each([
   test('removes forged identity headers', async () => {
     const me = '/v1/manager/me'
     const identity = { 'X-Email': 'ada@example.org', 'X-User': 'ada', 'X-Groups': 'admins' }
-    const direct = await fetch(stand.apps[0].url + me, { headers: identity })
+    const direct = await fetch(harness.apps[0].url + me, { headers: identity })
     expect(direct.status).toBe(200)
     const target = targetOf(proxy, `${network}.4`)
     const ask = (headers: object) =>
@@ -170,20 +169,20 @@ describe.each([
     expect(await ask({ X_Email: 'ada@example.org' })).toBeOneOf([400, 401])
   })
 
-  test('hides metrics and does not log tokens', async () => {
+  test('does not expose metrics or log tokens', async () => {
     const target = targetOf(proxy, `${network}.5`)
     const metrics = await call(target, 'GET', '/metrics')
     expect([metrics.status, metrics.headers.get('x-request-id')]).toEqual([404, null])
     const path = `/artifacts/${crypto.randomUUID()}/status`
     await call(target, 'GET', `${path}?token=not-for-logs`)
     await expect.poll(() => proxy.readLog()).toContain(path)
-    for (const secret of ['not-for-logs', stand.key]) expect(await proxy.readLog()).not.toContain(secret)
+    for (const secret of ['not-for-logs', harness.key]) expect(await proxy.readLog()).not.toContain(secret)
   })
 
-  test('retries a failed request on another replica only if its method is GET', async () => {
-    const { address, seen } = await startFalseReplica()
-    const secondProxy = await start(stand.certificate, {
-      replicas: [address, stand.replicas[0]],
+  test('retries a failed request on another replica only if it is a GET request', async () => {
+    const { address, seen } = await startFakeReplica()
+    const secondProxy = await start(harness.certificate, {
+      replicas: [address, harness.replicas[0]],
       change: retryAtOnce[name],
     })
     const target = targetOf(secondProxy)
@@ -206,11 +205,11 @@ describe.each([
     }
   })
 
-  test('forwards a request to another replica when one is unreachable', async () => {
+  test('forwards requests to another replica when one is unreachable', async () => {
     const gone = `127.0.0.1:${await findFreePort()}`
-    const replicas = [gone, stand.replicas[0]] as const
-    const secondProxy = await start(stand.certificate, { replicas, change: withoutHealthChecks })
-    // Until 2.11.2 Caddy closed a body together with the connection that failed (caddyserver/caddy#7547).
+    const replicas = [gone, harness.replicas[0]] as const
+    const secondProxy = await start(harness.certificate, { replicas, change: withoutHealthChecks })
+    // Before version 2.11.2, Caddy cannot retry a request with a body (caddyserver/caddy#7547).
     const [method, path] = name === 'nginx' ? ['POST', CHAT] : ['GET', '/v1/models']
     const body = method === 'POST' ? chat('Good evening!', false) : undefined
     try {
@@ -223,9 +222,9 @@ describe.each([
   })
 })
 
-test('Caddy checks the health of replicas and does not send requests to one that does not respond', async () => {
+test('Caddy does not send requests to a replica that fails its health check', async () => {
   const gone = `127.0.0.1:${await findFreePort()}`
-  const caddy = await startCaddy(stand.certificate, { replicas: [gone, stand.replicas[0]] })
+  const caddy = await startCaddy(harness.certificate, { replicas: [gone, harness.replicas[0]] })
   try {
     await expect.poll(() => caddy.readLog()).toMatch(new RegExp(`HTTP request failed.*${gone}`))
     for (let turn = 0; turn < 10; turn++) {
@@ -237,12 +236,12 @@ test('Caddy checks the health of replicas and does not send requests to one that
   }
 })
 
-test('uploads and responses may pause for longer than nginx allows by default', async () => {
+test('uploads and responses can pause for longer than nginx allows by default', async () => {
   const names = ['client_body_timeout', 'send_timeout', 'proxy_send_timeout', 'proxy_read_timeout']
-  // The nginx default of 60 s, divided by 100 like the other times.
+  // nginx's default of 60 s, divided by 100 like the other timeouts.
   const around = names.map((name) => `${name} 600ms;`).join(' ')
   const leaveOut = (text: string) => text.replaceAll(new RegExp(`^ *(${names.join('|')}) .*\n`, 'gm'), '')
-  const { replicas, certificate } = stand
+  const { replicas, certificate } = harness
   const ours = await startNginx(certificate, { replicas, around, change: shorten })
   const theirs = await startNginx(certificate, {
     replicas,
@@ -251,7 +250,7 @@ test('uploads and responses may pause for longer than nginx allows by default', 
   })
   try {
     const upload = async (target: Target) => {
-      const begun = await beginUpload(target, { size: 20, metadata: { filename: 'noise.bin' } })
+      const begun = await createUpload(target, { size: 20, metadata: { filename: 'noise.bin' } })
       const { body, push, end } = makeBody()
       const answering = patchUpload(target, begun, 0, body).then(
         ({ status }) => status,

@@ -1,13 +1,10 @@
-/**
- * Tests a Redis that dies, hangs, returns or never starts: requests continue, and each replica enforces its share
- * of the limits.
- */
+/** Tests replicas that share Redis while it is unavailable, and servers that start without it. */
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import { callInTurn, makeInstallation, startReplicas } from '../support/replicas.ts'
-import { beginUpload } from '../support/uploads.ts'
+import { callRoundRobin, createReplicaSettings, startReplicas } from '../support/replicas.ts'
+import { createUpload } from '../support/uploads.ts'
 
 // Databases and servers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -24,18 +21,17 @@ async function untilReady(apps: readonly TestApp[], state: 'up' | 'down'): Promi
   for (const app of apps) await expect.poll(() => readReady(app)).toEqual(wanted)
 }
 
-/** Starts two replicas that share a Redis and know of each other. */
+/** Starts two replicas that share a Redis server; each has counted the other. */
 async function startPair(env: Readonly<Record<string, string>>) {
   const redis = await startRedis()
-  const installation = { ...(await makeInstallation('PostgreSQL')), REDIS_URL: redis.url, ...env }
+  const installation = { ...(await createReplicaSettings('PostgreSQL')), REDIS_URL: redis.url, ...env }
   const apps = await startReplicas(installation)
   await untilReady(apps, 'up')
-  // The first replica counts the second after its next heartbeat.
   await settle(redis)
   return { redis, apps }
 }
 
-/** Waits for the next heartbeat of every replica. */
+/** Waits for both replicas' next heartbeat, when they count the active replicas. */
 async function settle({ client }: RedisServer): Promise<void> {
   const readSeen = () => client.zrange('parley:replicas', '0', '-1', 'WITHSCORES')
   const before = await readSeen()
@@ -44,27 +40,27 @@ async function settle({ client }: RedisServer): Promise<void> {
 }
 
 const ways: [string, (redis: RedisServer) => unknown, (redis: RedisServer) => unknown][] = [
-  ['dies', (redis) => redis.kill(), (redis) => redis.start()],
-  ['hangs', (redis) => redis.signal('SIGSTOP'), (redis) => redis.signal('SIGCONT')],
+  ['is down', (redis) => redis.kill(), (redis) => redis.start()],
+  ['does not respond', (redis) => redis.signal('SIGSTOP'), (redis) => redis.signal('SIGCONT')],
 ]
 
-describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
-  test('leaves each replica its share of the limit and counts again once it is available', async () => {
+describe.each(ways)('a Redis server that %s', (_what, takeAway, bringBack) => {
+  test('makes each replica enforce its share of the limit until it is available again', async () => {
     const { redis, apps } = await startPair({ PARLEY_RATE_LIMIT_PARENT: '10' })
     await takeAway(redis)
-    expect(await callInTurn([apps[0]], 15, list)).toEqual({ 200: 5, 429: 10 })
-    expect(await callInTurn([apps[1]], 15, list)).toEqual({ 200: 5, 429: 10 })
+    expect(await callRoundRobin([apps[0]], 15, list)).toEqual({ 200: 5, 429: 10 })
+    expect(await callRoundRobin([apps[1]], 15, list)).toEqual({ 200: 5, 429: 10 })
     await untilReady(apps, 'down')
     await bringBack(redis)
     await untilReady(apps, 'up')
     await redis.client.flushall()
     await untilReady(apps, 'up')
-    expect(await callInTurn(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
+    expect(await callRoundRobin(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
   })
 
-  test('does not close open streams', async () => {
+  test('does not cause open streams to be closed', async () => {
     const { redis, apps } = await startPair({ PARLEY_MAX_STREAMS_PARENT: '4' })
-    const { id } = await beginUpload(apps[0])
+    const { id } = await createUpload(apps[0])
     const open = async (app: TestApp) => {
       const leaving = new AbortController()
       onTestFinished(() => leaving.abort())
@@ -74,30 +70,29 @@ describe.each(ways)('a Redis that %s', (_what, takeAway, bringBack) => {
       })
       return { status }
     }
-    expect(await callInTurn([apps[0]], 2, open)).toEqual({ 200: 2 })
+    expect(await callRoundRobin([apps[0]], 2, open)).toEqual({ 200: 2 })
     await takeAway(redis)
-    // The first replica's share is used up, but the second replica's is not.
-    expect(await callInTurn([apps[0]], 2, open)).toEqual({ 429: 2 })
-    expect(await callInTurn([apps[1]], 1, open)).toEqual({ 200: 1 })
+    expect(await callRoundRobin([apps[0]], 2, open)).toEqual({ 429: 2 })
+    expect(await callRoundRobin([apps[1]], 1, open)).toEqual({ 200: 1 })
     await untilReady(apps, 'down')
     await bringBack(redis)
     await untilReady(apps, 'up')
-    expect(await callInTurn(apps, 6, open)).toEqual({ 200: 1, 429: 5 })
+    expect(await callRoundRobin(apps, 6, open)).toEqual({ 200: 1, 429: 5 })
   })
 })
 
-test('an unavailable Redis does not prevent a server from starting', async () => {
+test('a server can start while Redis is unavailable', async () => {
   const redis = await startRedis()
   await redis.kill()
   const app = await startApp({ REDIS_URL: redis.url, PARLEY_RATE_LIMIT_PARENT: '3' })
   expect(await readReady(app)).toEqual([200, 'degraded', 'down'])
-  expect(await callInTurn([app], 5, list)).toEqual({ 200: 3, 429: 2 })
+  expect(await callRoundRobin([app], 5, list)).toEqual({ 200: 3, 429: 2 })
   await redis.start()
   await untilReady([app], 'up')
-  expect(await callInTurn([app], 5, list)).toEqual({ 200: 3, 429: 2 })
+  expect(await callRoundRobin([app], 5, list)).toEqual({ 200: 3, 429: 2 })
 })
 
-test('a wrong password counts as an unavailable Redis and is never logged', async () => {
+test('a server with a wrong Redis password reports Redis as down and does not log the password', async () => {
   const lines: string[] = []
   const redis = await startRedis()
   const url = new URL(redis.url)

@@ -1,4 +1,4 @@
-/** Tests work that replicas share: uploads, budgets, conversions, host notifications and shutdown. */
+/** Tests uploads, budgets, conversions and host notifications that several replicas handle. */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,52 +7,56 @@ import { serviceActor } from '../../src/identity/audit.ts'
 import type { CompletedUpload } from '../../src/server/service.ts'
 import { setBudget } from '../../src/usage/budgets.ts'
 import { makeVideo } from '../support/conversion.ts'
-import { countTries, makeGate, until } from '../support/jobs.ts'
+import { countConversions, makeGate, waitUntil } from '../support/jobs.ts'
 import { makeFolder } from '../support/process.ts'
-import { makeInstallation, sharedStores, stallPatch, startReplicas } from '../support/replicas.ts'
+import { createReplicaSettings, sharedStores, stallPatch, startReplicas } from '../support/replicas.ts'
 import {
-  beginUpload,
+  createUpload,
   patchUpload,
   readArtifact,
   readOffset,
   readStatus,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
-import { ask, totalUsage } from '../support/usage.ts'
+import { sendChat, totalUsage } from '../support/usage.ts'
 
 // Databases and process starts are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
 
-/** Creates the settings of replicas that share a data directory. */
+/** Returns settings for replicas that share a new data directory. */
 async function makeOnFolder(
   store: (typeof sharedStores)[number],
   more: Readonly<Record<string, string>> = {},
 ) {
-  return { ...(await makeInstallation(store)), PARLEY_DATA_DIR: join(await makeFolder(), 'data'), ...more }
+  return {
+    ...(await createReplicaSettings(store)),
+    PARLEY_DATA_DIR: join(await makeFolder(), 'data'),
+    ...more,
+  }
 }
 
 describe.each(sharedStores)('replicas that share %s', (store) => {
-  test("continue each other's uploads byte for byte", async () => {
+  test("can continue each other's uploads", async () => {
     const [one, other] = await startReplicas(await makeOnFolder(store))
     const bytes = randomBytes(300_000)
-    const begun = await beginUpload(one, { size: bytes.length, metadata: { filename: 'data.bin' } })
+    const begun = await createUpload(one, { size: bytes.length, metadata: { filename: 'data.bin' } })
     for (const [turn, from] of [0, 100_000, 200_000].entries()) {
       const app = turn % 2 === 0 ? other : one
       expect(await readOffset(app, begun)).toBe(from)
       expect((await patchUpload(app, begun, from, bytes.subarray(from, from + 100_000))).status).toBe(204)
     }
-    await untilState(one, begun.id, 'ready')
+    await waitForState(one, begun.id, 'ready')
     for (const app of [one, other]) expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('overspend a budget by at most one call', async () => {
-    const apps = await startReplicas(await makeInstallation(store))
+  test('exceed a budget by at most one call', async () => {
+    const apps = await startReplicas(await createReplicaSettings(store))
     const [one, other] = apps
     const owner = { kind: 'parent', tenantId: one.key.slice(4, 16) } as const
     await setBudget(one.service.deps, serviceActor, owner, { day: 500 })
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, turn) =>
-        ask(turn % 2 === 0 ? one : other, '[[tokens:60]] [[delay:1]]', { max_tokens: 100 }),
+        sendChat(turn % 2 === 0 ? one : other, '[[tokens:60]] [[delay:1]]', { max_tokens: 100 }),
       ),
     )
     const passed = answers.filter(({ status }) => status === 200).length
@@ -68,31 +72,30 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(counters).toEqual([{ used: total.total_tokens, reserved: 0 }])
   })
 
-  test('start a conversion once', async () => {
+  test('start each conversion only once', async () => {
     const gate = await makeGate()
     const env = await makeOnFolder(store, gate.env)
     const apps = await startReplicas(env)
     const bytes = await readFile(await makeVideo(join(gate.folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
-    const { id } = await beginUpload(apps[0], { size: bytes.length, body: bytes })
-    await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
+    const { id } = await createUpload(apps[0], { size: bytes.length, body: bytes })
+    await waitUntil(async () => (await countConversions(gate)) === 1, 'ffmpeg runs')
     for (const { service } of apps) service.deps.artifacts.processing.wake()
-    // Both replicas have looked for jobs by the time they answer.
     for (const app of apps) expect((await readStatus(app, id)).state).toBe('processing')
-    expect(await countTries(gate)).toBe(1)
+    expect(await countConversions(gate)).toBe(1)
     await gate.open()
-    await untilState(apps[1], id, 'ready')
+    await waitForState(apps[1], id, 'ready')
     expect(await readStatus(apps[1], id)).toMatchObject({ conversion: { result: 'converted' } })
   })
 
-  test('repeat a failed host notification on any replica, under the same id', async () => {
+  test('repeat a failed host notification with the same event id', async () => {
     const events: CompletedUpload[] = []
     const onUploadComplete = async (upload: CompletedUpload) => {
       events.push(upload)
       if (events.length < 3) throw new Error('not now')
     }
     const apps = await startReplicas(await makeOnFolder(store), { onUploadComplete })
-    const { id } = await beginUpload(apps[0], { size: 5, body: Buffer.from('hello') })
-    await until(
+    const { id } = await createUpload(apps[0], { size: 5, body: Buffer.from('hello') })
+    await waitUntil(
       async () => (await readStatus(apps[1], id)).acknowledged === true,
       'the event is acknowledged',
     )
@@ -100,16 +103,16 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(1)
   })
 
-  test('hand over jobs and uploads immediately when one of them stops', async () => {
+  test('take over jobs and uploads immediately when one of them stops', async () => {
     const gate = await makeGate()
     const env = await makeOnFolder(store, { ...gate.env, PARLEY_SHUTDOWN_SECONDS: '0.2' })
     const [one, other] = await startReplicas(env)
     const video = await readFile(await makeVideo(join(gate.folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
-    const { id } = await beginUpload(one, { size: video.length, body: video })
-    await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
-    const begun = await beginUpload(one, { size: 1_000 })
+    const { id } = await createUpload(one, { size: video.length, body: video })
+    await waitUntil(async () => (await countConversions(gate)) === 1, 'ffmpeg runs')
+    const begun = await createUpload(one, { size: 1_000 })
     const writing = await stallPatch(one, begun, Buffer.from('hello'))
-    await until(async () => {
+    await waitUntil(async () => {
       const row = await one.service.deps.db
         .selectFrom('artifacts')
         .select('lease_until')
@@ -119,10 +122,10 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }, 'the upload is being written')
     await one.service.close()
     await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
-    // This happens long before the lease would have expired.
-    await until(async () => (await countTries(gate)) === 2, 'the other replica runs ffmpeg')
+    // `until` times out before the lease would expire.
+    await waitUntil(async () => (await countConversions(gate)) === 2, 'the other replica runs ffmpeg')
     await gate.open()
-    await untilState(other, id, 'ready')
+    await waitForState(other, id, 'ready')
     const offset = await readOffset(other, begun)
     const rest = Buffer.alloc(1_000 - offset, 'x')
     expect((await patchUpload(other, begun, offset, rest)).status).toBe(204)

@@ -1,4 +1,4 @@
-/** Tests that `serve --workers` starts, restarts and stops several processes on one port. */
+/** Tests `parley serve --workers`, which runs several processes on one port. */
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -8,7 +8,7 @@ import {
   callServer,
   makeFolder,
   printedLink,
-  type Running,
+  type RunningProcess,
   runParley,
   startParley,
 } from '../support/process.ts'
@@ -18,12 +18,12 @@ vi.setConfig({ testTimeout: 180_000 })
 
 const printedKey = /svc_[0-9A-Za-z]{61}/
 
-/** Starts workers on their own database, and waits until they have printed everything. */
+/** Starts workers with a new database, and waits until they have printed the key and the sign-in link. */
 async function startWorkers(count: number, env: Readonly<Record<string, string>> = {}) {
   const all = { PORT: '0', DATABASE_URL: await createTestDatabase('empty'), ...env }
   const running = startParley(['serve', '--workers', String(count)], { folder: await makeFolder(), env: all })
   onTestFinished(async () => {
-    // The workers end when the first process ends.
+    // The workers exit when their parent process is killed.
     running.kill('SIGKILL')
     await running.ended
   })
@@ -33,7 +33,7 @@ async function startWorkers(count: number, env: Readonly<Record<string, string>>
   return { running, url, key }
 }
 
-async function listChildren({ pid }: Running): Promise<number[]> {
+async function listChildren({ pid }: RunningProcess): Promise<number[]> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
   return text.trim().split(/\s+/).map(Number)
 }
@@ -56,8 +56,8 @@ async function readToEnd(reader: ReadableStreamDefaultReader): Promise<string> {
   return Buffer.concat(parts).toString()
 }
 
-describe('multiple workers are rejected', () => {
-  test('on SQLite, because it allows only one writer', async () => {
+describe('serve --workers fails', () => {
+  test('when the database is SQLite', async () => {
     const words = ['serve', '--workers', '2']
     const { code, stdout, stderr } = await runParley(words, { folder: await makeFolder() })
     expect([code, stdout]).toEqual([1, ''])
@@ -72,12 +72,12 @@ describe('multiple workers are rejected', () => {
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^parley: PARLEY_DATA_DIR=:memory: .*\n$/)])
   })
 
-  test.each(['0', '65', 'two', '1.5', '-1'])('when their number is %s', async (text) => {
+  test.each(['0', '65', 'two', '1.5', '-1'])('when the number is %s', async (text) => {
     const { code, stderr } = await runParley(['serve', '--workers', text], { folder: await makeFolder() })
     expect([code, stderr]).toEqual([1, expect.stringContaining('Must be a whole number from 1 to 64')])
   })
 
-  test('with one sentence when the first of them cannot start', async () => {
+  test('with a single error message when the port is in use', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void taken.close())
     await once(taken, 'listening')
@@ -93,7 +93,7 @@ describe('multiple workers are rejected', () => {
   })
 })
 
-test('workers print the start messages once, and a dead worker is restarted', async () => {
+test('start messages are printed only once, and a killed worker is restarted', async () => {
   const { running, url, key } = await startWorkers(2)
   expect(count(running.stdout, /listening on/)).toBe(1)
   expect(count(running.stdout, printedKey)).toBe(1)
@@ -118,7 +118,7 @@ test('an open stream is completed when all workers receive SIGINT', async () => 
   const { running, url, key } = await startWorkers(2)
   const stream = await openStream(url, key, '[[tokens:30]] [[delay:100]]')
   await stream.read()
-  // Terminals and some supervisors signal the whole process group.
+  // A terminal sends Ctrl-C to all processes of the group.
   for (const pid of await listChildren(running)) process.kill(pid, 'SIGINT')
   running.kill('SIGINT')
   await running.prints(/SIGINT received/, 'stderr')
@@ -127,7 +127,7 @@ test('an open stream is completed when all workers receive SIGINT', async () => 
   expect([code, count(stderr, /SIGINT received/)]).toEqual([0, 1])
 })
 
-test('a second signal ends all workers immediately', async () => {
+test('a second signal stops all workers immediately', async () => {
   const { running, url, key } = await startWorkers(2)
   const stream = await openStream(url, key, '[[tokens:100000]] [[delay:20]]')
   await stream.read()
@@ -139,7 +139,7 @@ test('a second signal ends all workers immediately', async () => {
   await cut
 })
 
-test('every log line names its worker', async () => {
+test('log lines contain the number of the worker', async () => {
   const { running } = await startWorkers(2, { LOG_LEVEL: 'warn', PATH: '/nowhere' })
   expect(running.stderr).toMatch(/"worker":1,.*ffmpeg/)
   expect(running.stderr).toMatch(/"worker":2,.*ffmpeg/)

@@ -1,11 +1,11 @@
-/** Tests backups of a busy server, and what a killed backup or restore leaves behind. */
+/** Tests that a backup of a busy server is complete, and that a killed backup or restore can be run again. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { GREETER } from '../support/app.ts'
-import { raw } from '../support/database.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { download, filePart, purpose, upload } from '../support/files.ts'
 import {
   callServer,
@@ -16,26 +16,26 @@ import {
   startServer,
 } from '../support/process.ts'
 import {
-  type Begun,
-  beginUpload,
+  type CreatedUpload,
   callUpload,
+  createUpload,
   patchUpload,
   readArtifact,
   readOffset,
   type Target,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
-/** More bytes than the uploads can add while the backup runs. */
+/** An upper bound for the size of an upload that grows until the backup is complete. */
 const GROWN_BYTES = 16 * MIB
 const env = { PARLEY_RATE_LIMIT_PARENT: '0', PARLEY_CONVERSION_TRIES: '1' }
 const captions = { kind: 'captions', filename: 'a.vtt' }
 const toTarget = ({ url }: RunningServer, key: string): Target => ({ url, key, fetch })
 
-/** A file or artifact that the server acknowledged, with its bytes. */
+/** A file or artifact that the server has confirmed, with its expected content. */
 interface StoredItem {
   readonly id: string
   readonly bytes: Buffer
@@ -49,22 +49,22 @@ async function uploadFile(target: Target, bytes: Buffer): Promise<StoredItem> {
 
 async function uploadCaptions(target: Target, index: number): Promise<StoredItem> {
   const bytes = Buffer.from(`WEBVTT\n\n00:01.000 --> 00:02.000\nNumber ${index}\n`)
-  const { id } = await beginUpload(target, { size: bytes.length, body: bytes, metadata: captions })
+  const { id } = await createUpload(target, { size: bytes.length, body: bytes, metadata: captions })
   return { id, bytes }
 }
 
-/** An upload that grows chunk by chunk, with the offset that the server acknowledged. */
+/** A resumable upload that sends one chunk at a time and tracks the acknowledged offset. */
 class GradualUpload {
   readonly bytes = randomBytes(GROWN_BYTES)
-  readonly begun: Begun
+  readonly begun: CreatedUpload
   acknowledged = 0
 
-  private constructor(begun: Begun) {
+  private constructor(begun: CreatedUpload) {
     this.begun = begun
   }
 
   static async begin(target: Target): Promise<GradualUpload> {
-    return new GradualUpload(await beginUpload(target, { size: GROWN_BYTES, metadata: captions }))
+    return new GradualUpload(await createUpload(target, { size: GROWN_BYTES, metadata: captions }))
   }
 
   async grow(target: Target, by = 20_000): Promise<void> {
@@ -75,12 +75,12 @@ class GradualUpload {
   }
 }
 
-/** Repeats work until the test ends it; the work checks its own responses. */
+/** Repeats async functions in parallel loops until the test calls `end`. */
 class Load {
   private isOver = false
   private readonly running: Promise<void>[] = []
 
-  /** Starts repeating the work; resolves after the given number of turns. */
+  /** Starts a loop and resolves after `turns` iterations. */
   async begin(work: (turn: number) => Promise<unknown>, turns = 4): Promise<void> {
     const { promise: hasStarted, resolve } = Promise.withResolvers<void>()
     const run = async () => {
@@ -100,7 +100,7 @@ class Load {
   }
 }
 
-test('a backup of a busy server contains everything acknowledged before it began, and no row without its bytes', async () => {
+test('a backup of a busy server contains all data acknowledged before it started and a file for each row', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env })
   const key = server.key as string
@@ -120,11 +120,11 @@ test('a backup of a busy server contains everything acknowledged before it began
     })
   await load.begin(async (turn) => {
     artifacts.push(await uploadCaptions(target, turn))
-    // Runs one conversion after another while the other load continues.
-    await untilState(target, artifacts.at(-1)?.id as string, 'ready')
+    // Waits for each conversion, so that the queue does not grow.
+    await waitForState(target, artifacts.at(-1)?.id as string, 'ready')
   }, 2)
   await load.begin(async () => {
-    const begun = await beginUpload(target, { size: 100, metadata: captions })
+    const begun = await createUpload(target, { size: 100, metadata: captions })
     await patchUpload(target, begun, 0, randomBytes(50))
     expect((await callUpload(target, 'DELETE', begun.location)).status).toBe(204)
   })
@@ -150,7 +150,7 @@ test('a backup of a busy server contains everything acknowledged before it began
   const restoring = { folder, env: { ...env, PARLEY_DATA_DIR: dataDir } }
   const restore = await runParley(['restore', 'backup.tar.gz'], restoring)
   expect([restore.code, restore.stderr]).toEqual([0, ''])
-  const rows = raw(dataDir).prepare('select id, size_bytes from files').all() as {
+  const rows = openSqliteFile(dataDir).prepare('select id, size_bytes from files').all() as {
     id: string
     size_bytes: number
   }[]
@@ -162,12 +162,12 @@ test('a backup of a busy server contains everything acknowledged before it began
     expect(Buffer.from(await (await download(again, id)).arrayBuffer())).toEqual(bytes)
   await Promise.all(before.files.map(expectFile))
   for (const { id, bytes } of before.artifacts) {
-    await untilState(again, id, 'ready')
+    await waitForState(again, id, 'ready')
     expect(await readArtifact(again, id)).toEqual(bytes)
   }
   for (const id of before.agents)
     expect((await callServer(again.url, 'GET', `/v1/agents/${id}`, key)).status).toBe(200)
-  // Includes files uploaded while the backup ran.
+  // The backup may also contain files uploaded while it ran.
   expect(rows.length).toBeGreaterThanOrEqual(before.files.length)
   const expectSize = async ({ id, size_bytes: sizeBytes }: (typeof rows)[0]) =>
     expect((await (await download(again, id)).arrayBuffer()).byteLength).toBe(sizeBytes)
@@ -176,7 +176,7 @@ test('a backup of a busy server contains everything acknowledged before it began
     one.acknowledged = await readOffset(again, one.begun)
     expect(one.acknowledged).toBeGreaterThanOrEqual(before.offsets[index] as number)
     await one.grow(again, GROWN_BYTES)
-    await untilState(again, one.begun.id, 'ready')
+    await waitForState(again, one.begun.id, 'ready')
     expect((await readArtifact(again, one.begun.id)).equals(one.bytes)).toBe(true)
   }
   await restored.stop()

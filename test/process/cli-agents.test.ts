@@ -1,9 +1,9 @@
-/** Tests the `agents` commands, with and without a running server. */
+/** Tests the `agents` commands, both with and without a running server. */
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { FULL } from '../support/agents.ts'
-import { runCommandHere } from '../support/command.ts'
+import { FULL_DEFINITION } from '../support/agents.ts'
+import { runCommandInProcess } from '../support/command.ts'
 import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
@@ -14,7 +14,7 @@ const MARKDOWN = '---\nname: Wörk Über\n---\n\nHelp people.\n'
 
 /** Runs a `parley` command that must succeed without warnings; returns its standard output. */
 async function parley(folder: string, ...words: string[]): Promise<string> {
-  const { stdout, ...end } = await runCommandHere(words, { folder })
+  const { stdout, ...end } = await runCommandInProcess(words, { folder })
   expect(end).toEqual({ code: 0, signal: null, stderr: '' })
   return stdout
 }
@@ -24,14 +24,14 @@ const listAgents = async (folder: string, ...words: string[]) =>
 
 /** Runs an `agents` command that must fail; returns its standard error. */
 async function failureOf(folder: string, ...words: string[]): Promise<string> {
-  const { stderr, ...end } = await runCommandHere(['agents', ...words], { folder })
+  const { stderr, ...end } = await runCommandInProcess(['agents', ...words], { folder })
   expect(end).toEqual({ code: 1, signal: null, stdout: '' })
   expect(stderr).toMatch(/^parley: /)
   expect(stderr).not.toMatch(/^\s+at /m)
   return stderr
 }
 
-/** Creates a working folder with a parent key, and definition files in `agents/`. */
+/** Creates a working directory with a parent key and with definition files in `agents/`. */
 async function makeInstallation(files: Record<string, string | Uint8Array> = {}): Promise<string> {
   const folder = await makeFolder()
   await parley(folder, 'keys', 'create', '--name', 'first')
@@ -44,13 +44,13 @@ async function putFiles(folder: string, files: Record<string, string | Uint8Arra
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, 'agents', name), text)
 }
 
-/** Applies the files; returns the agent ids by file. */
+/** Applies the definition files; returns the agent ids by file name. */
 async function applyFiles(folder: string, path = 'agents'): Promise<Record<string, string>> {
   const { files } = JSON.parse(await agents(folder, 'apply', path, '--yes', '--json'))
   return Object.fromEntries(files.map(({ file, id }: { file: string; id: string }) => [file, id]))
 }
 
-describe('the help of the agents command', () => {
+describe("the agents command's help", () => {
   test.each(['', ' list', ' get', ' apply', ' export', ' delete'])(
     '`agents%s` prints usage in lines of at most 80 characters',
     async (verb) => {
@@ -67,8 +67,8 @@ test('parley --help lists the agents and doctor commands', async () => {
     expect(text).toMatch(new RegExp(`^ {2}${command}\\b.* {2}\\w`, 'm'))
 })
 
-describe('the commands agents list and agents get', () => {
-  test('print every agent, or one definition byte for byte', async () => {
+describe('agents list and agents get', () => {
+  test('print all agents and the exact definition of one agent', async () => {
     const untidy = `\uFEFF${GREETER.trimEnd()}`
     const folder = await makeInstallation({ 'a.yaml': untidy, 'b.md': MARKDOWN })
     const ids = await applyFiles(folder)
@@ -88,14 +88,14 @@ describe('the commands agents list and agents get', () => {
     expect(JSON.parse(await agents(folder, 'get', id, '--json'))).toEqual(whole)
   })
 
-  test('report an unknown agent and a missing database', async () => {
+  test('fail when the agent or the database does not exist', async () => {
     expect(await failureOf(await makeInstallation(), 'get', 'agent-x')).toContain('Agent not found.')
     expect(await failureOf(await makeFolder(), 'list')).toContain('no Parley database')
   })
 })
 
-describe('the parent key of an agents command', () => {
-  test('must be named when there are several, and each key sees only its own agents', async () => {
+describe('an agents command', () => {
+  test("requires --key when several parent keys exist, and accesses only that key's agents", async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER })
     await applyFiles(folder)
     const second = (await parley(folder, 'keys', 'create', '--name', 'second')).trim()
@@ -112,7 +112,7 @@ describe('the parent key of an agents command', () => {
     expect(await failureOf(folder, 'list', '--key', wrong)).not.toContain(wrong)
   })
 
-  test('is required, and the error names the command that creates one', async () => {
+  test('names the command that creates a parent key when none is active', async () => {
     const folder = await makeFolder()
     const key = (await parley(folder, 'keys', 'create', '--name', 'only')).trim()
     await parley(folder, 'keys', 'revoke', key)
@@ -133,8 +133,8 @@ describe('agents apply', () => {
     expect(json).toEqual({ applied: false, files: [file], untouched: [] })
   })
 
-  test('creates agents, updates those that match by name or by the id in the file name, and leaves the others alone', async () => {
-    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL })
+  test('creates new agents, updates agents that match by name or id, and does not change others', async () => {
+    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL_DEFINITION })
     const ids = await applyFiles(folder)
     const [a, b, c] = ['a.yaml', 'b.md', 'c.yaml'].map((name) => ids[`agents/${name}`])
     await mkdir(join(folder, 'next'))
@@ -162,7 +162,7 @@ describe('agents apply', () => {
     expect(await agents(folder, 'apply', 'next', '--yes')).toContain('\nAll agents are up to date.\n')
   })
 
-  test('accepts a single file and shows at most 20 lines of each side of a diff', async () => {
+  test('accepts a single file and prints at most 20 removed and 20 added lines of a diff', async () => {
     const lines = (word: string) => `${GREETER}rules:\n${`  - ${word}\n`.repeat(30)}`
     const folder = await makeInstallation({ 'a.yml': lines('old') })
     await applyFiles(folder, 'agents/a.yml')
@@ -172,10 +172,10 @@ describe('agents apply', () => {
     expect(plan).toContain('\n    … and 40 more lines\n')
   })
 
-  test('prints the keys of created agents only with --show-keys', async () => {
+  test('prints new agent keys only with --show-keys', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER })
     expect(await agents(folder, 'apply', 'agents', '--yes')).toMatch(/\ncreated agent-[0-9A-Za-z]{20}\n$/)
-    await putFiles(folder, { 'b.md': MARKDOWN, 'c.yaml': FULL })
+    await putFiles(folder, { 'b.md': MARKDOWN, 'c.yaml': FULL_DEFINITION })
     const words = ['apply', 'agents/b.md', '--yes', '--show-keys']
     const [, key = ''] = /created \S+ (agnt_key-\S+)\n$/.exec(await agents(folder, ...words)) ?? []
     const json = JSON.parse(await agents(folder, 'apply', 'agents', '--yes', '--show-keys', '--json'))
@@ -187,7 +187,7 @@ describe('agents apply', () => {
     }
   })
 
-  test('writes nothing when a file is invalid, and names each invalid file with line and column', async () => {
+  test('changes nothing if any file is invalid, and reports the line and column of each error', async () => {
     const folder = await makeInstallation({
       'a.yaml': GREETER,
       'b.yaml': 'name: B\ninstructions: Hi.\ntemperature: 7\n',
@@ -204,7 +204,7 @@ describe('agents apply', () => {
     expect(await listAgents(folder)).toEqual([])
   })
 
-  test('rejects several files for one agent, and a name that several agents share', async () => {
+  test('rejects two files for the same agent and a name that two agents share', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.yaml': `${GREETER}# b\n` })
     const both = 'agents/a.yaml and agents/b.yaml both describe'
     expect(await failureOf(folder, 'apply', 'agents', '--yes')).toContain(`${both} a new agent "Greeter"`)
@@ -229,8 +229,8 @@ describe('agents apply', () => {
 })
 
 describe('agents export', () => {
-  test('writes the same files each time, and agents apply finds no changes in them', async () => {
-    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL })
+  test('writes files that `agents apply` reports as unchanged, and the same files each time', async () => {
+    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL_DEFINITION })
     const ids = await applyFiles(folder)
     const names = [
       `greeter.${ids['agents/a.yaml']}.yaml`,
@@ -249,7 +249,7 @@ describe('agents export', () => {
     expect(await agents(folder, 'export', 'out/deep')).toMatch(/^(same {5}out\/deep\/\S+\n){3}$/)
   })
 
-  test("overwrites changed files and replaces an agent's renamed file only with --force", async () => {
+  test('overwrites edited files and replaces renamed files only with --force', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN })
     const ids = await applyFiles(folder)
     const greeter = `greeter.${ids['agents/a.yaml']}.yaml`
@@ -282,7 +282,7 @@ describe('agents delete', () => {
 })
 
 describe('a running server', () => {
-  test('recognizes applied and deleted agents within seconds', async () => {
+  test('serves applied agents and rejects deleted ones within seconds', async () => {
     const folder = await makeInstallation()
     const { url, ...server } = await startServer({ folder })
     expect(server.key).toBeUndefined()

@@ -1,27 +1,27 @@
-/** Tests the audit log entries of commands, with and without a running server. */
+/** Tests the audit log entries that commands create, both with and without a running server. */
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { AuditRow } from '../../src/identity/audit.ts'
 import { expectNoSecrets, publicIdOf } from '../support/audit.ts'
-import { runCommandHere } from '../support/command.ts'
-import { raw } from '../support/database.ts'
+import { runCommandInProcess } from '../support/command.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const rowsOf = (folder: string) =>
-  raw(join(folder, 'data')).prepare('select * from audit_events order by id').all() as AuditRow[]
+  openSqliteFile(join(folder, 'data')).prepare('select * from audit_events order by id').all() as AuditRow[]
 
 /** Runs a command that must succeed; returns its output. */
 async function parley(folder: string, ...words: string[]): Promise<string> {
-  const { stdout, code } = await runCommandHere(words, { folder })
+  const { stdout, code } = await runCommandInProcess(words, { folder })
   expect(code).toBe(0)
   return stdout.trim()
 }
 
-/** The expected audit row for a command of the current user. */
+/** The expected audit row for a command that the current OS user ran. */
 const byCommand = (action: string, key: string) => ({
   action,
   actor_kind: 'command',
@@ -31,7 +31,7 @@ const byCommand = (action: string, key: string) => ({
   client_address: null,
 })
 
-test('each change by a command adds one audit row with the operating system user, in order with the server’s rows', async () => {
+test('each command that changes data adds one audit row with the OS user, in order with the server’s rows', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const first = server.key as string
@@ -71,18 +71,18 @@ test('a command that fails does not add an audit row', async () => {
     ['keys', 'revoke', 'zzzzzzzzzzzz'],
     ['agents', 'delete', 'agent-00000000000000000000', '--yes'],
   ]) {
-    expect((await runCommandHere(words, { folder })).code).toBe(1)
+    expect((await runCommandInProcess(words, { folder })).code).toBe(1)
   }
   expect(rowsOf(folder)).toEqual(before)
 })
 
-test('a command whose audit row cannot be written changes nothing', async () => {
+test('a command changes nothing if its audit row cannot be written', async () => {
   const folder = await makeFolder()
   const key = await parley(folder, 'keys', 'create', '--name', 'ci')
-  raw(join(folder, 'data')).exec(
+  openSqliteFile(join(folder, 'data')).exec(
     `create trigger fail_at before insert on audit_events begin select raise(abort, 'refused'); end`,
   )
-  const { code, stderr } = await runCommandHere(['keys', 'revoke', key], { folder })
+  const { code, stderr } = await runCommandInProcess(['keys', 'revoke', key], { folder })
   expect([code, stderr]).toEqual([1, 'parley: The database is not usable (refused).\n'])
   expect(JSON.parse(await parley(folder, 'keys', 'list', '--json'))).toMatchObject([{ revoked_at: null }])
 })

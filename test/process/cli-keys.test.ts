@@ -1,9 +1,9 @@
-/** Tests the `keys` commands, with and without a running server. */
+/** Tests the `keys` commands, both with and without a running server. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { parseKey } from '../../src/lib/api-key.ts'
-import { runCommandHere } from '../support/command.ts'
+import { runCommandInProcess } from '../support/command.ts'
 import {
   callServer,
   eventually,
@@ -19,14 +19,14 @@ vi.setConfig({ testTimeout: 60_000 })
 
 /** Runs a `keys` command that must succeed without warnings; returns its standard output. */
 async function keys(folder: string, ...words: string[]): Promise<string> {
-  const { stdout, ...end } = await runCommandHere(['keys', ...words], { folder })
+  const { stdout, ...end } = await runCommandInProcess(['keys', ...words], { folder })
   expect(end).toEqual({ code: 0, signal: null, stderr: '' })
   return stdout
 }
 
 /** Runs a `keys` command that must fail; returns its standard error. */
 async function failureOf(options: RunOptions, ...words: string[]): Promise<string> {
-  const { stderr, ...end } = await runCommandHere(['keys', ...words], options)
+  const { stderr, ...end } = await runCommandInProcess(['keys', ...words], options)
   expect(end).toEqual({ code: 1, signal: null, stdout: '' })
   expect(stderr).toMatch(/^parley: [^\n]*\.\n$/)
   return stderr
@@ -46,15 +46,15 @@ describe('keys create', () => {
     expect(parseKey(text.slice(0, -1))?.kind).toBe('parent')
   })
 
-  test('prints id, name and key with --json', async () => {
+  test('prints the id, name and key as JSON with --json', async () => {
     const text = await keys(await makeFolder(), 'create', '--name', ' Wörk 🎉 ', '--json')
     const { key, ...rest } = JSON.parse(text)
     expect(rest).toEqual({ id: publicIdOf(key), name: 'Wörk 🎉' })
   })
 })
 
-describe('keys create during the first start of a server', () => {
-  test('creates a working key for each of three concurrent commands, and the server starts', async () => {
+describe("keys create during a server's first start", () => {
+  test('creates a working key for each of three concurrent commands while the server starts', async () => {
     const folder = await makeFolder()
     const starting = startServer({ folder })
     const create = (name: string) => runParley(['keys', 'create', '--name', name], { folder })
@@ -65,10 +65,10 @@ describe('keys create during the first start of a server', () => {
 })
 
 describe('keys generate', () => {
-  test('prints a new well-formed key each time without reading settings or writing to disk', async () => {
+  test('prints a new valid key each time and does not read settings or write to disk', async () => {
     const folder = await makeFolder()
     const env = { PORT: 'http', PARLEY_DATA_DIR: '/proc/nowhere' }
-    const first = (await runCommandHere(['keys', 'generate'], { folder, env })).stdout.trim()
+    const first = (await runCommandInProcess(['keys', 'generate'], { folder, env })).stdout.trim()
     const second = JSON.parse(await keys(folder, 'generate', '--json'))
     expect(parseKey(first)?.kind).toBe('parent')
     expect(second).toEqual({ id: publicIdOf(second.key), key: second.key })
@@ -91,7 +91,7 @@ describe('keys list', () => {
     for (const key of [old, current]) expect(text).not.toContain(key.slice(16, -4))
   })
 
-  test('prints exactly the same fields with --json', async () => {
+  test('prints only these fields with --json', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     expect(await listKeys(folder)).toEqual([
@@ -105,13 +105,19 @@ describe('keys list', () => {
         last_used_at: null,
         user_id: null,
         is_automatic: false,
+        disabled_at: null,
+        expires_at: null,
+        requests_per_minute: null,
+        max_streams: null,
+        can_manage_keys: false,
+        managed_by: null,
       },
     ])
   })
 })
 
-describe('the commands keys rotate and keys revoke', () => {
-  test('accept the id, the id with its prefix, and the whole key', async () => {
+describe('keys rotate and keys revoke', () => {
+  test('accept an id, an id with its prefix, or a complete key', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const id = publicIdOf(key)
@@ -123,7 +129,7 @@ describe('the commands keys rotate and keys revoke', () => {
     expect(JSON.parse(await keys(folder, 'revoke', key, '--json'))).toEqual({ id, revoked: true })
   })
 
-  test('reject malformed ids without echoing them, and ids of unknown or revoked keys', async () => {
+  test('reject malformed ids without printing them, and reject unknown and revoked keys', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const id = publicIdOf(key)
@@ -171,14 +177,14 @@ describe('a running server', () => {
     return server
   }
 
-  test('accepts a key created by a command within seconds', async () => {
+  test('accepts a key within seconds after a command creates it', async () => {
     const folder = await makeFolder()
     const { url } = await startWith(folder, await createKey(folder))
     const key = await createKey(folder, 'second')
     expect(await eventually(() => validate(url, key), 200)).toBe(200)
   })
 
-  test('rejects a revoked key and the keys of its agents within seconds', async () => {
+  test("rejects a revoked key and its agents' keys within seconds", async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const { url } = await startWith(folder, key)
@@ -189,7 +195,7 @@ describe('a running server', () => {
     expect(await eventually(() => validate(url, agent.agent_key), 401)).toBe(401)
   })
 
-  test('replaces a rotated key within seconds and keeps its agents', async () => {
+  test('rejects the old key within seconds after a rotation, and the new key keeps the agents', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const { url } = await startWith(folder, key)
@@ -202,7 +208,7 @@ describe('a running server', () => {
 })
 
 describe('a key rotated with an overlap', () => {
-  test('works together with the old key until the reported time', async () => {
+  test('works in parallel with the old key until the printed time', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const before = Math.floor(Date.now() / 1000)
@@ -212,5 +218,44 @@ describe('a key rotated with an overlap', () => {
     expect(previous_valid_until).toBeLessThanOrEqual(Date.now() / 1000 + 3600)
     const { url } = await startServer({ folder })
     expect([await validate(url, key), await validate(url, next)]).toEqual([200, 200])
+  })
+})
+
+describe('keys update, disable and enable', () => {
+  test('change the stored key and report each change', async () => {
+    const folder = await makeFolder()
+    const key = await createKey(folder)
+    const id = publicIdOf(key)
+    const set = ['--name', 'shop', '--manage-keys', '--expires', '2100-01-31', '--max-streams', '3']
+    expect(await keys(folder, 'update', id, ...set)).toBe(`updated ${id}\n`)
+    const stored = { name: 'shop', can_manage_keys: true, expires_at: 4_105_036_800, max_streams: 3 }
+    expect(await listKeys(folder)).toMatchObject([stored])
+    const removed = ['--no-manage-keys', '--expires', 'never', '--max-streams', 'none', '--json']
+    const none = { name: 'shop', can_manage_keys: false, expires_at: null, max_streams: null }
+    expect(JSON.parse(await keys(folder, 'update', key, ...removed))).toMatchObject({ id, ...none })
+    expect(await keys(folder, 'disable', id)).toBe(`disabled ${id}\n`)
+    expect(await keys(folder, 'list')).toMatch(/ disabled 20\S+Z\n$/)
+    expect(await keys(folder, 'enable', id)).toBe(`enabled ${id}\n`)
+    expect(await keys(folder, 'list')).toMatch(/ active\n$/)
+  })
+
+  test('refuse an unknown id, a change of nothing, a past time and a limit above that of the server', async () => {
+    const folder = await makeFolder()
+    const id = publicIdOf(await createKey(folder))
+    expect(await failureOf({ folder }, 'disable', 'A'.repeat(12))).toContain('does not exist')
+    expect(await failureOf({ folder }, 'update', id)).toContain('nothing to change')
+    expect(await failureOf({ folder }, 'update', id, '--expires', '2020-01-31')).toContain('expires_at')
+    expect(await failureOf({ folder }, 'update', id, '--requests-per-minute', '601')).toContain('at most 600')
+  })
+
+  test('create a key that can manage keys on a running server, which stops accepting a disabled key', async () => {
+    const folder = await makeFolder()
+    const server = await startServer({ folder })
+    const { key } = JSON.parse(await keys(folder, 'create', '--name', 'boss', '--manage-keys', '--json'))
+    const created = await callServer(server.url, 'POST', '/v1/keys', key, { name: 'shop' })
+    expect(created.status).toBe(201)
+    await keys(folder, 'disable', publicIdOf(key))
+    expect(await eventually(() => validate(server.url, key), 401)).toBe(401)
+    expect(await validate(server.url, created.body.key)).toBe(200)
   })
 })

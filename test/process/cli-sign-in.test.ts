@@ -1,13 +1,13 @@
 /** Tests the sign-in links that the first start and the `sign-in` command print. */
 import { expect, test, vi } from 'vitest'
-import { runCommandHere } from '../support/command.ts'
-import { proxied } from '../support/console.ts'
+import { runCommandInProcess } from '../support/command.ts'
+import { behindProxy } from '../support/console.ts'
 import { makeFolder, printedLink, startServer } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Signs in with the link as the console page does; returns the status of the next request. */
+/** Signs in with the link as the console page does; returns the HTTP status of a request with the session. */
 async function follow(link: string): Promise<number> {
   const { origin, hash } = new URL(link)
   const headers = {
@@ -25,7 +25,7 @@ async function follow(link: string): Promise<number> {
   return me.status
 }
 
-test('the first start and the `sign-in` command each print a link that works once', async () => {
+test('the first start and the `sign-in` command each print a single-use sign-in link', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const [, first = ''] = await server.prints(printedLink)
@@ -33,10 +33,10 @@ test('the first start and the `sign-in` command each print a link that works onc
   expect([await follow(first), await follow(first)]).toEqual([200, 401])
 
   const { port } = new URL(server.url)
-  const command = await runCommandHere(['sign-in'], { folder, env: { PORT: port } })
+  const command = await runCommandInProcess(['sign-in'], { folder, env: { PORT: port } })
   expect(command).toMatchObject({ code: 0, stderr: '' })
   expect(await follow(command.stdout.trim())).toBe(200)
-  const json = await runCommandHere(['sign-in', '--json'], {
+  const json = await runCommandInProcess(['sign-in', '--json'], {
     folder,
     env: { PARLEY_PUBLIC_URL: 'https://chat.example.org/' },
   })
@@ -52,10 +52,10 @@ test('the first start and the `sign-in` command each print a link that works onc
 
 test('no sign-in links are printed when a proxy signs users in', async () => {
   const folder = await makeFolder()
-  const server = await startServer({ folder, env: proxied })
+  const server = await startServer({ folder, env: behindProxy })
   expect(server.key).toMatch(/^svc_/)
   expect(server.stdout).not.toContain('sign-in#')
-  expect(await runCommandHere(['sign-in'], { folder, env: proxied })).toMatchObject({
+  expect(await runCommandInProcess(['sign-in'], { folder, env: behindProxy })).toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringContaining('The proxy authenticates users'),

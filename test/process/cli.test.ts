@@ -18,7 +18,7 @@ async function outputOf(words: readonly string[], folder: string, main?: string)
 }
 
 describe('version', () => {
-  test.each([[['version']], [['--version']]])('`%s` prints the version of the package', async (words) => {
+  test.each([[['version']], [['--version']]])('`%s` prints the package version', async (words) => {
     expect(await outputOf(words, await makeFolder())).toBe(`${packageJson.version}\n`)
   })
 
@@ -83,7 +83,7 @@ describe('a command with invalid usage', () => {
 })
 
 describe('migrate', () => {
-  test('creates a database, and finds it up to date the second time', async () => {
+  test('creates a database, and reports that it is up to date when it runs again', async () => {
     const folder = await makeFolder()
     const said = `${join(folder, 'data')} is up to date\n`
     expect(await outputOf(['migrate'], folder)).toBe(said)
@@ -91,7 +91,7 @@ describe('migrate', () => {
     expect(await outputOf(['migrate'], folder)).toBe(said)
   })
 
-  test('changes nothing and does not disturb a running server', async () => {
+  test('changes nothing while a server runs, and the server keeps working', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder })
     const text = await outputOf(['migrate', '--json'], folder)
@@ -101,7 +101,7 @@ describe('migrate', () => {
 })
 
 describe('openapi', () => {
-  test('prints the same document that the server serves', async () => {
+  test('prints the document that the server serves', async () => {
     const folder = await makeFolder()
     const document = JSON.parse(await outputOf(['openapi'], folder))
     const { url } = await startServer({ folder })
@@ -131,14 +131,14 @@ describe('openapi', () => {
   })
 })
 
-describe('in any command,', () => {
-  test('a closed standard output ends the command with exit code 1 and no stack trace', async () => {
+describe('any command', () => {
+  test('exits with code 1 and no stack trace when its standard output is closed', async () => {
     const running = startParley(['version'], { folder: await makeFolder() })
     running.child.stdout?.destroy()
     expect(await running.ended).toMatchObject({ code: 1, stderr: '' })
   })
 
-  test('a database that stays locked is reported in one sentence', async () => {
+  test('reports a locked database in one sentence', async () => {
     const folder = await makeFolder()
     await outputOf(['migrate'], folder)
     const connection = new Sqlite(join(folder, 'data/parley.db'))
@@ -149,7 +149,7 @@ describe('in any command,', () => {
     expect(stderr).toBe('parley: The database is not usable (database is locked).\n')
   })
 
-  test('an invalid setting causes a failure if the command reads it, and an unknown name causes a warning', async () => {
+  test('fails when it reads an invalid setting, and warns about an unknown setting', async () => {
     const env = { LOG_LEVEL: 'loud', PARLEY_DATADIR: 'x' }
     const folder = await makeFolder()
     const { code, stderr } = await runParley(['keys', 'list'], { folder, env })

@@ -1,15 +1,15 @@
-/** Tests that two processes that claim the same keys agree on the owner of each. */
+/** Tests that two processes agree on a key's owner when users claim the key in both at the same time. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { publicIdOf } from '../support/audit.ts'
-import { runCommandHere } from '../support/command.ts'
-import { ownPage, proxied } from '../support/console.ts'
-import { raw } from '../support/database.ts'
+import { runCommandInProcess } from '../support/command.ts'
+import { behindProxy, consoleHeaders } from '../support/console.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 
 describe('two processes', () => {
-  /** Claims each key for its user on a message from the test, and prints the status of each claim. */
+  /** A script that waits for a message, claims each key for its user and prints the status of each claim. */
   const script = (folder: string) => `
     import { randomBytes } from 'node:crypto'
     import { createAgentDirectory } from ${source('agents/cache.ts')}
@@ -41,12 +41,12 @@ describe('two processes', () => {
     })
   `
 
-  test('agree on the owner when they claim the same keys', async () => {
+  test('agree on the owner of each key when both claim the same keys', async () => {
     const folder = await makeFolder()
-    const server = await startServer({ folder, env: { ...proxied } })
+    const server = await startServer({ folder, env: { ...behindProxy } })
     const created: string[] = []
     for (const name of ['one', 'two', 'three', 'four', 'five']) {
-      const { stdout } = await runCommandHere(['keys', 'create', '--name', name], { folder })
+      const { stdout } = await runCommandInProcess(['keys', 'create', '--name', name], { folder })
       created.push(stdout.trim())
     }
     const keys = [server.key as string, ...created]
@@ -57,7 +57,7 @@ describe('two processes', () => {
       keys.map(async (key) => {
         const response = await fetch(`${server.url}/v1/manager/claim-key`, {
           method: 'POST',
-          headers: { 'X-Email': 'here@example.org', 'Content-Type': 'application/json', ...ownPage },
+          headers: { 'X-Email': 'here@example.org', 'Content-Type': 'application/json', ...consoleHeaders },
           body: JSON.stringify({ parent_key: key }),
         })
         return response.status
@@ -68,7 +68,7 @@ describe('two processes', () => {
       expect([status, there[index]].sort()).toEqual([200, 409])
       expect((await callServer(server.url, 'GET', '/v1/models', keys[index])).status).toBe(200)
     }
-    const claimed = raw(join(folder, 'data'))
+    const claimed = openSqliteFile(join(folder, 'data'))
       .prepare(`select target_id from audit_events where action = 'key.claim'`)
       .pluck()
       .all()

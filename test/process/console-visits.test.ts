@@ -1,16 +1,16 @@
-/** Tests console users that two processes on one database create or revoke at the same time. */
+/** Tests console users whom two processes on one database create or revoke at the same time. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { proxied } from '../support/console.ts'
-import { raw } from '../support/database.ts'
+import { behindProxy } from '../support/console.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { eventually, makeFolder, startServer } from '../support/process.ts'
 
 const ada = 'ada@example.org'
 describe('a first visit', () => {
-  test('creates one user and one key when two processes handle it concurrently', async () => {
+  test('creates only one user and one key when two processes handle it concurrently', async () => {
     const folder = await makeFolder()
-    const server = await startServer({ folder, env: { ...proxied } })
+    const server = await startServer({ folder, env: { ...behindProxy } })
     const other = new OtherProcess(`
       import { openDatabase } from ${source('db/open.ts')}
       import { createPositions } from ${source('lib/clock.ts')}
@@ -43,7 +43,7 @@ describe('a first visit', () => {
     ])
     expect(JSON.parse(there)).toEqual(here)
     expect(new Set(here).size).toBe(20)
-    const rows = raw(join(folder, 'data'))
+    const rows = openSqliteFile(join(folder, 'data'))
       .prepare(`select target_id from audit_events where action = 'key.provision'`)
       .all() as { target_id: string }[]
     expect(rows.map((row) => `svc_${row.target_id}`).sort()).toEqual(here.sort())
@@ -53,7 +53,7 @@ describe('a first visit', () => {
 describe('a known console user', () => {
   test('receives a new key within seconds after another process revokes the old one', async () => {
     const folder = await makeFolder()
-    const server = await startServer({ folder, env: { ...proxied } })
+    const server = await startServer({ folder, env: { ...behindProxy } })
     const read = async () =>
       (await (await fetch(`${server.url}/v1/manager/me`, { headers: { 'X-Email': ada } })).json()).parent_key
     const before = await read()

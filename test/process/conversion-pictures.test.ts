@@ -1,4 +1,4 @@
-/** Tests that images are re-encoded upright, within the size limit and without camera metadata. */
+/** Tests that uploaded images are rotated, scaled down and stripped of camera metadata, or rejected. */
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,13 +6,13 @@ import { crc32, deflateSync } from 'node:zlib'
 import sharp from 'sharp'
 import { describe, expect, test, vi } from 'vitest'
 import { createConverter } from '../../src/conversion/conversion.ts'
-import { makeStand } from '../support/conversion.ts'
+import { createTestConverter } from '../support/conversion.ts'
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 async function convertPicture(content: string | Uint8Array) {
-  const { convert } = await makeStand()
+  const { convert } = await createTestConverter()
   const { converted, refused, left } = await convert('thumbnail', content)
   const bytes = converted && (await readFile(converted.file.path))
   return { converted, refused, left, bytes: bytes ?? Buffer.alloc(0) }
@@ -21,7 +21,7 @@ async function convertPicture(content: string | Uint8Array) {
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 60 } } })
 
-/** Builds a one-bit PNG with a single color, compressed as much as possible. */
+/** Builds a one-bit, single-color PNG with maximum compression. */
 function makeBlankPng(width: number, height: number): Buffer {
   const chunk = (name: string, data: Buffer) => {
     const named = Buffer.concat([Buffer.from(name), data])
@@ -40,11 +40,24 @@ function makeBlankPng(width: number, height: number): Buffer {
   return Buffer.concat([signature, ...parts])
 }
 
-/** Repeats the last scan of a progressive JPEG. */
+/** Repeats the last scan of a progressive JPEG `times` times. */
 function repeatScan(jpeg: Buffer, times: number): Buffer {
   const start = jpeg.lastIndexOf(Buffer.from([0xff, 0xda]))
   const scan = jpeg.subarray(start, jpeg.length - 2)
   return Buffer.concat([jpeg.subarray(0, start), ...Array<Buffer>(times).fill(scan), jpeg.subarray(-2)])
+}
+
+/** Converts a picture; returns the CPU seconds of the processes that this took. */
+async function cpuSecondsOf(picture: Buffer): Promise<number> {
+  const before = await readEndedSeconds()
+  await convertPicture(picture)
+  return (await readEndedSeconds()) - before
+}
+
+/** Reads the CPU seconds of all ended child processes (proc(5): cutime and cstime, in ticks of 10 ms). */
+async function readEndedSeconds(): Promise<number> {
+  const fields = (await readFile('/proc/self/stat', 'utf8')).replace(/^.*\) /s, '').split(' ')
+  return (Number(fields[13]) + Number(fields[14])) / 100
 }
 
 describe('an uploaded image', () => {
@@ -77,12 +90,12 @@ describe('an uploaded image', () => {
     for (const word of ['Kamera', 'Zuhause']) expect(bytes.includes(word)).toBe(false)
   })
 
-  test('is scaled down to fit 4096 pixels and is never scaled up', async () => {
+  test('is scaled down to 4096 pixels and is never scaled up', async () => {
     const { bytes } = await convertPicture(await plain(5000, 1000).jpeg().toBuffer())
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 4096, height: 819 })
   })
 
-  test('with several frames is reduced to the first frame', async () => {
+  test('with several frames is converted to its first frame', async () => {
     const frames = await Promise.all([plain(8, 8).png().toBuffer(), plain(8, 8).negate().png().toBuffer()])
     const { bytes } = await convertPicture(
       await sharp(frames, { join: { animated: true } })
@@ -93,17 +106,17 @@ describe('an uploaded image', () => {
   })
 })
 
-describe('the server rejects an image', () => {
+describe('an image is rejected', () => {
   const NOT_A_PICTURE = 'unconvertible: The file is not a JPEG, PNG or WebP picture.'
 
-  test('when it has any other format, regardless of its name', async () => {
+  test('when it is not a JPEG, PNG or WebP file', async () => {
     const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'
     const others = [svg, await plain(8, 8).gif().toBuffer(), await plain(8, 8).tiff().toBuffer(), 'text']
     for (const content of others)
       expect(await convertPicture(content)).toMatchObject({ refused: NOT_A_PICTURE, left: [] })
   })
 
-  test('when an SVG follows the first bytes of a JPEG', async () => {
+  test('when it is an SVG that starts with a JPEG signature', async () => {
     const jpeg = Buffer.from([0xff, 0xd8, 0xff, 0xe0])
     const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>')
     const { refused, left } = await convertPicture(Buffer.concat([jpeg, svg]))
@@ -127,7 +140,7 @@ describe('the server rejects an image', () => {
     expect(left).toEqual([])
   })
 
-  test('above 50 megapixels, and reports a decompression bomb when its file is tiny', async () => {
+  test('when it exceeds 50 megapixels, and as a decompression bomb when its file is tiny', async () => {
     const bomb = makeBlankPng(16_384, 16_384)
     expect(bomb.length).toBeLessThan(40_000)
     expect(await convertPicture(bomb)).toMatchObject({
@@ -139,7 +152,7 @@ describe('the server rejects an image', () => {
     expect(refused).toBe('unconvertible: The picture has 64 megapixels; the limit is 50.')
   })
 
-  test('with far more scans than any encoder writes', async () => {
+  test('when it is a progressive JPEG with more than 100 scans', async () => {
     const progressive = await plain(64, 64).jpeg({ progressive: true }).toBuffer()
     expect(await convertPicture(repeatScan(progressive, 1_000))).toMatchObject({
       refused: 'dangerous: The picture is a decompression bomb: it has more than 100 scans.',
@@ -148,10 +161,18 @@ describe('the server rejects an image', () => {
     expect((await convertPicture(progressive)).refused).toBeUndefined()
   })
 
-  test('when its conversion takes longer than 30 seconds, even if a video may take longer', async () => {
+  test('with 20,000 scans, at the cost of a small picture', async () => {
+    const ofSmall = await cpuSecondsOf(await plain(8, 8).jpeg().toBuffer())
+    const progressive = await plain(2_000, 2_000).jpeg({ progressive: true }).toBuffer()
+    const bomb = repeatScan(progressive, 20_000)
+    expect(bomb.length).toBeLessThan(2 * 1024 ** 2)
+    expect((await cpuSecondsOf(bomb)) - ofSmall).toBeLessThan(2)
+  })
+
+  test('when its conversion takes longer than 30 seconds, even with a higher limit for videos', async () => {
     const waits: number[] = []
     const wait = async (ms: number) => void waits.push(ms)
-    const { folder, workFolder } = await makeStand()
+    const { folder, workFolder } = await createTestConverter()
     const conversion = { wallMs: 600_000, memoryBytes: 2 * 1024 ** 3, searchPath: '', tries: 1 }
     const { convert } = await createConverter({ config: { conversion }, clock: { wait } })
     const source = join(folder, 'picture.jpg')
@@ -162,7 +183,7 @@ describe('the server rejects an image', () => {
     expect(waits).toEqual([30_000, 600_000])
   })
 
-  test('only above 50 megapixels', async () => {
+  test('only when it exceeds 50 megapixels', async () => {
     const { refused, bytes } = await convertPicture(makeBlankPng(50_000, 1_000))
     expect(refused).toBeUndefined()
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 4096, height: 82 })

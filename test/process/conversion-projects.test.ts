@@ -1,21 +1,18 @@
-/**
- * Tests that a project is JSON or a safe ZIP archive, and that dangerous archives are distinguished from damaged
- * ones.
- */
+/** Tests that only JSON and safe ZIP archives are accepted as projects, and that unsafe archives are detected. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
 import { checkProject } from '../../src/conversion/archive.ts'
 import { ConversionRejection } from '../../src/conversion/job.ts'
-import { makeStand } from '../support/conversion.ts'
+import { createTestConverter } from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
 import { type Member, makeZip } from '../support/zip.ts'
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Returns the media type of content that is served unchanged, or the reason for its rejection. */
+/** Checks a project; returns its media type, or the reason why it is rejected. */
 async function check(content: string | Uint8Array): Promise<string> {
   const path = join(await makeFolder(), 'project')
   await writeFile(path, content)
@@ -31,7 +28,7 @@ async function check(content: string | Uint8Array): Promise<string> {
 const zip = (...members: Member[]) => check(makeZip(members))
 
 test('a project is checked in a separate process and served unchanged when it is safe', async () => {
-  const { convert } = await makeStand()
+  const { convert } = await createTestConverter()
   for (const [content, mediaType] of [
     ['{"tracks":[]}', 'application/json'],
     [makeZip([{ name: 'a', data: 'a' }]), 'application/zip'],
@@ -64,7 +61,7 @@ describe('a JSON project', () => {
 })
 
 describe('a project archive', () => {
-  test('that contains files and folders is served unchanged', async () => {
+  test('with files and folders is served unchanged', async () => {
     const members = [
       { name: 'clips/', mode: 0o040755, isStored: true },
       { name: 'clips/one.json', data: '{}' },
@@ -75,7 +72,7 @@ describe('a project archive', () => {
     expect(await check(makeZip([]))).toBe('application/zip')
   })
 
-  test('may contain another archive, which is also checked', async () => {
+  test('can contain another archive, which is also checked', async () => {
     expect(await zip({ name: 'a.zip', data: makeZip([{ name: 'b', data: 'b' }]) })).toBe('application/zip')
     const inner = makeZip([{ name: '../b' }])
     expect(await zip({ name: 'a.docx', data: inner, isStored: true })).toMatch(/^dangerous: /)
@@ -91,13 +88,13 @@ describe('a project archive', () => {
     ['above the folder, in the local header only', { name: 'good', innerName: '../evil' }],
     ['above the folder, in the central directory only', { name: '../evil', innerName: 'good' }],
   ]
-  test.each(outside)('is rejected as dangerous when a name leads %s', async (_what, member) => {
+  test.each(outside)("is rejected as dangerous when a member's path points %s", async (_what, member) => {
     expect(await zip(member)).toBe(
       'dangerous: The archive contains a file name that points outside its folder.',
     )
   })
 
-  test('is rejected as dangerous when the Unicode path field leads above the folder', async () => {
+  test('is rejected as dangerous when a Unicode path field points above the folder', async () => {
     const raw = Buffer.from('good')
     const path = Buffer.from('../evil')
     const extra = Buffer.alloc(9 + path.length)
@@ -135,7 +132,7 @@ describe('a project archive', () => {
     expect(refused).toMatch(sentence)
   })
 
-  test('is rejected with two files whose names differ only in case or Unicode normalization', async () => {
+  test('is rejected when two file names differ only in case or Unicode normalization', async () => {
     for (const name of ['Readme', 'readme', 'rEADME'])
       expect(await zip({ name: 'README' }, { name })).toBe(
         'unconvertible: The archive contains two files with the same name.',
@@ -149,11 +146,11 @@ describe('a project archive', () => {
   })
 })
 
-describe('an archive that a program reading from the start would interpret differently', () => {
+describe('an archive that streaming ZIP readers would read differently', () => {
   const hidden = 'dangerous: The archive contains bytes that its directory does not list.'
   const evil = makeZip([{ name: '../../evil', data: 'evil' }])
 
-  test('is rejected as dangerous when its directory omits a member', async () => {
+  test('is rejected as dangerous when its central directory omits a member', async () => {
     expect(await zip({ name: 'a', data: 'a', after: evil }, { name: 'b' })).toBe(hidden)
     expect(await zip({ name: 'a', data: 'a', after: evil })).toBe(hidden)
   })
@@ -161,29 +158,29 @@ describe('an archive that a program reading from the start would interpret diffe
   test('is rejected as dangerous when another archive precedes it', async () => {
     const good = makeZip([{ name: 'good', data: 'good' }])
     const end = good.length - 22
-    // The offsets count from the start of the file.
+    // Corrects the offsets, which are relative to the start of the file.
     good.writeUInt32LE(good.readUInt32LE(end + 16) + evil.length, end + 16)
     const entry = good.indexOf(Buffer.from([0x50, 0x4b, 1, 2]))
     good.writeUInt32LE(evil.length, entry + 42)
     expect(await check(Buffer.concat([evil, good]))).toBe(hidden)
   })
 
-  test('is rejected when data follows the compressed data of a member', async () => {
+  test("is rejected when extra data follows a member's compressed data", async () => {
     expect(await zip({ name: 'a', data: 'a', tail: evil })).toBe('unconvertible: The archive is damaged.')
   })
 
-  test('is rejected when a few bytes separate its members', async () => {
+  test('is rejected when there are unused bytes between its members', async () => {
     expect(await zip({ name: 'a', data: 'a', after: Buffer.alloc(5) })).toMatch(/^unconvertible: .* disagree/)
   })
 
   test("is rejected when a member's two headers differ", async () => {
     const whole = makeZip([{ name: 'a', data: 'a' }])
-    // The checksum in the local header.
+    // Overwrites the checksum in the local header.
     whole.writeUInt32LE(1, 14)
     expect(await check(whole)).toMatch(/^unconvertible: .* two different headers/)
   })
 
-  test('is accepted when the only difference is its data descriptors', async () => {
+  test('is accepted when it only uses data descriptors', async () => {
     const streamed = { data: 'a', flags: 0x808, isUnstated: true }
     for (const length of [12, 16, 20, 24])
       expect(await zip({ name: 'a', ...streamed, after: Buffer.alloc(length) }, { name: 'b' })).toBe(
@@ -224,7 +221,7 @@ describe('an archive bomb', () => {
     expect(await check(makeZip(members))).toBe('dangerous: The archive contains more than 10000 files.')
   })
 
-  test('is distinguished from a file of 32 MiB of zeros', async () => {
+  test('is detected without rejecting a file of 32 MiB of zeros', async () => {
     expect(await zip({ name: 'blank', data: zeros.subarray(0, 32 * 1024 * 1024) })).toBe('application/zip')
   })
 })

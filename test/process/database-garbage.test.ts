@@ -1,4 +1,4 @@
-/** Tests that statements fail but the process survives when the PostgreSQL port sends malformed messages. */
+/** Tests that malformed PostgreSQL messages make a statement fail but do not crash the process. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { pino } from 'pino'
@@ -16,7 +16,7 @@ function toMessage(type: string, body: readonly number[] = []): Buffer {
 const ready = toMessage('Z', [0x49])
 const welcome = Buffer.concat([toMessage('R', [0, 0, 0, 0]), ready])
 
-/** Accepts every connection and answers each statement with these bytes. */
+/** Starts a fake PostgreSQL server that responds to each statement with `bytes`; returns its URL. */
 async function startGarbage(bytes: Buffer): Promise<string> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {

@@ -1,9 +1,9 @@
-/** Tests the data directory's lock between processes. */
+/** Tests the lock that prevents two servers from using the same data directory. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
-import { listIds, opened, parentKey, raw, refusal } from '../support/database.ts'
+import { listIds, openSqliteFile, openTestDatabase, parentKey, startupErrorOf } from '../support/database.ts'
 import { OtherProcess, openScript, source } from '../support/other-process.ts'
 import { makeFolder } from '../support/process.ts'
 
@@ -19,34 +19,34 @@ beforeEach(async () => {
 })
 
 describe('the data directory lock', () => {
-  test('is still held after another server was rejected', async () => {
-    await opened('server', dataDir)
-    await refusal(openDatabase({ dataDir, role: 'server' }))
+  test('is still held after it rejected another server', async () => {
+    await openTestDatabase('server', dataDir)
+    await startupErrorOf(openDatabase({ dataDir, role: 'server' }))
     expect(await new OtherProcess(openScript('server', dataDir)).hears()).toContain(
       `(process ${process.pid})`,
     )
   })
 
-  test('keeps out a server in another process until its holder is killed', async () => {
+  test('rejects a server in another process until its holder is killed', async () => {
     const first = new OtherProcess(openScript('server', dataDir))
     expect(await first.hears()).toBe('open')
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
+    expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toContain(
       `Another Parley server (process ${first.child.pid})`,
     )
     await first.kill()
-    expect(await listIds(await opened('server', dataDir))).toEqual([])
+    expect(await listIds(await openTestDatabase('server', dataDir))).toEqual([])
   })
 
   test('is released on close', async () => {
-    await (await opened('server', dataDir)).close()
+    await (await openTestDatabase('server', dataDir)).close()
     const next = new OtherProcess(openScript('server', dataDir))
     expect(await next.hears()).toBe('open')
   })
 
-  test('is released when a later step of the start fails', async () => {
-    await (await opened('server', dataDir)).close()
-    raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
-    await refusal(openDatabase({ dataDir, role: 'server' }))
+  test('is released when the server fails to start', async () => {
+    await (await openTestDatabase('server', dataDir)).close()
+    openSqliteFile(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
+    await startupErrorOf(openDatabase({ dataDir, role: 'server' }))
     const next = new OtherProcess(openScript('server', dataDir))
     expect(await next.hears()).toContain('9999_from_the_future')
   })
@@ -99,8 +99,8 @@ describe('the data directory lock', () => {
 })
 
 describe('a command next to a running server', () => {
-  test('waits for the write lock when both write in transactions that begin with a read', async () => {
-    const server = await opened('server', dataDir)
+  test('waits for the write lock when both run transactions that read before they write', async () => {
+    const server = await openTestDatabase('server', dataDir)
     const writer = new OtherProcess(`
       import { openDatabase } from ${source('db/open.ts')}
       const { db, close } = await openDatabase({ dataDir: ${JSON.stringify(dataDir)}, role: 'command' })

@@ -1,4 +1,4 @@
-/** Tests opening another user's data directory, and one that a killed server left behind. */
+/** Tests that a server rejects another user's data directory and reopens one after a kill. */
 
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, open, readdir } from 'node:fs/promises'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
-import { listIds, opened, refusal } from '../support/database.ts'
+import { listIds, openTestDatabase, startupErrorOf } from '../support/database.ts'
 import { OtherProcess, openScript, source } from '../support/other-process.ts'
 import { makeFolder } from '../support/process.ts'
 
@@ -47,7 +47,7 @@ describe("another user's data directory", () => {
   test.skipIf(isRoot && !hasSetpriv)(
     'is rejected when the current user can only read the database file',
     async () => {
-      await (await opened('server', dataDir)).close()
+      await (await openTestDatabase('server', dataDir)).close()
       await chmod(folder, 0o755)
       await chmod(dataDir, 0o777)
       await chmod(join(dataDir, '.lock'), 0o666)
@@ -59,8 +59,8 @@ describe("another user's data directory", () => {
   )
 })
 
-describe('after a server is killed,', () => {
-  /** Writes one row into the database file and one into the log only, then waits to be killed. */
+describe('after a server is killed', () => {
+  /** A script that writes one row to the database file and one only to the WAL, and does not exit. */
   const writer = () => `
     import Sqlite from ${JSON.stringify(join(import.meta.dirname, '../../node_modules/better-sqlite3/lib/index.js'))}
     import { openDatabase } from ${source('db/open.ts')}
@@ -80,10 +80,10 @@ describe('after a server is killed,', () => {
     const server = new OtherProcess(writer())
     expect(await server.hears()).toBe('written')
     await server.kill()
-    expect(await listIds(await opened('server', dataDir))).toEqual(['early', 'late'])
+    expect(await listIds(await openTestDatabase('server', dataDir))).toEqual(['early', 'late'])
   })
 
-  test('the next start detects a damaged page that no query reads', async () => {
+  test('the next start detects a damaged page of an unused index', async () => {
     const server = new OtherProcess(writer())
     expect(await server.hears()).toBe('written')
     const reader = new Sqlite(join(dataDir, 'parley.db'), { readonly: true })
@@ -96,7 +96,7 @@ describe('after a server is killed,', () => {
     const file = await open(join(dataDir, 'parley.db'), 'r+')
     await file.write(Buffer.alloc(4096, 0xaa), 0, 4096, (Number(page) - 1) * 4096)
     await file.close()
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
+    expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toMatch(
       /parley\.db is damaged \(.+\); restore it from a backup\.$/,
     )
   })

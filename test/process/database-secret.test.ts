@@ -1,4 +1,4 @@
-/** Tests that processes that start at the same time create one secret. */
+/** Tests that processes that start at the same time use the same server secret. */
 import { randomBytes } from 'node:crypto'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,8 +17,8 @@ beforeEach(async () => {
   await mkdir(dataDir)
 })
 
-describe('the secret', () => {
-  test('is the same for all concurrent callers, in one process and in several', async () => {
+describe('the server secret', () => {
+  test('is the same for concurrent callers in one process and in several', async () => {
     const asker = `
       import { randomBytes } from 'node:crypto'
       import { once } from 'node:events'

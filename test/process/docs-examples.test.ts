@@ -1,4 +1,4 @@
-/** Tests that the code blocks of the README and the documentation pages work as printed. */
+/** Tests that the code blocks in the README and in docs/ run as printed. */
 import { globSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { checkCodeBlock, createStage, listCodeBlocks } from '../support/docs-examples.ts'
@@ -9,7 +9,7 @@ const pages = ['README.md', ...globSync('docs/*.md', { cwd: repository }).sort()
   .filter(({ blocks }) => blocks.length > 0)
 
 test.each(pages)(
-  'the code blocks of $page work as printed',
+  'the code blocks of $page run as printed',
   { timeout: 120_000 },
   async ({ page, blocks }) => {
     const stage = await createStage()

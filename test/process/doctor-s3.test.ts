@@ -1,9 +1,9 @@
-/** Tests what `parley doctor` and a server start report about a bucket. */
+/** Tests the problems with an S3 bucket that `parley doctor` and a starting server report. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { runCommandHere } from '../support/command.ts'
+import { runCommandInProcess } from '../support/command.ts'
 import { makeFolder, runParley, startServer } from '../support/process.ts'
 import { credentials, S3Server } from '../support/s3-server.ts'
 
@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 60_000 })
 
 /** Runs doctor; returns its finding about the bucket. */
 async function runDoctor(folder: string, server: S3Server): Promise<string | undefined> {
-  const end = await runCommandHere(['doctor', '--json'], {
+  const end = await runCommandInProcess(['doctor', '--json'], {
     folder,
     env: { PORT: '0', ...server.environment },
   })
@@ -23,7 +23,7 @@ async function runDoctor(folder: string, server: S3Server): Promise<string | und
 }
 
 describe('doctor', () => {
-  test('reports a working bucket before and after the first start, and leaves no test objects in it', async () => {
+  test('reports a working bucket before and after the first start, and leaves no test objects behind', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
     expect(await runDoctor(folder, server)).toMatch(/^ok: test-bucket at http\S+ is readable and writable$/)
@@ -33,7 +33,7 @@ describe('doctor', () => {
     expect([...server.objects.keys()]).toEqual(['files/installation', 'artifacts/installation'])
   })
 
-  test('reports a bucket that is read-only, does not list uploads or belongs to another installation', async () => {
+  test('reports a bucket that is read-only, cannot list uploads or belongs to another installation', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
     server.fail('ListMultipartUploads', { status: 501, code: 'NotImplemented' })
@@ -59,7 +59,7 @@ describe('starting a server', () => {
     expect(stderr).toMatch(/^parley: The bucket another at http\S+ does not exist; .*\n$/)
   })
 
-  test('fails while the data directory contains files from before S3_BUCKET was set', async () => {
+  test('fails if the data directory contains files that were stored before S3_BUCKET was set', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()

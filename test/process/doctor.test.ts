@@ -1,11 +1,11 @@
-/** Tests what `parley doctor` reports on healthy and faulty machines. */
+/** Tests the checks of `parley doctor` on working and on broken installations. */
 import { once } from 'node:events'
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openApp } from '../support/app.ts'
-import { runCommandHere } from '../support/command.ts'
+import { runCommandInProcess } from '../support/command.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 import { startUpstream } from '../support/start-upstream.ts'
 
@@ -18,9 +18,9 @@ interface Check {
   readonly message: string
 }
 
-/** Runs doctor; returns the checks, also by name, and whether all of them passed. */
+/** Runs `parley doctor --json`; returns the checks as a list and by name. */
 async function runDoctor(folder: string, env: Record<string, string> = {}) {
-  const end = await runCommandHere(['doctor', '--json'], { folder, env: { PORT: '0', ...env } })
+  const end = await runCommandInProcess(['doctor', '--json'], { folder, env: { PORT: '0', ...env } })
   expect(end.stderr).toBe('')
   const { ok, checks }: { ok: boolean; checks: Check[] } = JSON.parse(end.stdout)
   expect({ ok, code: end.code }).toEqual({ ok: end.code === 0, code: ok ? 0 : 1 })
@@ -28,7 +28,7 @@ async function runDoctor(folder: string, env: Record<string, string> = {}) {
   return { ok, found, checks }
 }
 
-/** Creates a folder in which a server ran and created an agent. */
+/** Starts a server in a new folder, creates an agent and stops the server. */
 async function makeInstallation(): Promise<string> {
   const folder = await makeFolder()
   const app = await openApp({ PARLEY_DATA_DIR: join(folder, 'data') })
@@ -47,8 +47,8 @@ async function occupyPort(): Promise<number> {
 }
 
 describe('doctor on a healthy machine', () => {
-  test('passes every check, except for machine-dependent warnings about free space and isolation', async () => {
-    const { code, stdout, stderr } = await runCommandHere(['doctor'], {
+  test('passes every check, apart from warnings about free space and process isolation', async () => {
+    const { code, stdout, stderr } = await runCommandInProcess(['doctor'], {
       folder: await makeInstallation(),
       env: { PORT: '0' },
     })
@@ -87,13 +87,13 @@ describe('doctor on a healthy machine', () => {
   })
 
   test('prints its usage with --help', async () => {
-    const { stdout } = await runCommandHere(['doctor', '--help'], { folder: await makeFolder() })
+    const { stdout } = await runCommandInProcess(['doctor', '--help'], { folder: await makeFolder() })
     expect(stdout).toMatch(/^Usage: parley doctor \[options\]\n\n\w/)
   })
 })
 
 describe('doctor next to a running server', () => {
-  test('names the process and recognizes it on its port, and the server keeps running', async () => {
+  test("reports the server's process id and port, and the server keeps running", async () => {
     const folder = await makeFolder()
     const { port } = new URL((await startServer({ folder: await makeFolder() })).url)
     const apart = { PORT: port, PARLEY_DATA_DIR: join(folder, 'apart') }
@@ -110,7 +110,7 @@ describe('doctor next to a running server', () => {
   })
 })
 
-test('warns when many agent keys share one address at the running server', async () => {
+test('doctor warns when a running server sees many agent keys from one IP address', async () => {
   const server = await startServer({ folder: await makeFolder() })
   const { port } = new URL(server.url)
   for (let made = 0; made < 10; made++) {
@@ -175,7 +175,7 @@ describe('doctor prints a remedy for', () => {
     const former = (await readFile(join(folder, 'data/secret'), 'utf8')).trim()
     const { found } = await runDoctor(folder, { ...other, PARLEY_SECRET_PREVIOUS: former })
     expect(found.secret).toMatch(
-      /^ok: PARLEY_SECRET decrypts the stored agent keys; PARLEY_SECRET_PREVIOUS is still accepted/,
+      /^ok: PARLEY_SECRET decrypts the stored agent keys; remove PARLEY_SECRET_PREVIOUS 30 days after/,
     )
     await rm(join(folder, 'data/secret'))
     expect((await runDoctor(folder)).found.secret).toMatch(/^fail: The file .*secret is missing/)
@@ -200,7 +200,7 @@ describe('doctor prints a remedy for', () => {
   })
 })
 
-test('doctor checks each of several model providers and names the setting at fault', async () => {
+test('doctor checks each model provider and names the incorrect setting', async () => {
   const upstreams = await Promise.all([startUpstream(), startUpstream(), startUpstream()])
   onTestFinished(async () => void (await Promise.all(upstreams.map((upstream) => upstream.stop()))))
   const [well, locked, empty] = upstreams
@@ -255,7 +255,7 @@ test('doctor checks a local model server and names the command that starts it', 
 })
 
 describe('doctor warns about', () => {
-  test('external programs that are missing or do not run', async () => {
+  test('external programs that are missing or fail to run', async () => {
     const folder = await makeFolder()
     const bare = await runDoctor(folder, { PATH: folder })
     expect(bare.ok).toBe(true)
@@ -268,7 +268,7 @@ describe('doctor warns about', () => {
     expect(broken.found.isolation).toMatch(/^warn: bubblewrap cannot create namespaces/)
   })
 
-  test('an unknown setting, data that other users can access, and a data directory in memory', async () => {
+  test('unknown settings, data that other users can access, and in-memory data', async () => {
     const folder = await makeInstallation()
     await chmod(join(folder, 'data/secret'), 0o644)
     await chmod(join(folder, 'data'), 0o777)

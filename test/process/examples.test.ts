@@ -1,15 +1,15 @@
-/** Tests that the examples work and that the documentation shows them verbatim. */
+/** Tests that the code in examples/ works and that the docs contain exact copies of it. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { say } from '../support/chat-stand.ts'
+import { chatRequest } from '../support/chat-harness.ts'
 import { callServer, eventually, makeFolder, repository, startServer } from '../support/process.ts'
 import { CHAT } from '../support/tools.ts'
 import { readStatus, uploadWhole } from '../support/uploads.ts'
 
 const read = (path: string) => readFile(join(repository, path), 'utf8')
 
-test('the receptionist example uses its tool and rejects invalid arguments', async () => {
+test('the receptionist example calls its tool and rejects invalid arguments', async () => {
   const hooks = join(repository, 'examples/hooks.mjs')
   const { url, key } = await startServer({ folder: await makeFolder(), env: { PARLEY_HOOKS: hooks } })
   const { body: agent } = await callServer(url, 'POST', '/v1/agents', key, {
@@ -21,7 +21,7 @@ test('the receptionist example uses its tool and rejects invalid arguments', asy
       'POST',
       CHAT,
       agent.agent_key,
-      say(`[[tool:find_room ${args}]]`, { model: 'mock' }),
+      chatRequest(`[[tool:find_room ${args}]]`, { model: 'mock' }),
     )
     return body.choices[0].message.content
   }
@@ -33,7 +33,7 @@ test('the receptionist example uses its tool and rejects invalid arguments', asy
   expect(await ask('{}')).toContain("must have required property 'from'")
 })
 
-test('the uploads example copies a finished upload', async () => {
+test('the uploads example copies a completed upload', async () => {
   const folder = await makeFolder()
   const hooks = join(repository, 'examples/uploads.mjs')
   const server = await startServer({ folder, env: { PARLEY_HOOKS: hooks } })
@@ -48,16 +48,16 @@ test('the uploads example copies a finished upload', async () => {
   expect((await readFile(join(folder, outcome.path))).equals(project)).toBe(true)
 })
 
-test('docs/uploads.md shows the uploads example', async () => {
+test('docs/uploads.md contains the uploads example', async () => {
   expect(await read('docs/uploads.md')).toContain(`\`\`\`js\n${await read('examples/uploads.mjs')}\`\`\`\n`)
 })
 
-test('docs/library.md shows the library example', async () => {
+test('docs/library.md contains the library example', async () => {
   expect(await read('docs/library.md')).toContain(
     `\`\`\`js no-run\n${await read('examples/library.mjs')}\`\`\`\n`,
   )
 })
 
-test('docs/tools.md shows the hooks example', async () => {
+test('docs/tools.md contains the hooks example', async () => {
   expect(await read('docs/tools.md')).toContain(`\`\`\`js\n${await read('examples/hooks.mjs')}\`\`\`\n`)
 })

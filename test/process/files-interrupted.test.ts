@@ -1,20 +1,10 @@
-/** Tests that file uploads that a killed or stopping server interrupts do not leave files behind. */
+/** Tests that a file upload leaves no partial file behind when the server is killed or stopped. */
 import { createHash } from 'node:crypto'
-import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import {
-  BOUNDARY,
-  download,
-  FORM_TYPE,
-  filePart,
-  listStored,
-  partHead,
-  purpose,
-  upload,
-} from '../support/files.ts'
-import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
-import { RawConnection, toRequest } from '../support/raw-connection.ts'
+import { download, filePart, listStored, purpose, upload } from '../support/files.ts'
+import { storePartialFile } from '../support/partial-file-upload.ts'
+import { callServer, makeFolder, startServer } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -22,35 +12,7 @@ vi.setConfig({ testTimeout: 60_000 })
 const MIB = 1024 * 1024
 const nothing = { kept: [], incoming: [] }
 
-/** Sends the head of an upload and the beginning of its file, and waits until those bytes are stored. */
-async function beginUpload(
-  app: { url: string; key: string },
-  dataDir: string,
-  sizeBytes: number,
-): Promise<RawConnection> {
-  const connection = await RawConnection.open(app)
-  connection.send(
-    toRequest('POST /v1/files', [
-      'Host: x',
-      `Authorization: Bearer ${app.key}`,
-      `Content-Type: ${FORM_TYPE}`,
-      `Content-Length: ${10 * MIB}`,
-    ]),
-  )
-  connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  // The parser holds back bytes that could be the beginning of a boundary.
-  const hasArrived = async () => (await incomingBytes(dataDir)) > sizeBytes - BOUNDARY.length - 8
-  expect(await eventually(hasArrived, true)).toBe(true)
-  return connection
-}
-
-async function incomingBytes(dataDir: string): Promise<number> {
-  const folder = join(dataDir, 'files', 'incoming')
-  const sizes = (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size)
-  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
-}
-
-test('a server that was killed mid-upload removes the partial file on restart before it listens', async () => {
+test('a server that was killed mid-upload removes the partial file before it listens again', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const env = { PARLEY_DATA_DIR: dataDir }
@@ -58,7 +20,7 @@ test('a server that was killed mid-upload removes the partial file on restart be
   const key = first.key as string
   const bytes = Buffer.alloc(300_000, 'kept ')
   const before = await upload({ url: first.url, key, fetch }, [filePart(bytes), purpose])
-  await beginUpload({ url: first.url, key }, dataDir, MIB)
+  await storePartialFile({ url: first.url, key }, dataDir, MIB)
   first.kill('SIGKILL')
   await first.ended
   expect((await listStored(dataDir)).incoming).toHaveLength(1)
@@ -71,14 +33,14 @@ test('a server that was killed mid-upload removes the partial file on restart be
   expect(hashOf(Buffer.from(await content.arrayBuffer()))).toBe(hashOf(bytes))
 })
 
-test('a stopping server returns an error to a slow upload and deletes its bytes', async () => {
+test('a stopping server returns an error to a slow upload and deletes its partial file', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const server = await startServer({
     folder,
     env: { PARLEY_DATA_DIR: dataDir, PARLEY_SHUTDOWN_SECONDS: '0.3' },
   })
-  const connection = await beginUpload({ url: server.url, key: server.key as string }, dataDir, MIB)
+  const connection = await storePartialFile({ url: server.url, key: server.key as string }, dataDir, MIB)
   const stopped = server.stop()
   await connection.receives(/^HTTP\/1\.1 503 .*service_unavailable/s)
   expect((await stopped).code).toBe(0)

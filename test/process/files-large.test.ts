@@ -1,4 +1,4 @@
-/** Tests that a 128 MiB file is uploaded and downloaded unchanged with little server memory. */
+/** Tests that the server stores and serves a 128 MiB file without loading it into memory. */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -11,7 +11,7 @@ const MIB = 1024 * 1024
 const SIZE = 128 * MIB
 const MAX_EXTRA_BYTES = 64 * MIB
 
-/** Returns the nth mebibyte; each one differs, so that the test detects a misplaced block. */
+/** Returns 1 MiB of data that differs for each index, to detect misplaced blocks. */
 function block(index: number): Buffer {
   const bytes = Buffer.alloc(MIB, createHash('sha512').update(String(index)).digest())
   bytes.writeUInt32BE(index, 0)
@@ -38,7 +38,7 @@ function toBody(hash: ReturnType<typeof createHash>): ReadableStream {
   })
 }
 
-/** Returns resident memory in bytes: the current value, and the peak since the previous call. */
+/** Returns the server's current resident memory and its peak since the previous call, in bytes. */
 async function readMemory({ pid }: RunningServer): Promise<{ now: number; peak: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   const of = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024
@@ -52,7 +52,7 @@ const stores: [what: string, start: () => Promise<Record<string, string>>][] = [
 ]
 
 test.skipIf(!existsSync('/proc/self/clear_refs')).each(stores)(
-  'a 128 MiB file is stored in %s with less than 64 MiB of extra memory',
+  'storing and serving a 128 MiB file in %s uses less than 64 MiB of extra memory',
   { timeout: 120_000 },
   async (_what, startStore) => {
     const folder = await makeFolder()

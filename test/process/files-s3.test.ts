@@ -1,13 +1,12 @@
-/** Tests files in a bucket, including uploads that a killed or stopping server interrupts. */
+/** Tests files stored in an S3 bucket, including uploads interrupted by a kill or a shutdown. */
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { createFileSweeper } from '../../src/files/files.ts'
-import { startApp, type TestApp } from '../support/app.ts'
+import { startAppOnDisk } from '../support/app.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
-import { download, FORM_TYPE, field, filePart, partHead, purpose, upload } from '../support/files.ts'
+import { download, field, filePart, purpose, upload } from '../support/files.ts'
+import { sendPartialFile } from '../support/partial-file-upload.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
-import { RawConnection, toRequest } from '../support/raw-connection.ts'
 import { S3Server } from '../support/s3-server.ts'
 import { MIB } from '../support/s3-store.ts'
 import { startS3rver } from '../support/s3rver.ts'
@@ -17,25 +16,12 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const HOUR = 3600
 
-async function startWith(s3: Readonly<Record<string, string>>, options: Parameters<typeof startApp>[1] = {}) {
-  return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
-}
-
-/** Sends the head of an upload and the first `sizeBytes` of its file; the request announces more. */
-async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number): Promise<RawConnection> {
-  const connection = await RawConnection.open(app)
-  const head = ['Host: x', `Authorization: Bearer ${app.key}`, `Content-Type: ${FORM_TYPE}`]
-  connection.send(toRequest('POST /v1/files', [...head, `Content-Length: ${100 * MIB}`]))
-  connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  return connection
-}
-
-describe('with s3rver as the bucket,', () => {
+describe('with s3rver as the object store', () => {
   test.each([
     ['small', 1_000],
     ['large', 20 * MIB + 1],
-  ])('a %s file is downloaded in whole and in part until it is deleted', async (_size, sizeBytes) => {
-    const app = await startWith(await startS3rver())
+  ])('a %s file can be downloaded, in full or by range, until it is deleted', async (_size, sizeBytes) => {
+    const app = await startAppOnDisk(await startS3rver())
     const bytes = randomBytes(sizeBytes)
     const { body: file } = await upload(app, [filePart(bytes), purpose])
     expect(file.bytes).toBe(sizeBytes)
@@ -53,16 +39,16 @@ describe('with s3rver as the bucket,', () => {
     expect((await download(app, file.id)).status).toBe(404)
   })
 
-  test('an empty file is stored', async () => {
-    const app = await startWith(await startS3rver())
+  test('an empty file can be stored and downloaded', async () => {
+    const app = await startAppOnDisk(await startS3rver())
     const { body: file } = await upload(app, [filePart(''), purpose])
     const answer = await download(app, file.id)
     expect([answer.status, await answer.text()]).toEqual([200, ''])
   })
 
-  test('the sweeper deletes only the expired file', async () => {
+  test('the sweeper deletes only expired files', async () => {
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
-    const app = await startWith(await startS3rver(), { clock })
+    const app = await startAppOnDisk(await startS3rver(), { clock })
     const sweeper = createFileSweeper(app.service.deps)
     const { body: stays } = await upload(app)
     const expiry = [
@@ -91,7 +77,7 @@ describe('an interrupted upload', () => {
     const key = first.key as string
     const bytes = randomBytes(9 * MIB)
     const { body: file } = await upload({ url: first.url, key, fetch }, [filePart(bytes), purpose])
-    await beginUpload({ url: first.url, key }, 20 * MIB)
+    await sendPartialFile({ url: first.url, key }, 20 * MIB)
     await expect.poll(() => s3.uploads.size, { timeout: 10_000 }).toBe(1)
     first.kill('SIGKILL')
     await first.ended
@@ -106,7 +92,7 @@ describe('an interrupted upload', () => {
     const s3 = await S3Server.start()
     const env = { ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.3' }
     const server = await startServer({ folder: await makeFolder(), env })
-    const connection = await beginUpload({ url: server.url, key: server.key as string }, 20 * MIB)
+    const connection = await sendPartialFile({ url: server.url, key: server.key as string }, 20 * MIB)
     await expect.poll(() => s3.uploads.size, { timeout: 10_000 }).toBe(1)
     const stopped = server.stop()
     await connection.receives(/^HTTP\/1\.1 503 .*service_unavailable/s)

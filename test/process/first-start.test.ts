@@ -1,4 +1,4 @@
-/** Tests what the first start prints, what later starts omit, and what survives a restart. */
+/** Tests what a server's first start prints and creates, and that later starts reuse it. */
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
@@ -9,10 +9,10 @@ import { callServer, makeFolder, runParley, startParley, startServer } from '../
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** A key consists of its prefix, 12 characters of public id, 43 of secret and 6 of checksum. */
+/** A parent key: the prefix, a 12-character id, a 43-character secret and a 6-character checksum. */
 const WHOLE_KEY = /svc_[0-9A-Za-z]{61}/g
 
-/** Starts a listener that accepts connections but never responds. */
+/** Starts a TCP server that accepts connections but never responds. */
 async function startSilentListener(): Promise<{ server: Server; port: number }> {
   const server = createServer((socket) => socket.on('error', () => {}))
   server.listen(0, '127.0.0.1')
@@ -26,7 +26,7 @@ const validate = async (url: string, key: string) =>
   (await callServer(url, 'GET', '/v1/keys/validate', key)).status
 
 describe('the first start', () => {
-  test('prints the address, then one working parent key', async () => {
+  test('prints the URL and one working parent key', async () => {
     const server = await startServer({ folder: await makeFolder() })
     expect(server.stdout).toMatch(/^listening on http:\/\/127\.0\.0\.1:\d+\n/)
     expect(server.stdout.match(WHOLE_KEY)).toEqual([server.key])
@@ -36,7 +36,7 @@ describe('the first start', () => {
     expect(answer).toEqual({ status: 200, body: { valid: true, kind: 'parent' } })
   })
 
-  test('is the only start that prints a key, and the key still works after a restart', async () => {
+  test('prints a key that no later start prints again, and the key works after a restart', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await first.stop()).toMatchObject({ code: 0 })
@@ -53,7 +53,7 @@ describe('the first start', () => {
     expect((await readdir(join(folder, 'data'))).sort()).toEqual(kept)
   })
 
-  test('prints no key after `keys create`', async () => {
+  test('does not print a key if `keys create` already created one', async () => {
     const folder = await makeFolder()
     const { stdout } = await runParley(['keys', 'create', '--name', 'ci'], { folder })
     const server = await startServer({ folder })
@@ -63,7 +63,7 @@ describe('the first start', () => {
 })
 
 describe('a port that is already in use', () => {
-  test('makes the start fail with one sentence, and the next start still prints the first key', async () => {
+  test('causes a one-sentence error, and the next start still prints the first key', async () => {
     const folder = await makeFolder()
     const { port } = await startSilentListener()
     const env = { PORT: String(port) }
@@ -77,7 +77,7 @@ describe('a port that is already in use', () => {
     expect(await validate(url, key as string)).toBe(200)
   })
 
-  test('makes the process exit without waiting for a gateway that does not respond', async () => {
+  test('causes an exit without waiting for an unresponsive gateway', async () => {
     const folder = await makeFolder()
     const [taken, gateway] = [await startSilentListener(), await startSilentListener()]
     const env = {
@@ -87,7 +87,7 @@ describe('a port that is already in use', () => {
     }
     const { code, stderr } = await startParley(['serve'], { folder, env }).ended
     expect(code).toBe(1)
-    // If the server waited, the log would also report that the model list could not be read.
+    // After waiting for the gateway, the server would also log that it could not read the model list.
     expect(stderr).toMatch(/^parley: Port \d+ on 127\.0\.0\.1 is used by another program; [^\n]*\n$/)
   })
 })
@@ -103,7 +103,7 @@ describe('PARLEY_PARENT_KEY', () => {
     expect(await validate(server.url, PARLEY_PARENT_KEY)).toBe(200)
   })
 
-  test('does not restore a rotated key at the next start', async () => {
+  test('is ignored at the next start after the key was rotated', async () => {
     const folder = await makeFolder()
     const PARLEY_PARENT_KEY = (await runParley(['keys', 'generate'], { folder })).stdout.trim()
     const first = await startServer({ folder, env: { PARLEY_PARENT_KEY } })
@@ -114,7 +114,7 @@ describe('PARLEY_PARENT_KEY', () => {
     expect(await validate(second.url, body.key)).toBe(200)
   })
 
-  test('does not restore a revoked key, and no other key is created', async () => {
+  test('is ignored after the key was revoked, and no other key is created', async () => {
     const folder = await makeFolder()
     const PARLEY_PARENT_KEY = (await runParley(['keys', 'generate'], { folder })).stdout.trim()
     await (await startServer({ folder, env: { PARLEY_PARENT_KEY } })).stop()
@@ -125,8 +125,8 @@ describe('PARLEY_PARENT_KEY', () => {
   })
 })
 
-describe('after kill -9,', () => {
-  test('the next start finds the agent, and the agent’s key works', async () => {
+describe('after a server is killed', () => {
+  test('the next start still has the agent, and the agent’s key works', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     const yaml = 'name: Greeter\ninstructions: Greet people.\n'

@@ -1,8 +1,8 @@
-/** Tests that a server process loads the module in `PARLEY_HOOKS` relative to its working directory. */
+/** Tests that the server loads the PARLEY_HOOKS module relative to its working directory. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { say } from '../support/chat-stand.ts'
+import { chatRequest } from '../support/chat-harness.ts'
 import { callServer, makeFolder, runParley, startServer } from '../support/process.ts'
 import { agentWith, CHAT } from '../support/tools.ts'
 
@@ -23,13 +23,13 @@ describe('the module in PARLEY_HOOKS', () => {
       'POST',
       CHAT,
       agent.agent_key,
-      say('[[tool:greet {"name":"Ada"}]]', { model: 'mock' }),
+      chatRequest('[[tool:greet {"name":"Ada"}]]', { model: 'mock' }),
     )
     expect(answer.body.choices[0].message.content).toBe('The tool answered: Hello Ada')
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('makes the start fail with one sentence when it does not exist', async () => {
+  test('prevents the server from starting, with a one-sentence error, if it does not exist', async () => {
     const folder = await makeFolder()
     const { code, stderr } = await runParley(['serve'], { folder, env: { PARLEY_HOOKS: 'gone.mjs' } })
     expect([code, stderr]).toEqual([

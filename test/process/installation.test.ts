@@ -1,7 +1,4 @@
-/**
- * Tests that a database and the stored bytes belong together: the marker files, the rejected starts, and the
- * override.
- */
+/** Tests that a server rejects a database that does not belong to the files in its data directory. */
 import { randomUUID } from 'node:crypto'
 import { cp, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,14 +6,14 @@ import { describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
 import { openApp, startApp } from '../support/app.ts'
 import { backUp } from '../support/backup.ts'
-import { runCommandHere } from '../support/command.ts'
-import { raw, refusal } from '../support/database.ts'
+import { runCommandInProcess } from '../support/command.ts'
+import { openSqliteFile, startupErrorOf } from '../support/database.ts'
 import { download, listStored, upload } from '../support/files.ts'
 import { makeFolder, runParley } from '../support/process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Creates a data directory with one file and one agent, and stops its server. */
+/** Runs a server that creates a data directory with one file and one agent, and stops it. */
 async function makeInstallation() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -32,7 +29,7 @@ const start = (dataDir: string) => startApp({ PARLEY_DATA_DIR: dataDir })
 const readMarks = (dataDir: string) =>
   Promise.all(['files', 'artifacts'].map((name) => readFile(join(dataDir, name, 'installation'), 'utf8')))
 
-/** Reads every entry of the directory except lock and WAL files; files map to their content. */
+/** Reads all files except lock and WAL files; returns their contents by path. */
 async function readAll(dataDir: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
   for (const entry of await readdir(dataDir, { recursive: true, withFileTypes: true })) {
@@ -47,19 +44,19 @@ async function removeMarks(dataDir: string): Promise<void> {
   for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
 }
 
-/** Replaces the database of the directory with one from another installation. */
+/** Replaces the data directory's database with one from another installation. */
 async function swapDatabase(dataDir: string): Promise<void> {
   const other = await makeInstallation()
   for (const name of ['parley.db', 'secret']) await cp(join(other.dataDir, name), join(dataDir, name))
 }
 
-test('the first start writes the id of the database into both folders', async () => {
+test("the first start writes the database's id to both file folders", async () => {
   const { dataDir } = await makeInstallation()
-  const id = raw(dataDir).prepare('select id from installation').pluck().get()
+  const id = openSqliteFile(dataDir).prepare('select id from installation').pluck().get()
   expect(await readMarks(dataDir)).toEqual([`${id}\n`, `${id}\n`])
 })
 
-test('a server that starts on a data directory without marker files creates them', async () => {
+test('a starting server creates missing marker files', async () => {
   const { dataDir, fileId, key } = await makeInstallation()
   const marks = await readMarks(dataDir)
   await removeMarks(dataDir)
@@ -71,10 +68,10 @@ test('a server that starts on a data directory without marker files creates them
   expect(await read.text()).toBe('hello')
 })
 
-test('a server that starts on a database without an id creates one', async () => {
+test('a starting server gives a database without an id a new one', async () => {
   const { dataDir } = await makeInstallation()
   await removeMarks(dataDir)
-  const connection = raw(dataDir)
+  const connection = openSqliteFile(dataDir)
   connection.exec('delete from installation')
   await start(dataDir)
   const id = connection.prepare('select id from installation').pluck().get()
@@ -88,42 +85,42 @@ describe('a database without tables next to stored files', () => {
       'an empty database',
       async (path: string) => {
         await rm(path)
-        const connection = raw(join(path, '..'))
+        const connection = openSqliteFile(join(path, '..'))
         connection.exec('pragma journal_mode = wal; create table x (y); drop table x')
         connection.close()
       },
     ],
-  ])('(%s) is rejected, and every file is kept', async (_what, spoil) => {
+  ])('(%s) is rejected, and no file changes', async (_what, spoil) => {
     const { dataDir } = await makeInstallation()
     await spoil(join(dataDir, 'parley.db'))
     const before = await readAll(dataDir)
-    expect(await refusal(start(dataDir))).toMatch(
+    expect(await startupErrorOf(start(dataDir))).toMatch(
       /contains other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
     )
     expect(await readAll(dataDir)).toEqual(before)
   })
 
-  test('is rejected by `parley serve` and reported by doctor', async () => {
+  test('is rejected by `parley serve` and reported by `parley doctor`', async () => {
     const { folder, dataDir } = await makeInstallation()
     await truncate(join(dataDir, 'parley.db'))
     const { code, stdout, stderr } = await runParley(['serve'], { folder, env: { PORT: '0' } })
     expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('a parley.db without tables')])
-    const doctor = await runCommandHere(['doctor'], { folder })
+    const doctor = await runCommandInProcess(['doctor'], { folder })
     expect(doctor).toMatchObject({ code: 1, stdout: expect.stringContaining('a parley.db without tables') })
-    const keys = await runCommandHere(['keys', 'list'], { folder })
+    const keys = await runCommandInProcess(['keys', 'list'], { folder })
     expect(keys).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no Parley database') })
   })
 
-  test('is not opened while its WAL file may contain rows', async () => {
+  test('is not opened if its WAL file may contain rows', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
     await writeFile(join(dataDir, 'parley.db-wal'), 'rows')
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('such as parley.db-wal')
+    expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toContain('such as parley.db-wal')
     expect(await readFile(join(dataDir, 'parley.db-wal'), 'utf8')).toBe('rows')
   })
 
-  test('that a killed first start left behind becomes an installation', async () => {
+  test('that a killed first start left behind is used by the next start', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     for (const name of ['parley.db', '.lock']) await writeFile(join(dataDir, name), '')
@@ -133,46 +130,48 @@ describe('a database without tables next to stored files', () => {
 })
 
 describe('the database of another installation', () => {
-  test('is rejected without any change', async () => {
+  test('is rejected, and no file changes', async () => {
     const { dataDir } = await makeInstallation()
     await swapDatabase(dataDir)
     const before = await readAll(dataDir)
-    expect(await refusal(start(dataDir))).toMatch(
+    expect(await startupErrorOf(start(dataDir))).toMatch(
       /The folder \S+\/files belongs to another installation: .*Nothing was changed.*`parley store adopt`/,
     )
     expect(await readAll(dataDir)).toEqual(before)
   })
 
-  test('is rejected next to unmarked files when none of its rows refers to them', async () => {
+  test('is rejected when the files have no marker and none of its rows refers to them', async () => {
     const { dataDir } = await makeInstallation()
     await removeMarks(dataDir)
     await swapDatabase(dataDir)
     const before = await readAll(dataDir)
-    expect(await refusal(start(dataDir))).toMatch(
+    expect(await startupErrorOf(start(dataDir))).toMatch(
       /files contains files, but the database in \S+ refers to none of/,
     )
     expect(await readAll(dataDir)).toEqual(before)
   })
 
-  test('is reported by doctor and rejected by backup', async () => {
+  test('is reported by `parley doctor` and rejected by `parley backup`', async () => {
     const { folder, dataDir } = await makeInstallation()
-    const well = await runCommandHere(['doctor'], { folder })
+    const well = await runCommandInProcess(['doctor'], { folder })
     expect(well.stdout).toMatch(/ok +stored files +stored files belong to this database/)
     await swapDatabase(dataDir)
-    const doctor = await runCommandHere(['doctor'], { folder })
+    const doctor = await runCommandInProcess(['doctor'], { folder })
     expect(doctor.code).toBe(1)
     expect(doctor.stdout).toMatch(/fail +stored files +The folder \S+ belongs to another installation/)
-    expect(await refusal(backUp(dataDir, join(folder, 'backup.tar')))).toContain('another installation')
+    expect(await startupErrorOf(backUp(dataDir, join(folder, 'backup.tar')))).toContain(
+      'another installation',
+    )
     expect(await readdir(folder)).toEqual(['data'])
   })
 
-  test('is accepted after the operator adopts the files', async () => {
+  test('is accepted after `parley store adopt`', async () => {
     const { folder, dataDir } = await makeInstallation()
     await swapDatabase(dataDir)
-    const adopted = await runCommandHere(['store', 'adopt'], { folder })
+    const adopted = await runCommandInProcess(['store', 'adopt'], { folder })
     expect(adopted).toMatchObject({ code: 0, stderr: '' })
     expect(adopted.stdout).toMatch(/^files in \S+ now belongs to this database \(\S+\); previously: \S+\n/)
-    const again = await runCommandHere(['store', 'adopt'], { folder })
+    const again = await runCommandInProcess(['store', 'adopt'], { folder })
     expect(again.stdout).toMatch(/^files in \S+ already belongs to this database\n/)
     await start(dataDir)
   })
@@ -183,20 +182,20 @@ describe('store orphans', () => {
     for (let count = 0; count < 120; count++) await writeFile(join(dataDir, 'files', randomUUID()), '')
   }
 
-  test('counts files without a row next to a running server, and deletes them only with --delete', async () => {
+  test('counts files without a database row while a server runs, and deletes them only with --delete', async () => {
     const folder = await makeFolder()
     const dataDir = join(folder, 'data')
     const app = await start(dataDir)
     const { body: file } = await upload(app)
     await makeOrphans(dataDir)
-    const counted = await runCommandHere(['store', 'orphans', '--json'], { folder })
+    const counted = await runCommandInProcess(['store', 'orphans', '--json'], { folder })
     expect(counted).toMatchObject({ code: 0 })
     expect(JSON.parse(counted.stdout).files).toMatchObject({ objects: 121, deleted: 0 })
     expect((await listStored(dataDir)).kept).toHaveLength(121)
-    // Files younger than an hour may still get a row, so the test moves the clock.
+    // Moves the clock, because the command ignores files that are less than an hour old.
     vi.useFakeTimers({ now: Date.now() + 7_200_000, toFake: ['Date'] })
     try {
-      const deleted = await runCommandHere(['store', 'orphans', '--delete'], { folder })
+      const deleted = await runCommandInProcess(['store', 'orphans', '--delete'], { folder })
       expect(deleted).toMatchObject({ code: 0, stderr: '' })
       expect(deleted.stdout).toMatch(/files +121 +120 +120\n/)
     } finally {

@@ -1,33 +1,13 @@
-/** Tests that several processes on one database never take the same job. */
+/** Tests that two processes on one database never take the same job. */
 import { expect, test } from 'vitest'
-import { insertJob, takeJob } from '../../src/artifacts/jobs/store.ts'
-import { insertArtifact } from '../../src/artifacts/store.ts'
-import type { Database } from '../../src/db/database.ts'
-import { opened, parentKey } from '../support/database.ts'
+import { openWithJobs } from '../support/job-rows.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { makeFolder } from '../support/process.ts'
-
-const owner = 'a'.repeat(12)
-
-async function insertUploads(db: Database, ...blobs: string[]): Promise<void> {
-  await db.insertInto('parent_keys').values(parentKey(owner)).execute()
-  for (const blob of blobs)
-    await insertArtifact(db, { id: blob, parent_key_id: owner, state: 'processing', created_at: 1, blob })
-}
-
-async function openWith(blobs: readonly string[], dataDir = ':memory:') {
-  const { db } = await opened('server', dataDir)
-  await insertUploads(db, ...blobs)
-  for (const [index, blob] of blobs.entries()) await insertJob(db, 'convert', blob, 100 + index)
-  const take = (now: number, running: string[] = []) =>
-    takeJob(db, 'convert', { now, until: now + 30, running })
-  return { db, take }
-}
 
 test('two processes on one database take every job exactly once', async () => {
   const dataDir = `${await makeFolder()}/data`
   const blobs = Array.from({ length: 60 }, (_, index) => `blob-${index}`)
-  const { db } = await openWith(blobs, dataDir)
+  const { db } = await openWithJobs(blobs, dataDir)
   const script = `
     import { openDatabase } from ${source('db/open.ts')}
     import { takeJob } from ${source('artifacts/jobs/store.ts')}

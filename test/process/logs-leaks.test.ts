@@ -1,9 +1,9 @@
-/** Tests that `support/log-leaks.ts` also finds leaks in the log of a server process. */
+/** Tests that the leak check of the test suite also detects user content in a server process's log. */
 import { expect, test } from 'vitest'
 import { checkLine, takeLeaks } from '../support/log-leaks.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 
-test("the leak check finds a leak in a server process's output", async () => {
+test("the leak check finds user content in a server process's output", async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env: { LOG_LEVEL: 'debug' } })
   const said = 'a very particular sentence'

@@ -1,27 +1,27 @@
-/** Tests tools of MCP servers over HTTP in separate processes, with sessions (2025) and without (modern protocol). */
+/** Tests the tools of MCP servers over HTTP, both with sessions (2025 protocol) and without (newer protocol). */
 import { describe, expect, test, vi } from 'vitest'
 import type { TestApp } from '../support/app.ts'
-import { say, startChatStand } from '../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../support/chat-harness.ts'
 import { createLineLog } from '../support/log-lines.ts'
-import { hasTools, type McpHttpServer, startMcpHttpServer, startWithMcp } from '../support/mcp.ts'
+import { type McpHttpServer, startMcpHttpServer, startWithMcp, waitForTools } from '../support/mcp.ts'
 import { eventually } from '../support/process.ts'
-import { agentWith, answerCalling, resultOf as findResult, tool } from '../support/tools.ts'
+import { agentWith, resultOf as findResult, tool, toolCallResponse } from '../support/tools.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const config = ({ url }: McpHttpServer) => ({ near: { url, headers: { Authorization: 'Bearer mcp-key' } } })
 
-/** Calls one tool; returns the result that the model receives. */
-const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
+/** Makes the model call a tool; returns the result that the model receives. */
+const resultOf = (app: TestApp, name: string, args?: string) => findResult(harness, app, name, args)
 
 describe.each([
   ['with sessions', []],
   ['without sessions', ['--modern']],
 ])('an MCP server %s', (_what, words) => {
-  test('lists all pages of tools with their schemas and receives the configured headers', async () => {
+  test('provides tools from all pages of its list, and receives the configured headers', async () => {
     const server = await startMcpHttpServer(words)
-    const app = await startWithMcp(stand, config(server), ['echo', 'data'])
+    const app = await startWithMcp(harness, config(server), ['echo', 'data'])
     const names = app.service.deps.tools.list().map(({ name }) => name)
     expect(names.toSorted()).toEqual([
       'big',
@@ -48,8 +48,8 @@ describe.each([
     expect(new Set((await server.seen()).authorizations)).toEqual(new Set(['Bearer mcp-key']))
   })
 
-  test('responds to tool calls', async () => {
-    const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['echo'])
+  test('returns its results and errors to the model', async () => {
+    const app = await startWithMcp(harness, config(await startMcpHttpServer(words)), ['echo'])
     const results: Record<string, string> = {}
     for (const name of ['near__dotted_name', 'fail', 'mixed', 'data'])
       results[name] = await resultOf(app, name)
@@ -67,20 +67,20 @@ describe.each([
     expect(await resultOf(app, 'near__gone')).toBe("Error: the tool 'near__gone' does not exist")
   })
 
-  test('can respond to another call after a large result is truncated or a huge one is rejected', async () => {
-    const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['big', 'huge'])
+  test('handles the next call after a large result is truncated and a huge one is rejected', async () => {
+    const app = await startWithMcp(harness, config(await startMcpHttpServer(words)), ['big', 'huge'])
     expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was truncated: it has 1048576 bytes/)
     expect(await resultOf(app, 'huge')).toBe("Error: this tool's server did not respond")
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
   })
 
-  test('is notified when the client disconnects', async () => {
+  test('receives a cancellation when the client disconnects during a call', async () => {
     const server = await startMcpHttpServer(words)
-    const app = await startWithMcp(stand, config(server), ['wait'])
+    const app = await startWithMcp(harness, config(server), ['wait'])
     const { agent_key } = await app.createAgent(agentWith(['wait']))
-    await stand.answerWith(answerCalling('streamed', [{ name: 'wait' }]), 1)
+    await harness.answerWith(toolCallResponse('streamed', [{ name: 'wait' }]), 1)
     const leaving = new AbortController()
-    const body = { ...say('hello'), stream: true }
+    const body = { ...chatRequest('hello'), stream: true }
     const left = expect(
       app.call('POST', '/v1/chat/completions', { key: agent_key, body, signal: leaving.signal }),
     ).rejects.toThrow('aborted')
@@ -90,25 +90,25 @@ describe.each([
     expect(await eventually(async () => (await server.seen()).cancelled.length, 1)).toBe(1)
   })
 
-  test('may add a tool while it is connected', async () => {
+  test('can add a tool while it is connected', async () => {
     const server = await startMcpHttpServer(words)
-    const app = await startWithMcp(stand, config(server), ['echo'])
+    const app = await startWithMcp(harness, config(server), ['echo'])
     await server.add('late')
-    await hasTools(app, ['late'])
+    await waitForTools(app, ['late'])
     expect(await resultOf(app, 'late')).toBe('late')
   })
 
-  test('lists its tools again after a restart, without a call', async () => {
+  test('is asked for its tools again after it restarts', async () => {
     const server = await startMcpHttpServer(words)
-    const app = await startWithMcp(stand, config(server), ['echo'])
+    const app = await startWithMcp(harness, config(server), ['echo'])
     await server.restart(['--extra', 'new'])
-    await hasTools(app, ['new'])
+    await waitForTools(app, ['new'])
     expect(await resultOf(app, 'new')).toBe('new')
   })
 
-  test('that dies causes one failed call and works again after its restart', async () => {
+  test('fails calls after a crash, and works again after its restart', async () => {
     const server = await startMcpHttpServer(words)
-    const app = await startWithMcp(stand, config(server), ['echo', 'die'])
+    const app = await startWithMcp(harness, config(server), ['echo', 'die'])
     expect(await resultOf(app, 'die')).toBe("Error: this tool's server did not respond")
     await server.kill()
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toMatch(/^Error: /)
@@ -119,17 +119,17 @@ describe.each([
   })
 })
 
-test('a call opens a new session when the MCP server has lost the old one', async () => {
+test('a tool call opens a new session when the MCP server has lost the old one', async () => {
   const server = await startMcpHttpServer()
-  const app = await startWithMcp(stand, config(server), ['echo'])
+  const app = await startWithMcp(harness, config(server), ['echo'])
   await server.forget()
   expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
   expect(await server.seen()).toMatchObject({ begun: 2, calls: ['echo'] })
 })
 
-test('an MCP session ends when the service stops', async () => {
+test('the MCP session is closed when the service stops', async () => {
   const server = await startMcpHttpServer()
-  const app = await startWithMcp(stand, config(server), ['echo'])
+  const app = await startWithMcp(harness, config(server), ['echo'])
   await app.close()
   expect(await server.seen()).toMatchObject({ begun: 1, ended: 1 })
 })
@@ -137,18 +137,18 @@ test('an MCP session ends when the service stops', async () => {
 describe("an MCP server's redirect", () => {
   test('within the same origin is followed', async () => {
     const server = await startMcpHttpServer()
-    await startWithMcp(stand, { near: { url: `${server.origin}/moved` } }, ['echo'])
+    await startWithMcp(harness, { near: { url: `${server.origin}/moved` } }, ['echo'])
   })
 
   test('to another origin is not followed', async () => {
     const [server, other] = [await startMcpHttpServer(), await startMcpHttpServer()]
     const url = `${server.origin}/moved?to=${encodeURIComponent(other.url)}`
     const app = await startWithMcp(
-      stand,
+      harness,
       { far: { url, headers: { Authorization: 'Bearer mcp-key' } }, ...config(server) },
       ['echo'],
     )
-    // A second attempt proves that the first one has ended.
+    // A second request proves that the client has finished handling the first response.
     expect(await eventually(async () => (await server.seen()).moved > 1, true)).toBe(true)
     expect(app.service.deps.tools.list().map(({ name }) => name)).not.toContain('far__echo')
     expect(await other.seen()).toMatchObject({ authorizations: [] })
@@ -156,18 +156,18 @@ describe("an MCP server's redirect", () => {
 })
 
 describe('a tool name', () => {
-  test('that two servers share is prefixed with the name of its server', async () => {
+  test("that two MCP servers share is prefixed with each server's name", async () => {
     const [one, two] = [await startMcpHttpServer(), await startMcpHttpServer()]
     const servers = { one: { url: one.url }, two: { url: two.url } }
-    const app = await startWithMcp(stand, servers, ['one__echo', 'two__echo'])
+    const app = await startWithMcp(harness, servers, ['one__echo', 'two__echo'])
     expect(app.service.deps.tools.find('echo')).toBeUndefined()
     expect(await resultOf(app, 'two__echo', '{"text":"hi"}')).toBe('echo: hi')
     expect([(await one.seen()).calls, (await two.seen()).calls]).toEqual([[], ['echo']])
   })
 
-  test('that the host also uses belongs to the host’s tool', async () => {
+  test("that a host tool also has refers to the host's tool", async () => {
     const server = await startMcpHttpServer()
-    const app = await startWithMcp(stand, config(server), ['data'], {
+    const app = await startWithMcp(harness, config(server), ['data'], {
       tools: { echo: tool(() => 'the host') },
     })
     expect(await resultOf(app, 'echo')).toBe('the host')
@@ -175,17 +175,17 @@ describe('a tool name', () => {
   })
 })
 
-test('an unreachable server delays neither the start nor a call', async () => {
+test('an unreachable MCP server does not delay the start or other calls', async () => {
   const server = await startMcpHttpServer()
   await server.kill()
-  const app = await startWithMcp(stand, config(server), [])
+  const app = await startWithMcp(harness, config(server), [])
   expect(await resultOf(app, 'near__echo')).toBe("Error: the tool 'near__echo' is currently unavailable")
 })
 
-test('neither arguments nor results are logged, whether a call succeeds or fails', async () => {
+test('tool arguments and results are not logged, whether the call succeeds or fails', async () => {
   const { log, lines } = createLineLog()
   const server = await startMcpHttpServer()
-  const app = await startWithMcp(stand, config(server), ['echo', 'huge'], { log })
+  const app = await startWithMcp(harness, config(server), ['echo', 'huge'], { log })
   expect(await resultOf(app, 'echo', '{"text":"argument-7f3a"}')).toBe('echo: argument-7f3a')
   await resultOf(app, 'huge', '{"word":"argument-7f3a"}')
   await resultOf(app, 'die', '{"word":"argument-7f3a"}')

@@ -1,28 +1,25 @@
-/**
- * Tests MCP servers that run as child processes: their environment, their output, and that none outlives the service.
- */
+/** Tests MCP servers that the service runs as child processes. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import type { TestApp } from '../support/app.ts'
-import { say, startChatStand } from '../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../support/chat-harness.ts'
 import { createLineLog } from '../support/log-lines.ts'
 import { startWithMcp, stdioProgram, withMcp } from '../support/mcp.ts'
 import { eventually, makeFolder, startServer } from '../support/process.ts'
-import { agentWith, answerCalling, resultOf as findResult } from '../support/tools.ts'
+import { agentWith, resultOf as findResult, toolCallResponse } from '../support/tools.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const program = (more: object = {}, words: readonly string[] = []) => ({
   here: { command: process.execPath, args: [stdioProgram, ...words], ...more },
 })
 
-/** Calls one tool; returns the result that the model receives. */
-const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
+/** Makes the model call a tool; returns the result that the model receives. */
+const resultOf = (app: TestApp, name: string, args?: string) => findResult(harness, app, name, args)
 
-/** Returns whether the process exists. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)
@@ -31,7 +28,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Waits until a program has written its process ids, and returns them. */
+/** Waits until an MCP server has written its and its child's process ids to the file; returns them. */
 async function readPids(path: string): Promise<number[]> {
   const read = () => readFile(path, 'utf8').catch(() => '')
   expect(await eventually(async () => (await read()) !== '', true)).toBe(true)
@@ -40,17 +37,17 @@ async function readPids(path: string): Promise<number[]> {
 
 const areGone = (pids: readonly number[]) => eventually(async () => pids.some(isAlive), false)
 
-describe('an MCP program', () => {
-  test('responds to calls, and its environment contains only PATH and the configured variables', async () => {
+describe('a stdio MCP server', () => {
+  test('receives only PATH and the configured variables in its environment', async () => {
     const folder = await makeFolder()
-    const app = await startWithMcp(stand, program({ env: { GREETING: 'hi' }, cwd: folder }), ['echo'])
+    const app = await startWithMcp(harness, program({ env: { GREETING: 'hi' }, cwd: folder }), ['echo'])
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
     const { PWD: _, ...environment } = JSON.parse(await resultOf(app, 'environment'))
     expect(Object.keys(environment).filter((name) => !name.startsWith('__'))).toEqual(['PATH', 'GREETING'])
   })
 
-  test('that sends too much or exits causes one failed call and is restarted', async () => {
-    const app = await startWithMcp(stand, program(), ['huge', 'die'])
+  test('is restarted after it exits or sends too much data', async () => {
+    const app = await startWithMcp(harness, program(), ['huge', 'die'])
     for (const name of ['huge', 'die']) {
       expect(await resultOf(app, name)).toBe("Error: this tool's server did not respond")
       const answered = async () => (await resultOf(app, 'echo', '{"text":"hi"}')) === 'echo: hi'
@@ -58,12 +55,12 @@ describe('an MCP program', () => {
     }
   })
 
-  test('is notified when the client disconnects', async () => {
-    const app = await startWithMcp(stand, program(), ['wait'])
+  test('receives a cancellation when the client disconnects during a call', async () => {
+    const app = await startWithMcp(harness, program(), ['wait'])
     const { agent_key } = await app.createAgent(agentWith(['wait', 'seen']))
-    await stand.answerWith(answerCalling('streamed', [{ name: 'wait' }]), 1)
+    await harness.answerWith(toolCallResponse('streamed', [{ name: 'wait' }]), 1)
     const leaving = new AbortController()
-    const body = { ...say('hello'), stream: true }
+    const body = { ...chatRequest('hello'), stream: true }
     const call = app.call('POST', '/v1/chat/completions', { key: agent_key, body, signal: leaving.signal })
     const left = expect(call).rejects.toThrow('aborted')
     const seen = async () => JSON.parse(await resultOf(app, 'seen'))
@@ -73,17 +70,17 @@ describe('an MCP program', () => {
     expect(await eventually(async () => (await seen()).cancelled.length, 1)).toBe(1)
   })
 
-  test('writes standard error that the service logs at debug level', async () => {
+  test('has its standard error logged at debug level', async () => {
     const { log, lines } = createLineLog()
-    await startWithMcp(stand, program(), ['echo'], { log })
+    await startWithMcp(harness, program(), ['echo'], { log })
     expect(lines.map((line) => JSON.parse(line))).toContainEqual(
       expect.objectContaining({ level: 20, mcp: 'here', stderr: 'the program speaks' }),
     )
   })
 
-  test('that does not exist causes a logged warning and no delay', async () => {
+  test('whose command does not exist causes a warning in the log', async () => {
     const { log, lines } = createLineLog()
-    const app = await startWithMcp(stand, program({ command: '/gone/program' }), [], { log })
+    const app = await startWithMcp(harness, program({ command: '/gone/program' }), [], { log })
     expect(await resultOf(app, 'here__echo')).toBe("Error: the tool 'here__echo' is currently unavailable")
     const isLogged = async () =>
       lines
@@ -93,24 +90,27 @@ describe('an MCP program', () => {
   })
 })
 
-describe('an MCP program that ignores signals', () => {
-  test('ends with the service, and so do its child processes', async () => {
+describe('a stdio MCP server that ignores signals', () => {
+  test('is killed together with its child processes when the service stops', async () => {
     const pids = join(await makeFolder(), 'pids')
-    const app = await startWithMcp(stand, program({}, ['--stay', '--pids', pids]), ['echo'])
+    const app = await startWithMcp(harness, program({}, ['--stay', '--pids', pids]), ['echo'])
     const started = await readPids(pids)
     expect(started.filter(isAlive)).toHaveLength(2)
     await app.close()
     expect(await areGone(started)).toBe(false)
   })
 
-  test.each<NodeJS.Signals>(['SIGKILL', 'SIGTERM'])('ends when the server ends after %s', async (signal) => {
-    const folder = await makeFolder()
-    const pids = join(folder, 'pids')
-    const env = await withMcp(program({}, ['--stay', '--pids', pids]))
-    const server = await startServer({ folder, env: { ...env, PARLEY_SHUTDOWN_SECONDS: '1' } })
-    const started = await readPids(pids)
-    server.kill(signal)
-    await server.ended
-    expect(await areGone(started)).toBe(false)
-  })
+  test.each<NodeJS.Signals>(['SIGKILL', 'SIGTERM'])(
+    'is killed when the service receives %s',
+    async (signal) => {
+      const folder = await makeFolder()
+      const pids = join(folder, 'pids')
+      const env = await withMcp(program({}, ['--stay', '--pids', pids]))
+      const server = await startServer({ folder, env: { ...env, PARLEY_SHUTDOWN_SECONDS: '1' } })
+      const started = await readPids(pids)
+      server.kill(signal)
+      await server.ended
+      expect(await areGone(started)).toBe(false)
+    },
+  )
 })

@@ -1,4 +1,4 @@
-/** Tests the published package as its users install it: plain JavaScript in `node_modules`, without this checkout. */
+/** Tests the npm package as users install it, without the rest of this checkout. */
 
 import { readFile, realpath } from 'node:fs/promises'
 import { builtinModules } from 'node:module'
@@ -45,7 +45,7 @@ describe('the npm tarball', () => {
     /^dist\/(console|widget)\/manifest\.json$/,
   ]
 
-  test('contains only code, types and the assets that the service serves', () => {
+  test('contains only code, types and the static files that the service serves', () => {
     expect(installed.files.filter((path) => !allowed.some((one) => one.test(path)))).toEqual([])
     for (const one of allowed) expect(installed.files.some((path) => one.test(path))).toBe(true)
     expect(installed.files.filter((path) => path.endsWith('.js')).length).toBeGreaterThan(350)
@@ -60,7 +60,7 @@ describe('the npm tarball', () => {
     expect(named.filter((path) => !installed.files.includes(path.slice(2)))).toEqual([])
   })
 
-  test('depends only on the packages that its files import, and not on the checkout', async () => {
+  test('depends only on packages that its files import, and imports nothing from outside the package', async () => {
     const wanted = new Set<string>()
     const imported = /(?:\bfrom |\bimport\(|^import )['"]([^.'"][^'"]*)['"](?:;|\)|$)/gm
     for (const path of installed.files.filter((name) =>
@@ -79,7 +79,7 @@ describe('the npm tarball', () => {
       expect(Object.keys(manifest)).not.toContain(name)
   })
 
-  test('does not contain paths from the build machine or source maps', async () => {
+  test('does not contain source maps or paths from the build machine', async () => {
     const places = [repository, await realpath(repository), `${homedir()}/`, `${installed.folder}/`]
     for (const path of installed.files.filter((name) => !/\.(br|gz)$/.test(name))) {
       const text = await readText(path)
@@ -91,32 +91,32 @@ describe('the npm tarball', () => {
 })
 
 describe('a project that installs the package', () => {
-  test('can run the service and call it as in examples/library.mjs', async () => {
+  test('can run examples/library.mjs', async () => {
     await installed.write('library.mjs', await readFile(join(repository, 'examples/library.mjs'), 'utf8'))
     expect(await installed.run('node', 'library.mjs')).toBe('The tool answered: Welcome, Ada!\n')
   })
 
-  test('can render the component with its own React', async () => {
+  test('can render the chat component with its own React', async () => {
     await installed.write('page.mjs', renderedPage)
     expect(await installed.run('node', 'page.mjs')).toMatch(
       /^<main><output>\{.*"isReady":false.*\}<\/output><\/main>$/,
     )
   })
 
-  test('can compile against the package’s types', async () => {
+  test("can be type-checked with the package's types", async () => {
     await installed.write('typed.ts', typedProgram)
     await installed.write('tsconfig.json', typedProject)
     expect(await installed.run(join(repository, 'node_modules/.bin/tsc'), '-p', '.')).toBe('')
   })
 
-  test('has the `parley` command', async () => {
+  test('can run the `parley` command', async () => {
     const { version } = JSON.parse(await readText('package.json')) as { version: string }
     expect(await installed.run('npx', '--no-install', 'parley', 'version')).toBe(`${version}\n`)
     expect(await installed.run('npx', '--no-install', 'parley', 'openapi', '--check')).toBe('')
   })
 })
 
-test('the installed command serves everything that a checkout serves', async () => {
+test('the installed `parley serve` serves everything that a checkout serves', async () => {
   const main = join(installed.folder, 'node_modules/.bin/parley')
   const server = await startServer({ folder: await makeFolder(), main })
   const get = async (path: string) => {
@@ -152,7 +152,7 @@ test('the installed command serves everything that a checkout serves', async () 
   expect(stderr).not.toMatch(/Error|DeprecationWarning/)
 })
 
-test('the package rejects an outdated Node with one sentence', async () => {
+test('the `parley` command rejects an outdated Node with a one-sentence error', async () => {
   const older =
     "data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'22.11.0'}})"
   const sentence = 'Parley needs Node 24 or newer; this is 22.11.0.'

@@ -1,7 +1,4 @@
-/**
- * Tests that `serve` reports unusable settings and directories in one sentence, with exit code 1 and no stack
- * trace.
- */
+/** Tests that `parley serve` reports invalid settings and directories in one sentence with exit code 1. */
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -32,7 +29,7 @@ async function errorLineOf(options: RunOptions): Promise<string> {
 }
 
 describe('an invalid setting', () => {
-  test('is reported together with all others and without its value', async () => {
+  test('is reported with all other invalid settings and without its value', async () => {
     const text = await failureOf({
       folder: await makeFolder(),
       env: {
@@ -57,19 +54,19 @@ describe('an invalid setting', () => {
     expect(await readdir(folder)).toEqual([])
   })
 
-  test('for an address that this machine does not have is reported with the address', async () => {
+  test('is reported when HOST is not an address of this machine', async () => {
     expect(await errorLineOf({ folder: await makeFolder(), env: { HOST: '192.0.2.1' } })).toBe(
       'parley: This machine has no address 192.0.2.1; set HOST to one of its addresses.',
     )
   })
 
-  test('for an unknown host name is reported in one sentence, with or without a DNS server', async () => {
+  test('is reported in one sentence when HOST is an unknown host name', async () => {
     expect(await errorLineOf({ folder: await makeFolder(), env: { HOST: 'nowhere.invalid' } })).toContain(
       'nowhere.invalid',
     )
   })
 
-  test('with an unknown name causes a warning with the nearest name, and the service starts', async () => {
+  test('causes only a warning with a suggestion when its name is unknown', async () => {
     const server = await startServer({ folder: await makeFolder(), env: { PARLEY_DATADIR: '/elsewhere' } })
     expect(server.stderr).toBe(
       'warning: PARLEY_DATADIR is not a setting and is ignored; did you mean PARLEY_DATA_DIR?\n',
@@ -78,7 +75,7 @@ describe('an invalid setting', () => {
 })
 
 describe('.env in the working directory', () => {
-  test('is read, and the environment overrides it', async () => {
+  test('is read, and environment variables override it', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, '.env'), 'PARLEY_DATA_DIR=./from-file\nLOG_LEVEL=loud\nPORT=0\n')
     const server = await startServer({ folder, env: { LOG_LEVEL: 'error', PORT: ' ' } })
@@ -96,7 +93,7 @@ describe('.env in the working directory', () => {
 })
 
 describe('a data directory', () => {
-  test('with other files and no database is rejected with the name of one file and remains unchanged', async () => {
+  test('is rejected and not changed if it contains other files but no database', async () => {
     const folder = await makeFolder()
     await mkdir(join(folder, 'data'))
     await writeFile(join(folder, 'data', 'thesis.txt'), 'mine')
@@ -105,7 +102,7 @@ describe('a data directory', () => {
   })
 
   test.skipIf(cannotBeNobody)(
-    'that the current user may not write to is rejected with its path and the user',
+    'is rejected with its path and the current user if it is not writable',
     async () => {
       const folder = await makeFolder()
       await chmod(folder, 0o755)
@@ -115,7 +112,7 @@ describe('a data directory', () => {
     },
   )
 
-  test('that one server uses is rejected for a second, and the error names the first process', async () => {
+  test('is rejected with the process id if another server uses it', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await errorLineOf({ folder })).toMatch(
@@ -136,7 +133,7 @@ describe('the server secret', () => {
     return folder
   }
 
-  test('causes an error with its path when its file is missing, and the service starts once the file is restored', async () => {
+  test("must be restored if its file is missing, and the error names the file's path", async () => {
     const folder = await makeInstallation()
     const [secret, aside] = [join(folder, 'data/secret'), join(folder, 'aside')]
     await rename(secret, aside)
@@ -148,20 +145,20 @@ describe('the server secret', () => {
     expect((await (await startServer({ folder })).stop()).code).toBe(0)
   })
 
-  test('in PARLEY_SECRET is rejected when the agent keys are sealed with another secret', async () => {
+  test('in PARLEY_SECRET is rejected if the agent keys are encrypted with another secret', async () => {
     const folder = await makeInstallation()
     const text = await errorLineOf({ folder, env: { PARLEY_SECRET: 'o'.repeat(48) } })
     expect(text).toContain('encrypted with a different secret')
     expect(text).not.toContain('ooo')
   })
 
-  test('in the file is rejected when the agent keys are sealed with another secret', async () => {
+  test('in the file is rejected if the agent keys are encrypted with another secret', async () => {
     const folder = await makeInstallation()
     await writeFile(join(folder, 'data/secret'), 'x'.repeat(48))
     expect(await errorLineOf({ folder })).toContain('encrypted with a different secret')
   })
 
-  test('from PARLEY_SECRET must be set again at the next start', async () => {
+  test('is required at the next start if it came from PARLEY_SECRET', async () => {
     const env = { PARLEY_SECRET: 'a master key that is certainly longer than 32 bytes' }
     const folder = await makeInstallation(env)
     expect(await readdir(join(folder, 'data'))).not.toContain('secret')
@@ -169,7 +166,7 @@ describe('the server secret', () => {
     expect((await (await startServer({ folder, env })).stop()).code).toBe(0)
   })
 
-  test('can change while there are no agents', async () => {
+  test('can be replaced while there are no agents', async () => {
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()
     await rm(join(folder, 'data/secret'))
@@ -177,7 +174,7 @@ describe('the server secret', () => {
   })
 })
 
-test('a server that starts on data that other users can access logs how to protect it', async () => {
+test('a starting server warns if other OS users can access its data', async () => {
   const folder = await makeFolder()
   await (await startServer({ folder })).stop()
   await chmod(join(folder, 'data/secret'), 0o644)
@@ -187,7 +184,7 @@ test('a server that starts on data that other users can access logs how to prote
   await server.prints(/secret can be read by other users \(mode 644\).*chmod 600/, 'stderr')
 })
 
-test('a server whose standard error is on a full disk still responds and stops', async () => {
+test('a server still responds and stops when its standard error is on a full disk', async () => {
   const wrapper = ['sh', '-c', 'exec "$0" "$@" 2>/dev/full']
   const server = await startServer({ folder: await makeFolder(), env: { LOG_LEVEL: 'debug' }, wrapper })
   for (let count = 0; count < 3; count++)

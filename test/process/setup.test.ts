@@ -1,4 +1,4 @@
-/** Tests the setup script, the summary line of a test run, and the checks of documented paths and wording. */
+/** Tests the setup script, a test run's summary line, and the checks of paths and wording in the docs. */
 import { execFile, spawn } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -35,10 +35,10 @@ interface Ended {
   readonly output: string
 }
 
-/** Runs the project's Node to its end, without npm's environment, which would make npm act on this repository. */
+/** Runs Node.js without npm's environment variables, which would direct npm to this repository. */
 async function runNode(folder: string, args: readonly string[], path = process.env.PATH): Promise<Ended> {
   const env = { PATH: path, HOME: folder, TMPDIR: folder }
-  // Both outputs share one pipe, as in a terminal, because the order of the lines matters.
+  // Merges both outputs into one pipe to preserve the order of the lines.
   const command = ['-c', 'exec "$@" 2>&1', 'sh', process.execPath, ...args]
   const child = spawn('sh', command, { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => void child.kill('SIGKILL'))
@@ -49,7 +49,7 @@ async function runNode(folder: string, args: readonly string[], path = process.e
 }
 
 describe('the setup', () => {
-  /** Creates a checkout whose packages are local folders; the package that the server needs has an install script. */
+  /** Creates a checkout with packages from local folders; the server's dependency has an install script. */
   async function makeCheckout(): Promise<string> {
     const models = { 'node-llama-cpp': 'file:engine' }
     const folder = await makeFolder({
@@ -80,7 +80,7 @@ describe('the setup', () => {
     return folder
   }
 
-  /** A build script that writes only the manifest with the digest of its sources. */
+  /** Returns a build script that writes only a manifest with the digest of its sources. */
   function renderBuild(name: string): string {
     return `import { mkdirSync, writeFileSync } from 'node:fs'
       import { digestSources, webBuilds } from './web-sources.mjs'
@@ -124,7 +124,7 @@ describe('the setup', () => {
     return JSON.stringify({ name: 'checkout', version: '1.0.0', lockfileVersion: 3, packages })
   }
 
-  /** Lists the installed packages of the checkout. */
+  /** Lists the packages installed in the checkout. */
   async function listPackages(folder: string): Promise<string[]> {
     const known = ['button', 'checker', 'node-llama-cpp', 'part', 'suite']
     return (await readdir(join(folder, 'node_modules'))).filter((name) => known.includes(name)).sort()
@@ -133,7 +133,7 @@ describe('the setup', () => {
   const setUp = (folder: string, ...options: readonly string[]) =>
     runNode(folder, ['scripts/setup.mjs', ...options])
 
-  test('installs a fresh checkout without running install scripts and adds a Node binary', async () => {
+  test('installs packages and a Node binary in a new checkout, and does not run install scripts', async () => {
     const folder = await makeCheckout()
     expect(await setUp(folder)).toMatchObject({ code: 0, output: expect.stringContaining('npm ci') })
     expect(await readFile(join(folder, 'node_modules/part/package.json'), 'utf8')).toBe(renderPart('1.0.0'))
@@ -141,7 +141,7 @@ describe('the setup', () => {
     expect((await stat(join(folder, 'node_modules/.bin/node'))).isFile()).toBe(true)
   })
 
-  test('does not do or print anything the second time', async () => {
+  test('does nothing and prints nothing when it runs again', async () => {
     const folder = await makeCheckout()
     await setUp(folder)
     await writeFile(join(folder, 'node_modules/kept'), '')
@@ -149,7 +149,7 @@ describe('the setup', () => {
     expect((await stat(join(folder, 'node_modules/kept'))).isFile()).toBe(true)
   })
 
-  test('installs only the packages that each command needs', async () => {
+  test('installs only the packages that a command needs', async () => {
     const folder = await makeCheckout()
     await setUp(folder)
     expect(await listPackages(folder)).toEqual(['button', 'part'])
@@ -181,7 +181,7 @@ describe('the setup', () => {
     expect(await list()).toEqual(['index.d.ts', 'index.js', 'index.js.map', 'package.json'])
   })
 
-  test('restores the package for in-process models after `node_modules` is deleted', async () => {
+  test('reinstalls the package for in-process models after `node_modules` is deleted', async () => {
     const folder = await makeCheckout()
     await setUp(folder, '--in-process')
     expect(await listPackages(folder)).toEqual(['button', 'node-llama-cpp', 'part'])
@@ -191,7 +191,7 @@ describe('the setup', () => {
     expect(await readFile(engine, 'utf8')).toBe(renderPackage('node-llama-cpp'))
   })
 
-  test('installs again when the lock file changes', async () => {
+  test('reinstalls packages when the lock file changes', async () => {
     const folder = await makeCheckout()
     await setUp(folder)
     await writeFile(join(folder, 'package-lock.json'), renderLockfile('2.0.0'))
@@ -201,7 +201,7 @@ describe('the setup', () => {
   })
 
   test.each(Object.entries(webBuilds))(
-    'rebuilds the %s only when its sources change',
+    'rebuilds the %s only when the sources change',
     async (_name, { source }) => {
       const folder = await makeCheckout()
       const part = join(folder, source, 'part.ts')
@@ -215,14 +215,14 @@ describe('the setup', () => {
     },
   )
 
-  test('installs once when it runs twice at the same time', async () => {
+  test('installs packages once when two instances run at the same time', async () => {
     const folder = await makeCheckout()
     const both = await Promise.all([setUp(folder), setUp(folder)])
     expect(both.map(({ code }) => code)).toEqual([0, 0])
     expect(both.filter(({ output }) => output.includes('npm ci'))).toHaveLength(1)
   })
 
-  test('prints the command that installs a missing program', async () => {
+  test('prints a command that installs a missing program', async () => {
     const folder = await makeCheckout()
     await setUp(folder, '--all-packages')
     const path = await makePath(folder, ['npm', 'node', 'sh'])
@@ -232,7 +232,7 @@ describe('the setup', () => {
     })
   })
 
-  test('fails with one sentence when npm fails', async () => {
+  test('fails with a one-sentence error when npm fails', async () => {
     const folder = await makeCheckout()
     await writeFile(
       join(folder, 'package-lock.json'),
@@ -241,7 +241,7 @@ describe('the setup', () => {
     expect(await setUp(folder)).toMatchObject({ code: 1, output: expect.stringContaining('npm ci failed') })
   })
 
-  /** Creates a PATH that contains only these commands. */
+  /** Creates a folder with links to the commands; returns its path, for use as PATH. */
   async function makePath(folder: string, commands: readonly string[]): Promise<string> {
     const path = join(folder, 'path')
     await mkdir(path)
@@ -251,7 +251,7 @@ describe('the setup', () => {
 })
 
 describe('the last line of a test run', () => {
-  /** Runs these test files the way `npm test` runs the repository's. */
+  /** Runs the test files in the same way as `npm test`. */
   async function runTests(
     files: Record<string, string>,
   ): Promise<{ code: number | null; lastLine: string | undefined }> {
@@ -271,12 +271,12 @@ describe('the last line of a test run', () => {
     return { code, lastLine: output.trimEnd().split('\n').at(-1) }
   }
 
-  test('counts passed tests', async () => {
+  test('counts tests that passed', async () => {
     const files = { 'a.test.js': `test('one', () => {}); test('two', () => {})` }
     expect(await runTests(files)).toEqual({ code: 0, lastLine: '2 passed, 0 failed' })
   })
 
-  test('counts failed and skipped tests, and counts tests that write to the console as failed', async () => {
+  test('counts skipped tests and failed tests, including tests that write to the console', async () => {
     const files = {
       'a.test.js': `test('good', () => {}); test('bad', () => { throw new Error('bad') }); test.skip('later', () => {})`,
       'b.test.js': `test('loud', () => { console.warn('careful') })`,
@@ -284,12 +284,12 @@ describe('the last line of a test run', () => {
     expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 2 failed, 1 skipped' })
   })
 
-  test('counts a file that does not load as a failure', async () => {
+  test('counts a test file that cannot be loaded as a failure', async () => {
     const files = { 'a.test.js': `import './absent.js'`, 'b.test.js': `test('good', () => {})` }
     expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 1 failed' })
   })
 
-  test('counts a failing hook and an error outside any test as failures', async () => {
+  test('counts a failed hook and an error outside a test as failures', async () => {
     const files = {
       'a.test.js': `describe('x', () => { beforeAll(() => { throw new Error('hook') }); test('unreached', () => {}) })`,
       'b.test.js': `test('early', () => new Promise((resolve) => { setTimeout(() => { resolve(); throw new Error('late') }) }))`,
@@ -302,7 +302,7 @@ describe('the last line of a test run', () => {
   })
 })
 
-describe('the check of documented paths', () => {
+describe('the check of paths in the docs', () => {
   const check = async (readme: string) => {
     const folder = await makeFolder({
       'README.md': readme,
@@ -312,13 +312,13 @@ describe('the check of documented paths', () => {
     return runNode(folder, [join(repository, 'scripts/check-doc-paths.ts')])
   }
 
-  test('accepts existing paths, patterns, placeholders, URLs and code blocks', async () => {
+  test('accepts existing paths, glob patterns, placeholders, URLs and code blocks', async () => {
     const readme =
       'See `src/here.ts`, `src/*.ts`, `src/<module>/store.ts`, `/v1/agents`, [a](docs/guide.md#a-part), [b](https://a.test/b).'
     expect(await check(`${readme}\n\`\`\`\n\`src/gone.ts\`\n\`\`\`\n`)).toEqual({ code: 0, output: '' })
   })
 
-  test('fails for a path, a link and a heading that do not exist', async () => {
+  test('fails for paths, links and headings that do not exist', async () => {
     const { code, output } = await check(
       'See `src/gone.ts`, [this](docs/gone.md) and [that](docs/guide.md#gone).',
     )
@@ -329,13 +329,13 @@ describe('the check of documented paths', () => {
   })
 })
 
-describe('the check of wording', () => {
+describe('the wording check', () => {
   const check = async (source: string) => {
     const folder = await makeFolder({ 'README.md': '# Parley', 'src/file.ts': source })
     return runNode(folder, [join(repository, 'scripts/check-prose.ts')])
   }
 
-  test('accepts plain comments and references that exist', async () => {
+  test('accepts plain comments and references to existing files', async () => {
     const source = "/** Reads the file (docs/a.md). */\nexport const message = 'The file is too large.'\n"
     const folder = await makeFolder({ 'README.md': '# Parley', 'docs/a.md': 'Hello.', 'src/file.ts': source })
     expect(await runNode(folder, [join(repository, 'scripts/check-prose.ts')])).toEqual({

@@ -1,7 +1,4 @@
-/**
- * Tests graceful shutdown: open requests may finish, slow ones get an error, and idle connections do not delay the
- * exit.
- */
+/** Tests that a stopping server finishes open requests, aborts slow ones and ignores idle connections. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { open } from 'node:fs/promises'
@@ -14,14 +11,14 @@ import { startUpstream, type Upstream } from '../support/start-upstream.ts'
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Longer than the test timeout, so that a test that waits for the grace period fails. */
+/** Exceeds the test timeout, so a test fails if the server waits for the whole grace period. */
 const LONG_GRACE = { PARLEY_SHUTDOWN_SECONDS: '600' }
 const SHORT_GRACE = { PARLEY_SHUTDOWN_SECONDS: '0.3' }
 
 interface OpenStream {
-  /** The bytes of the first read. */
+  /** The text of the first chunk. */
   readonly start: string
-  /** The whole stream, once it has ended. */
+  /** Resolves to the complete text when the stream ends. */
   readonly whole: Promise<string>
 }
 
@@ -30,7 +27,7 @@ const chatBody = (content: string, stream: boolean) => ({
   messages: [{ role: 'user', content }],
 })
 
-/** Opens a stream and waits for its first bytes. */
+/** Starts a streamed chat completion and waits for its first chunk. */
 async function openStream({ url, key }: RunningServer, content: string): Promise<OpenStream> {
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
@@ -48,13 +45,13 @@ async function openStream({ url, key }: RunningServer, content: string): Promise
   return { start, whole: readRest() }
 }
 
-/** Signals the server to stop, and waits until it reports that. */
+/** Sends the signal, and waits until the server prints that it is stopping. */
 async function beginStop(server: RunningServer, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   server.kill(signal)
   await server.prints(/received: finishing open requests.*\n/, 'stderr')
 }
 
-/** Opens a raw connection that sends bytes exactly as written. */
+/** Opens a TCP connection; `hears` waits for a text and returns everything received. */
 async function openSocket(
   url: string,
 ): Promise<{ socket: Socket; hears: (text: string) => Promise<string> }> {
@@ -82,9 +79,9 @@ async function startBehindGateway(
   return { server: await startServer({ folder: await makeFolder(), env: { ...gateway, ...env } }), upstream }
 }
 
-describe('when the server is stopped, an open stream', () => {
+describe('an open stream of a stopping server', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'is completed when it ends within the grace period (%s)',
+    'is completed if it ends within the grace period (%s)',
     async (signal) => {
       const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
       const stream = await openStream(server, '[[tokens:8]] [[delay:60]]')
@@ -97,9 +94,9 @@ describe('when the server is stopped, an open stream', () => {
   )
 
   test.each([
-    ['a stream that sends all the time', '[[tokens:100000]] [[delay:20]]'],
-    ['a stream that has sent only a comment', '[[hang]]'],
-  ])('ends with an error event and without [DONE] (%s)', async (_title, content) => {
+    ['it sends continuously', '[[tokens:100000]] [[delay:20]]'],
+    ['it has sent only a comment', '[[hang]]'],
+  ])('ends with an error event instead of [DONE] after the grace period (%s)', async (_title, content) => {
     const env = { ...SHORT_GRACE, PARLEY_HEARTBEAT_SECONDS: '0.1' }
     const server = await startServer({ folder: await makeFolder(), env })
     const stream = await openStream(server, content)
@@ -113,7 +110,7 @@ describe('when the server is stopped, an open stream', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('is also closed at the model provider', async () => {
+  test('is also cancelled at the model provider', async () => {
     const { server, upstream } = await startBehindGateway(SHORT_GRACE)
     const stream = await openStream(server, 'endless {{up:hang-after 2}}')
     const request = await upstream.waitForRequest('endless')
@@ -132,7 +129,7 @@ describe('a server that is stopped before it listens', () => {
       const secretFile = join(folder, 'secret')
       expect(spawnSync('mkfifo', [secretFile]).status).toBe(0)
       const server = startParley(['serve'], { folder, env: { PORT: '0', PARLEY_SECRET_FILE: secretFile } })
-      // The open call blocks until the server has opened the pipe for reading.
+      // `open` blocks until the server opens the pipe for reading.
       await using pipe = await open(secretFile, 'w')
       server.kill(signal)
       await pipe.writeFile('a secret that is long enough for it')
@@ -141,7 +138,7 @@ describe('a server that is stopped before it listens', () => {
     },
   )
 
-  test('still prints the key that it created', async () => {
+  test('still prints the parent key that it created', async () => {
     const upstream = await startUpstream()
     onTestFinished(() => upstream.stop())
     await upstream.script('/v1/models', '{{up:hang}}')
@@ -154,7 +151,7 @@ describe('a server that is stopped before it listens', () => {
   })
 })
 
-describe('an open request without streaming', () => {
+describe('an open request that is not streamed', () => {
   test('completes within the grace period, and its idle connection does not delay the exit', async () => {
     const { server, upstream } = await startBehindGateway(LONG_GRACE)
     const { socket, hears } = await openSocket(server.url)
@@ -167,11 +164,11 @@ describe('an open request without streaming', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('returns 503 when it outlasts the grace period', async () => {
+  test('returns 503 after the grace period', async () => {
     const server = await startServer({ folder: await makeFolder(), env: SHORT_GRACE })
     const body = chatBody('[[hang]]', false)
     const answer = callServer(server.url, 'POST', '/v1/chat/completions', server.key, body)
-    // The server responds on a later connection, so the first request has reached it by then.
+    // The response to a later request shows that the first request has reached the server.
     await callServer(server.url, 'GET', '/v1/keys/validate', server.key)
     await beginStop(server)
     expect(await answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
@@ -179,7 +176,7 @@ describe('an open request without streaming', () => {
   })
 })
 
-/** Connects once; returns `connected`, or the code of the error. */
+/** Tries to connect; returns `connected` or the error code. */
 async function tryConnect(url: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   try {
@@ -193,14 +190,14 @@ async function tryConnect(url: string): Promise<string> {
 }
 
 describe('a stopping server', () => {
-  test('announces the stop on open connections, closes them and does not accept new ones', async () => {
+  test('returns 503 on open connections, closes them and refuses new ones', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const { socket, hears } = await openSocket(server.url)
-    // The response to the first request proves that the beginning of the second has arrived.
+    // The response to the first request shows that the partial second request has also arrived.
     socket.write('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /readyz HTTP/1.1\r\nHost: a\r\n')
     await hears('"ok"')
     await beginStop(server)
-    // The server first accepts the connections that already wait.
+    // The server still accepts connections that are already in its queue.
     await expect.poll(() => tryConnect(server.url)).toBe('ECONNREFUSED')
     socket.write('\r\n')
     const heard = await hears('draining')
@@ -217,7 +214,7 @@ describe('a stopping server', () => {
     expect(await server.stop()).toMatchObject({ code: 0 })
   })
 
-  test('does not wait for connections without any request', async () => {
+  test('does not wait for connections that have not sent a request', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     const { socket } = await openSocket(server.url)
     await once(socket, 'connect')
@@ -235,7 +232,7 @@ describe('a stopping server', () => {
     await cut
   })
 
-  test('checkpoints its database and releases the data directory', async () => {
+  test('releases the data directory for the next server', async () => {
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()
     const second = await startServer({ folder })
@@ -244,14 +241,14 @@ describe('a stopping server', () => {
 })
 
 describe('an uncaught error', () => {
-  /** A module, loaded before the server's code, that throws on SIGUSR2. */
+  /** A URL of a module that runs the statement on SIGUSR2. */
   const bomb = (what: string) =>
     `data:text/javascript,process.on('SIGUSR2', () => { ${encodeURIComponent(what)} })`
 
   test.each([
     ['an exception', `throw new Error('boom')`],
     ['a rejection', `Promise.reject(new Error('boom'))`],
-  ])('(%s) lets open requests finish and then ends the process with exit code 1', async (_title, what) => {
+  ])('(%s) stops the process with exit code 1 after open requests finish', async (_title, what) => {
     const nodeOptions = ['--import', bomb(what)]
     const server = await startServer({ folder: await makeFolder(), nodeOptions })
     const stream = await openStream(server, '[[tokens:8]] [[delay:60]]')
@@ -263,8 +260,8 @@ describe('an uncaught error', () => {
   })
 })
 
-describe('a request that reached a busy server before the signal', () => {
-  test('receives a response even if its connection was not yet accepted', async () => {
+describe('a request that arrives at a busy server before the stop signal', () => {
+  test('receives a response even if the server has not yet accepted its connection', async () => {
     const server = await startServer({ folder: await makeFolder(), env: LONG_GRACE })
     server.kill('SIGSTOP')
     const clients = await Promise.all(Array.from({ length: 20 }, () => openSocket(server.url)))
@@ -280,7 +277,7 @@ describe('a request that reached a busy server before the signal', () => {
   })
 })
 
-test('a response that begins after the stop signal closes its connection', async () => {
+test('the server closes the connection after a response that starts after the stop signal', async () => {
   const { server, upstream } = await startBehindGateway(LONG_GRACE)
   const { socket, hears } = await openSocket(server.url)
   const body = JSON.stringify({ model: 'up-chat', ...chatBody('{{up:slow-head 1500}}', false) })

@@ -1,12 +1,12 @@
-/** Tests that tus-js-client uploads a file unchanged through repeated disconnections and a server kill. */
+/** Tests that tus-js-client can upload a file despite lost connections and a killed server. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type Cut, CuttingProxy } from '../support/cutting-proxy.ts'
 import { makeFolder, startServer } from '../support/process.ts'
+import { createRandom } from '../support/random.ts'
 import { createClientUpload } from '../support/tus-client.ts'
-import { readArtifact, untilState } from '../support/uploads.ts'
-import { createRandom } from '../support/upstream-sending.ts'
+import { readArtifact, waitForState } from '../support/uploads.ts'
 
 // New processes and large transfers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -14,12 +14,12 @@ vi.setConfig({ testTimeout: 120_000 })
 const MIB = 1024 ** 2
 const SIZE = 128 * MIB
 const INTERRUPTIONS = 20
-/** The kind of each interruption, repeated in this order. */
+/** The kinds of interruptions; the test repeats them in this order. */
 const ways: readonly (Cut | 'abort')[] = ['reset', 'end', 'abort', 'end', 'reset']
-/** The index of the interruption that kills the server. */
+/** Index of the interruption that kills the server. */
 const KILL_AT = 11
 
-/** Chooses one random position in each of several equally long ranges. */
+/** Returns one random offset, in bytes, in each of several ranges of equal size. */
 function choosePoints(seed: number): number[] {
   const random = createRandom(seed)
   const stretch = SIZE / (INTERRUPTIONS + 1)
@@ -28,7 +28,7 @@ function choosePoints(seed: number): number[] {
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-test('an upload of 128 MiB arrives unchanged despite twenty interruptions', async () => {
+test('a 128 MiB upload arrives unchanged despite 20 interruptions', async () => {
   const folder = await makeFolder()
   const start = () => startServer({ folder, env: { PARLEY_DATA_DIR: join(folder, 'data') } })
   let server = await start()
@@ -40,7 +40,7 @@ test('an upload of 128 MiB arrives unchanged despite twenty interruptions', asyn
     points: choosePoints(20_261_121),
     onPoint(index) {
       if (index === KILL_AT) {
-        proxy.leadTo(restart())
+        proxy.forwardTo(restart())
         return 'reset'
       }
       const way = ways[index % ways.length] as Cut | 'abort'
@@ -63,7 +63,7 @@ test('an upload of 128 MiB arrives unchanged despite twenty interruptions', asyn
     current.done.then(resolve, reject)
     current.upload.start()
   }
-  /** Resumes like a reloaded page, which knows only the URL of the upload. */
+  /** Resumes with only the upload URL, as a page does after a reload. */
   async function resume(): Promise<void> {
     await current.upload.abort()
     current = createClientUpload(bytes, { url: proxy.url, key }, { uploadUrl: current.upload.url as string })
@@ -78,7 +78,7 @@ test('an upload of 128 MiB arrives unchanged despite twenty interruptions', asyn
 
   expect(proxy.passedPoints).toBe(INTERRUPTIONS)
   const target = { url: server.url, key, fetch }
-  await untilState(target, id, 'ready')
+  await waitForState(target, id, 'ready')
   const received = await readArtifact(target, id)
   expect(digestOf(received)).toBe(digestOf(bytes))
   expect(received.equals(bytes)).toBe(true)

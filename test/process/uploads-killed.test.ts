@@ -1,14 +1,14 @@
-/** Tests that a server killed during several uploads keeps every acknowledged byte, and that all uploads resume. */
+/** Tests that uploads keep acknowledged bytes and resume when a server is killed several times. */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { findResumableFile } from '../../src/storage/resumable-files.ts'
 import { CuttingProxy } from '../support/cutting-proxy.ts'
-import { raw } from '../support/database.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 import { type ClientUpload, createClientUpload } from '../support/tus-client.ts'
-import { readArtifact, untilState } from '../support/uploads.ts'
+import { readArtifact, waitForState } from '../support/uploads.ts'
 
 // New processes and large transfers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -17,10 +17,10 @@ const MIB = 1024 ** 2
 const UPLOADS = 4
 const SIZE = 24 * MIB
 const CHUNK = 3 * MIB
-/** The numbers of accepted chunks after which the server is killed. */
+/** The server is killed after each of these numbers of accepted chunks. */
 const killsAfter: readonly number[] = [2, 5, 9]
 
-/** An upload of this test, with the number of bytes the service has acknowledged. */
+/** An upload with its content and the number of bytes that the server has acknowledged. */
 interface WatchedUpload extends ClientUpload {
   readonly name: string
   readonly bytes: Buffer
@@ -28,7 +28,7 @@ interface WatchedUpload extends ClientUpload {
   promisedBytes: number
 }
 
-/** Creates an upload; those with an even index send one request, the others send chunks. */
+/** Creates an upload that sends one request if its index is even, and several chunks otherwise. */
 function startWatching(url: string, key: string, index: number, onChunk: () => void): WatchedUpload {
   const bytes = randomBytes(SIZE)
   const name = `upload ${index}`
@@ -52,9 +52,9 @@ function startWatching(url: string, key: string, index: number, onChunk: () => v
   return watched
 }
 
-/** Reads the row and the bytes of an upload from the data directory of a dead server. */
+/** Reads an upload's row and bytes from a killed server's data directory. */
 async function readLeft(dataDir: string, { name }: WatchedUpload) {
-  const database = raw(dataDir)
+  const database = openSqliteFile(dataDir)
   try {
     const query = database.prepare('select blob, state, received_bytes from artifacts where name = ?')
     const row = query.get(name) as { blob: string; state: string; received_bytes: number }
@@ -73,7 +73,7 @@ async function expectKept(dataDir: string, upload: WatchedUpload): Promise<numbe
   return receivedBytes
 }
 
-test('four uploads keep every acknowledged byte when the server is killed three times', async () => {
+test('four uploads keep all acknowledged bytes when the server is killed three times', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const start = () => startServer({ folder, env: { PARLEY_DATA_DIR: dataDir } })
@@ -91,7 +91,7 @@ test('four uploads keep every acknowledged byte when the server is killed three 
     kills++
     const restarted = restart()
     restarted.catch(failed.reject)
-    proxy.leadTo(restarted)
+    proxy.forwardTo(restarted)
     proxy.cut('reset')
   }
   async function restart(): Promise<string> {
@@ -107,11 +107,11 @@ test('four uploads keep every acknowledged byte when the server is killed three 
   await Promise.race([failed.promise, Promise.all(uploads.map(({ done }) => done))])
 
   expect(kills).toBe(killsAfter.length)
-  // The kills prove nothing unless at least one upload had progressed.
+  // At least one upload must have progressed, or the test would prove nothing.
   expect(Math.max(...keptBytes)).toBeGreaterThanOrEqual(CHUNK)
   const target = { url: server.url, key, fetch }
   for (const { id, bytes } of uploads) {
-    await untilState(target, id, 'ready')
+    await waitForState(target, id, 'ready')
     expect((await readArtifact(target, id)).equals(bytes)).toBe(true)
   }
 })

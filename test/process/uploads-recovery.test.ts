@@ -1,22 +1,23 @@
-/** Tests how a server recovers the uploads of a process that has ended. */
+/** Tests that a restarted server recovers uploads after the previous server was killed. */
 import { createHash, randomBytes } from 'node:crypto'
 import { open, rename, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { toBlobName } from '../../src/storage/resumable-files.ts'
-import { raw } from '../support/database.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { eventually, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
 import {
-  type Begun,
   BODY_TYPE,
-  beginUpload,
+  type CreatedUpload,
+  createUpload,
+  finishUpload,
   listArtifactBytes,
   patchUpload,
   readArtifact,
   readOffset,
   type Target,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 // Starting processes is slow on a busy machine.
@@ -24,7 +25,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
 
-/** Creates a data directory that the test's servers use one at a time. */
+/** Creates a data directory and a function that starts a server on it. */
 async function startWorld() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -37,10 +38,10 @@ async function startWorld() {
   return { dataDir, start }
 }
 
-/** Sends the beginning of a PATCH and never completes it. */
+/** Sends a PATCH request with only part of its body. */
 async function stall(
   { url, key }: Target,
-  { location }: Begun,
+  { location }: CreatedUpload,
   bytes: Buffer,
   length: number,
 ): Promise<void> {
@@ -51,14 +52,6 @@ async function stall(
   connection.send(bytes)
 }
 
-/** Resumes the upload, completes it and compares the artifact with what was sent. */
-async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void> {
-  const offset = await readOffset(target, begun)
-  expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
-  await untilState(target, begun.id, 'ready')
-  expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
-}
-
 test.each([true, false])(
   'an upload resumes after the server is killed mid-upload (fsync: %s)',
   async (isSynced) => {
@@ -67,7 +60,7 @@ test.each([true, false])(
     const bytes = randomBytes(40 * MIB)
     const checksum = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
     const first = await world.start(env)
-    const begun = await beginUpload(first.target, { size: bytes.length, metadata: { checksum } })
+    const begun = await createUpload(first.target, { size: bytes.length, metadata: { checksum } })
     await stall(first.target, begun, bytes.subarray(0, 30 * MIB), bytes.length)
     expect(await eventually(async () => (await readOffset(first.target, begun)) >= 8 * MIB, true)).toBe(true)
     const promised = await readOffset(first.target, begun)
@@ -77,7 +70,7 @@ test.each([true, false])(
     const offset = await readOffset(second.target, begun)
     expect(offset).toBeGreaterThanOrEqual(promised)
     expect(offset).toBeLessThanOrEqual(30 * MIB)
-    await finish(second.target, begun, bytes)
+    await finishUpload(second.target, begun, bytes)
     await second.server.stop()
   },
 )
@@ -86,7 +79,7 @@ test('an upload survives three kills in a row', async () => {
   const world = await startWorld()
   const bytes = randomBytes(5 * MIB)
   let { server, target } = await world.start()
-  const begun = await beginUpload(target, { size: bytes.length })
+  const begun = await createUpload(target, { size: bytes.length })
   for (let part = 0; part < 3; part++) {
     const offset = await readOffset(target, begun)
     await patchUpload(target, begun, offset, bytes.subarray(offset, offset + MIB))
@@ -94,16 +87,19 @@ test('an upload survives three kills in a row', async () => {
     ;({ server, target } = await world.start())
   }
   expect(await readOffset(target, begun)).toBe(3 * MIB)
-  await finish(target, begun, bytes)
+  await finishUpload(target, begun, bytes)
 })
 
-describe('an upload whose server died after the last byte', () => {
-  /** Leaves an upload with all its bytes that no process has completed yet. */
-  async function leaveComplete(world: Awaited<ReturnType<typeof startWorld>>, bytes: Buffer): Promise<Begun> {
+describe('an upload whose server is killed after the last byte', () => {
+  /** Stores all of an upload's bytes but does not complete it, as a server does that is killed in between. */
+  async function leaveComplete(
+    world: Awaited<ReturnType<typeof startWorld>>,
+    bytes: Buffer,
+  ): Promise<CreatedUpload> {
     const { server, target } = await world.start()
-    const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 4) })
+    const begun = await createUpload(target, { size: bytes.length, body: bytes.subarray(0, 4) })
     await server.crash()
-    const database = raw(world.dataDir)
+    const database = openSqliteFile(world.dataDir)
     const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
     await writeFile(join(world.dataDir, 'artifacts', 'growing', name), bytes)
     database.prepare('update artifacts set received_bytes = size_bytes, lease_until = 1e10').run()
@@ -123,49 +119,52 @@ describe('an upload whose server died after the last byte', () => {
     const blob = toBlobName(name)
     if (isMoved) await rename(join(root, 'growing', name), join(root, blob))
     const { target } = await world.start()
-    await untilState(target, begun.id, 'ready')
+    await waitForState(target, begun.id, 'ready')
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
     expect(await listArtifactBytes(world.dataDir)).toEqual({ kept: [blob], growing: [] })
   })
 
-  test('is completed by the next server when its conversion was running', async () => {
+  test('is converted again by the next server if its conversion was running', async () => {
     const world = await startWorld()
     const bytes = randomBytes(100_000)
     const { server, target } = await world.start()
-    const begun = await beginUpload(target, { size: bytes.length, body: bytes })
-    await untilState(target, begun.id, 'ready')
+    const begun = await createUpload(target, { size: bytes.length, body: bytes })
+    await waitForState(target, begun.id, 'ready')
     await server.crash()
-    raw(world.dataDir).exec(
+    openSqliteFile(world.dataDir).exec(
       `update artifacts set state = 'processing', served_blob = null, served_bytes = null;
        insert into jobs (kind, blob, is_taken, next_at) select 'convert', blob, 1, 1e10 from artifacts`,
     )
     const second = await world.start()
-    await untilState(second.target, begun.id, 'ready')
+    await waitForState(second.target, begun.id, 'ready')
     expect((await readArtifact(second.target, begun.id)).equals(bytes)).toBe(true)
   })
 })
 
-describe('a file whose size differs from its row', () => {
+describe('an upload whose file size differs from its database row', () => {
   test.each([
     ['less', 70_000, 70_000],
     ['more', 130_000, 100_000],
     ['nothing', 0, 0],
-  ])('(%s) makes the upload resume from the smaller of the two sizes', async (_what, sizeBytes, expected) => {
-    const world = await startWorld()
-    const bytes = randomBytes(200_000)
-    const first = await world.start()
-    const begun = await beginUpload(first.target, { size: bytes.length, body: bytes.subarray(0, 100_000) })
-    await first.server.crash()
-    const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
-    const path = join(world.dataDir, 'artifacts', 'growing', name)
-    if (sizeBytes <= 100_000) await truncate(path, sizeBytes)
-    else {
-      // Bytes that were written but never counted.
-      await using file = await open(path, 'a')
-      await file.writeFile(Buffer.alloc(sizeBytes - 100_000, 'x'))
-    }
-    const second = await world.start({ LOG_LEVEL: 'silent' })
-    expect(await readOffset(second.target, begun)).toBe(expected)
-    await finish(second.target, begun, bytes)
-  })
+  ])(
+    'resumes from the smaller of the two sizes (the file contains %s)',
+    async (_what, sizeBytes, expected) => {
+      const world = await startWorld()
+      const bytes = randomBytes(200_000)
+      const first = await world.start()
+      const begun = await createUpload(first.target, { size: bytes.length, body: bytes.subarray(0, 100_000) })
+      await first.server.crash()
+      const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
+      const path = join(world.dataDir, 'artifacts', 'growing', name)
+      if (sizeBytes <= 100_000) await truncate(path, sizeBytes)
+      else {
+        // Appends bytes that the row does not count.
+        await using file = await open(path, 'a')
+        await file.writeFile(Buffer.alloc(sizeBytes - 100_000, 'x'))
+      }
+      const second = await world.start({ LOG_LEVEL: 'silent' })
+      expect(await readOffset(second.target, begun)).toBe(expected)
+      await finishUpload(second.target, begun, bytes)
+    },
+  )
 })

@@ -1,28 +1,29 @@
-/** Tests that uploads into a bucket resume from the acknowledged offset after a server dies. */
+/** Tests that uploads to S3 resume from the acknowledged offset after a server is killed or stopped. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { listResumable } from '../support/growing.ts'
 import { eventually, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
+import { listResumable } from '../support/resumable-rows.ts'
 import { S3Server } from '../support/s3-server.ts'
 import { MIB } from '../support/s3-store.ts'
 import { startS3rver } from '../support/s3rver.ts'
 import {
-  type Begun,
   BODY_TYPE,
-  beginUpload,
+  type CreatedUpload,
+  createUpload,
+  finishUpload,
   patchUpload,
   readArtifact,
   readOffset,
   type Target,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
-/** Creates a data directory with a bucket on which the test starts one server after the other. */
+/** Creates a data directory; returns a function that starts a server with it and with the given bucket. */
 async function startWorld(env: Readonly<Record<string, string>>) {
   const folder = await makeFolder()
   let key: string | undefined
@@ -33,10 +34,10 @@ async function startWorld(env: Readonly<Record<string, string>>) {
   }
 }
 
-/** Sends the beginning of a PATCH and never completes it. */
+/** Sends a PATCH request with only part of its body. */
 async function stall(
   { url, key }: Target,
-  { location }: Begun,
+  { location }: CreatedUpload,
   offset: number,
   bytes: Buffer,
 ): Promise<RawConnection> {
@@ -50,14 +51,6 @@ async function stall(
   return connection
 }
 
-/** Resumes the upload, completes it and compares the artifact with what was sent. */
-async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void> {
-  const offset = await readOffset(target, begun)
-  expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
-  await untilState(target, begun.id, 'ready')
-  expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
-}
-
 test.each([
   ['s3rver', startS3rver],
   ['the scripted S3 server', async () => (await S3Server.start()).environment],
@@ -66,7 +59,7 @@ test.each([
   const bytes = randomBytes(60 * MIB)
   const checksum = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
   let { server, target } = await start()
-  const begun = await beginUpload(target, { size: bytes.length, metadata: { checksum } })
+  const begun = await createUpload(target, { size: bytes.length, metadata: { checksum } })
   let promised = 0
   for (const partBytes of [20 * MIB, 11 * MIB, 9 * MIB + 7]) {
     await stall(target, begun, promised, bytes.subarray(promised, promised + partBytes))
@@ -81,33 +74,33 @@ test.each([
     expect(offset).toBeLessThanOrEqual(before + partBytes)
     promised = offset
   }
-  await finish(target, begun, bytes)
+  await finishUpload(target, begun, bytes)
   expect((await server.stop()).code).toBe(0)
 })
 
-test('the next server completes an upload whose server was killed while completing it', async () => {
+test('the next server completes an upload if the server was killed while completing it', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld(s3.environment)
   const bytes = randomBytes(10 * MIB)
   const first = await start()
-  const begun = await beginUpload(first.target, { size: bytes.length })
+  const begun = await createUpload(first.target, { size: bytes.length })
   s3.fail('CompleteMultipartUpload', 'hang', 1)
   const sending = patchUpload(first.target, begun, 0, bytes).catch(() => 'it died')
   await expect.poll(() => s3.count('CompleteMultipartUpload'), { timeout: 20_000 }).toBe(1)
   await first.server.crash()
   expect(await sending).toBe('it died')
   const second = await start()
-  await untilState(second.target, begun.id, 'ready')
+  await waitForState(second.target, begun.id, 'ready')
   expect((await readArtifact(second.target, begun.id)).equals(bytes)).toBe(true)
   await expect.poll(() => listResumable(s3)).toEqual({ trailingParts: [], uploads: 0 })
 })
 
-test('a stopping server keeps the received bytes, and the next one resumes from them', async () => {
+test('a stopping server stores the received bytes, and the upload resumes from them', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld({ ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.2' })
   const bytes = randomBytes(12 * MIB)
   const first = await start()
-  const begun = await beginUpload(first.target, { size: bytes.length })
+  const begun = await createUpload(first.target, { size: bytes.length })
   const connection = await stall(first.target, begun, 0, bytes.subarray(0, 11 * MIB))
   expect(await eventually(async () => (await readOffset(first.target, begun)) >= 8 * MIB, true)).toBe(true)
   const stopped = first.server.stop()
@@ -115,15 +108,15 @@ test('a stopping server keeps the received bytes, and the next one resumes from 
   expect((await stopped).code).toBe(0)
   const second = await start()
   expect(await readOffset(second.target, begun)).toBe(11 * MIB)
-  await finish(second.target, begun, bytes)
+  await finishUpload(second.target, begun, bytes)
 })
 
-test('a starting server does not query the bucket for each upload', async () => {
+test('a starting server does not send a bucket request for each upload', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld(s3.environment)
   const first = await start()
   for (let count = 0; count < 5; count++)
-    await beginUpload(first.target, { size: 10, body: Buffer.from('hello') })
+    await createUpload(first.target, { size: 10, body: Buffer.from('hello') })
   await first.server.crash()
   const before = s3.calls.length
   await start()

@@ -1,36 +1,29 @@
-/** Tests uploads into a bucket through the service, with s3rver. */
-import { createHash, randomBytes } from 'node:crypto'
-import { join } from 'node:path'
+/** Tests uploads through the service to an s3rver bucket. */
+import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import { startApp, type TestApp } from '../support/app.ts'
-import { makeFolder } from '../support/process.ts'
+import { startAppOnDisk, type TestApp } from '../support/app.ts'
 import { MIB } from '../support/s3-store.ts'
 import { startS3rver } from '../support/s3rver.ts'
 import {
-  beginUpload,
   type Creation,
+  checksumOf,
+  createUpload,
   type Headers,
   patchUpload,
   readArtifact,
   readOffset,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../support/uploads.ts'
 
 // Waiting for the object store is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
-
-async function startWith(s3: Readonly<Record<string, string>>, options: Parameters<typeof startApp>[1] = {}) {
-  return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
-}
-
-/** Uploads in requests of the given sizes in bytes, and compares the artifact. */
+/** Uploads random bytes in requests of these sizes (in bytes), and checks the resulting artifact. */
 async function uploadInParts(app: TestApp, sizes: readonly number[], creation: Creation = {}): Promise<void> {
   const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0))
-  const metadata = { checksum: digestOf(bytes) }
-  const begun = await beginUpload(app, { size: bytes.length, metadata, ...creation })
+  const metadata = { checksum: checksumOf(bytes) }
+  const begun = await createUpload(app, { size: bytes.length, metadata, ...creation })
   let offset = 0
   for (const size of sizes) {
     expect(await readOffset(app, begun)).toBe(offset)
@@ -40,22 +33,22 @@ async function uploadInParts(app: TestApp, sizes: readonly number[], creation: C
     const late: Headers = creation.size === 'deferred' && isLast ? { 'Upload-Length': String(offset) } : {}
     expect((await patchUpload(app, begun, offset - size, piece, late)).status).toBe(204)
   }
-  await untilState(app, begun.id, 'ready')
+  await waitForState(app, begun.id, 'ready')
   expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
 }
 
-describe('with s3rver as the bucket,', () => {
+describe('with s3rver as the object store', () => {
   test.each([
     ['one byte', [1]],
     ['three small chunks', [10, 300_001, 2 * MIB]],
     ['many odd sizes', [9 * MIB + 1, 3, 7 * MIB, 17 * MIB - 5, 1]],
     ['exact parts', [8 * MIB, 16 * MIB]],
   ])('an upload sent in requests of %s is stored unchanged', async (_what, sizes) => {
-    await uploadInParts(await startWith(await startS3rver()), sizes)
+    await uploadInParts(await startAppOnDisk(await startS3rver()), sizes)
   })
 
-  test('an upload of deferred length and an empty upload are stored unchanged', async () => {
-    const app = await startWith(await startS3rver())
+  test('an upload with a deferred length and an empty upload are stored unchanged', async () => {
+    const app = await startAppOnDisk(await startS3rver())
     await uploadInParts(app, [9 * MIB, 5 * MIB], { size: 'deferred' })
     const empty = await uploadWhole(app, Buffer.alloc(0))
     expect(await readArtifact(app, empty.id)).toHaveLength(0)

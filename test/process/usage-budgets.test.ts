@@ -6,20 +6,12 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { serviceActor } from '../../src/identity/audit.ts'
-import type { Caller } from '../../src/operations/operation.ts'
 import { setBudget } from '../../src/usage/budgets.ts'
-import { databaseEnvironmentOf, startApp, type TestApp } from '../support/app.ts'
-
-function ownerOf(app: TestApp): Caller {
-  return { kind: 'parent', tenantId: app.key.slice(4, 16) }
-}
-
-function counters(app: TestApp) {
-  return app.service.deps.db.selectFrom('budget_counters').select(['period', 'used', 'reserved']).execute()
-}
+import { databaseEnvironmentOf, startApp } from '../support/app.ts'
+import { listBudgetCounters, ownerOf } from '../support/usage.ts'
 
 describe('concurrent calls', () => {
-  test('from two processes on one database share a budget', async () => {
+  test('in two processes on one database share a budget', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const dataDir = join(folder, 'data')
@@ -28,12 +20,12 @@ describe('concurrent calls', () => {
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 100_000 })
     const wins = await Promise.all([reserveElsewhere(), reserveElsewhere()])
     expect(wins[0] + wins[1]).toBe(10)
-    expect(await counters(app)).toEqual([
+    expect(await listBudgetCounters(app)).toEqual([
       { period: 'day', used: 0, reserved: 1_000 },
       { period: 'month', used: 0, reserved: 1_000 },
     ])
 
-    /** Tries 25 times to reserve 100 tokens in another process; returns the number of successes. */
+    /** Starts a process that makes 25 reservations of 100 tokens; returns how many succeed. */
     async function reserveElsewhere(): Promise<number> {
       const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src', path))
       const script = `

@@ -1,9 +1,9 @@
-/** Tests usage records and budgets across concurrent processes and across a restart after a kill. */
+/** Tests usage records and budgets with several processes and after a server is killed. */
 
 import { join } from 'node:path'
 import type Sqlite from 'better-sqlite3'
 import { describe, expect, test, vi } from 'vitest'
-import { raw } from '../support/database.ts'
+import { openSqliteFile } from '../support/database.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { callServer, eventually, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 
@@ -21,7 +21,7 @@ function ask({ url }: RunningServer, key: string, content: string) {
   return callServer(url, 'POST', '/v1/chat/completions', key, body)
 }
 
-/** Sets the daily token budget of the key, as another process would. */
+/** Inserts a daily token budget for the key directly into the database. */
 function insertBudget(database: Sqlite.Database, key: string, limit: number): void {
   database
     .prepare("insert into budgets (owner_kind, owner_id, period, token_limit) values ('parent', ?, 'day', ?)")
@@ -39,7 +39,7 @@ function readCounter(database: Sqlite.Database) {
   }
 }
 
-/** Reserves 100 tokens for each of 25 concurrent calls on a signal, settles 60 of each, and prints the number of accepted calls. */
+/** A script that tries to spend 60 tokens in each of 25 concurrent calls and prints how many succeed. */
 const spendingScript = (dataDir: string, tenantId: string) => `
   import { randomBytes } from 'node:crypto'
   import { once } from 'node:events'
@@ -63,12 +63,12 @@ const spendingScript = (dataDir: string, tenantId: string) => `
   process.exit()
 `
 
-test('50 concurrent calls and a second process overspend a budget by at most one call', async () => {
+test('concurrent calls in two processes exceed a budget by at most one call', async () => {
   const limit = 1_000
   const folder = await makeFolder()
   const server = await startOn(folder)
   const key = server.key as string
-  const database = raw(join(folder, 'data'))
+  const database = openSqliteFile(join(folder, 'data'))
   insertBudget(database, key, limit)
   const otherProcess = new OtherProcess(spendingScript(join(folder, 'data'), tenantOf(key)))
   expect(await otherProcess.hears()).toBe('ready')
@@ -89,11 +89,11 @@ test('50 concurrent calls and a second process overspend a budget by at most one
   expect(rejected.length).toBeGreaterThan(0)
 })
 
-test('the tokens reserved by a killed server are released after the longest possible call', async () => {
+test("a killed server's reserved tokens are released after the maximum duration of a call", async () => {
   const folder = await makeFolder()
   const first = await startOn(folder)
   const key = first.key as string
-  const database = raw(join(folder, 'data'))
+  const database = openSqliteFile(join(folder, 'data'))
   insertBudget(database, key, 1_000)
   const lost = ask(first, key, '[[hang]]').catch(() => 'lost')
   const isHeld = async () => (readCounter(database)?.reserved ?? 0) > 100
@@ -123,11 +123,11 @@ describe('usage retention', () => {
     expect(before.body.total.requests).toBe(3)
     await first.stop()
 
-    const database = raw(join(folder, 'data'))
+    const database = openSqliteFile(join(folder, 'data'))
     const [old] = database.prepare('select * from usage_calls order by id limit 1').all() as { id: string }[]
     const oldTime = String(Number(old?.id.slice(0, 15)) - 3 * DAY_MS).padStart(15, '0')
     database.prepare('update usage_calls set id = ? || substr(id, 16) where id = ?').run(oldTime, old?.id)
-    // Inserts more rows than one batch deletes.
+    // Inserts more rows than the server deletes in one batch.
     const columns = Object.keys(old ?? {}).filter((name) => name !== 'id')
     database.exec(`
       with recursive counted (n) as (select 1 union all select n + 1 from counted where n < 1200)

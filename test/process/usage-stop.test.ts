@@ -1,4 +1,4 @@
-/** Tests that usage records survive a SIGTERM that arrives right after calls or during streams. */
+/** Tests that a server that receives SIGTERM still records the usage of completed and interrupted calls. */
 
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -29,7 +29,7 @@ async function startServer(dataDir: string, env: Readonly<Record<string, string>
 }
 
 describe('stopping a server with SIGTERM', () => {
-  /** Opens `streamCount` streams, completes `wholeCount` calls, stops the server, and counts the recorded calls. */
+  /** Starts streams, completes calls, stops the server and returns the number of recorded calls. */
   async function countAfterStop(wholeCount: number, streamCount: number) {
     const folder = await mkdtemp(join(tmpdir(), 'parley-usage-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
@@ -58,11 +58,11 @@ describe('stopping a server with SIGTERM', () => {
     }
   }
 
-  test('immediately after calls does not lose their usage', async () => {
+  test('records the usage of calls that have just completed', async () => {
     expect(await countAfterStop(30, 0)).toEqual({ calls: [{ status: 'ok', n: 30 }], sums: 30 })
   })
 
-  test('during streams does not lose their usage', async () => {
+  test('records the usage of interrupted streams', async () => {
     expect(await countAfterStop(0, 3)).toEqual({
       calls: [{ status: 'service_unavailable', n: 3 }],
       sums: 3,

@@ -1,20 +1,20 @@
-/** Tests OpenAI's agents library, unmodified, in chat-completions mode, with client-side and server-side tools. */
+/** Tests OpenAI's agents library with client-side and server-side tools in chat-completions mode. */
 
 import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool } from '@openai/agents'
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
-import { startChatStand } from '../support/chat-stand.ts'
+import { startChatHarness } from '../support/chat-harness.ts'
 import {
   askSchema,
   backends,
   type Conversation,
-  rainAnswer,
-  rainPrompt,
+  serverToolAnswer,
+  serverToolPrompt,
   startConversation,
 } from '../support/clients.ts'
 
-const stand = await startChatStand()
-// Tracing would send data to OpenAI.
+const harness = await startChatHarness()
+// The library would otherwise send traces to OpenAI.
 setTracingDisabled(true)
 
 function agentOf({ baseURL, apiKey, model, answer }: Conversation) {
@@ -34,15 +34,15 @@ function agentOf({ baseURL, apiKey, model, answer }: Conversation) {
   })
 }
 
-describe.each(backends)('an agent that uses the %s', (backend) => {
+describe.each(backends)('an OpenAI agent that uses the %s', (backend) => {
   test('calls its tools without streaming', async () => {
-    const conversation = await startConversation(stand, backend, 'whole')
+    const conversation = await startConversation(harness, backend, 'whole')
     const { finalOutput } = await run(agentOf(conversation), conversation.prompt)
     await conversation.check(finalOutput)
   })
 
   test('calls its tools with streaming', async () => {
-    const conversation = await startConversation(stand, backend, 'streamed')
+    const conversation = await startConversation(harness, backend, 'streamed')
     const result = await run(agentOf(conversation), conversation.prompt, { stream: true })
     let text = ''
     for await (const piece of result.toTextStream({ compatibleWithNodeStreams: true })) text += piece
@@ -52,8 +52,8 @@ describe.each(backends)('an agent that uses the %s', (backend) => {
   })
 })
 
-test('a server-side tool is invisible to the agent', async () => {
-  const conversation = await startConversation(stand, 'mock', 'whole')
-  const { finalOutput, newItems } = await run(agentOf(conversation), rainPrompt)
-  expect([finalOutput, newItems.length]).toEqual([rainAnswer, 1])
+test('an OpenAI agent does not see calls of server-side tools', async () => {
+  const conversation = await startConversation(harness, 'mock', 'whole')
+  const { finalOutput, newItems } = await run(agentOf(conversation), serverToolPrompt)
+  expect([finalOutput, newItems.length]).toEqual([serverToolAnswer, 1])
 })

@@ -1,21 +1,18 @@
-/**
- * Tests Vercel's AI SDK, unmodified, with its provider for compatible servers, and client-side and server-side
- * tools.
- */
+/** Tests Vercel's AI SDK and its OpenAI-compatible provider with client-side and server-side tools. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateText, isStepCount, jsonSchema, streamText, tool } from 'ai'
 import { describe, expect, test } from 'vitest'
-import { startChatStand } from '../support/chat-stand.ts'
+import { startChatHarness } from '../support/chat-harness.ts'
 import {
   askSchema,
   backends,
   type Conversation,
-  rainAnswer,
-  rainPrompt,
+  serverToolAnswer,
+  serverToolPrompt,
   startConversation,
 } from '../support/clients.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 function requestOf({ baseURL, apiKey, model, answer }: Conversation, prompt: string) {
   const provider = createOpenAICompatible({ name: 'parley', baseURL, apiKey, includeUsage: true })
@@ -28,15 +25,15 @@ function requestOf({ baseURL, apiKey, model, answer }: Conversation, prompt: str
 }
 
 describe.each(backends)('the AI SDK with the %s', (backend) => {
-  test('generateText takes several steps', async () => {
-    const conversation = await startConversation(stand, backend, 'whole')
+  test('calls client-side tools in generateText', async () => {
+    const conversation = await startConversation(harness, backend, 'whole')
     const { text, steps, finishReason } = await generateText(requestOf(conversation, conversation.prompt))
     await conversation.check(text)
     expect([steps.length, finishReason]).toEqual([2, 'stop'])
   })
 
-  test('streamText takes several steps', async () => {
-    const conversation = await startConversation(stand, backend, 'streamed')
+  test('calls client-side tools in streamText', async () => {
+    const conversation = await startConversation(harness, backend, 'streamed')
     const result = streamText(requestOf(conversation, conversation.prompt))
     const pieces: string[] = []
     for await (const piece of result.textStream) pieces.push(piece)
@@ -46,9 +43,9 @@ describe.each(backends)('the AI SDK with the %s', (backend) => {
   })
 })
 
-test('a server-side tool takes no extra step', async () => {
-  const conversation = await startConversation(stand, 'mock', 'streamed')
-  const result = streamText(requestOf(conversation, rainPrompt))
-  expect(await result.text).toBe(rainAnswer)
+test('the AI SDK does not see calls of server-side tools', async () => {
+  const conversation = await startConversation(harness, 'mock', 'streamed')
+  const result = streamText(requestOf(conversation, serverToolPrompt))
+  expect(await result.text).toBe(serverToolAnswer)
   expect(await result.steps).toHaveLength(1)
 })

@@ -1,23 +1,23 @@
-/** Tests LangChain's embeddings client with a running service; only the base URL and the key are changed. */
+/** Tests LangChain's embeddings client with the service's base URL and key. */
 import { OpenAIEmbeddings } from '@langchain/openai'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
-import { startChatStand } from '../support/chat-stand.ts'
+import { startChatHarness } from '../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 function embeddingsOf({ url, key }: TestApp, more: object = {}): OpenAIEmbeddings {
   const configuration = { baseURL: `${url}/v1` }
   return new OpenAIEmbeddings({ model: 'mock-embedding', apiKey: key, configuration, maxRetries: 0, ...more })
 }
 
-/** Returns the cosine of the angle between two unit vectors. */
+/** Returns the cosine similarity of two unit vectors. */
 function similarity(one: readonly number[], other: readonly number[]): number {
   return one.reduce((sum, value, place) => sum + value * (other[place] ?? Number.NaN), 0)
 }
 
 describe("LangChain's OpenAIEmbeddings", () => {
-  test('can find the document that a question is about', async () => {
+  test('finds the document that answers a question', async () => {
     const embeddings = embeddingsOf(await startApp())
     const documents = ['How to water\nthyme and sage', 'Opening hours in winter', 'Delivery by bicycle']
     const vectors = await embeddings.embedDocuments(documents)
@@ -27,7 +27,7 @@ describe("LangChain's OpenAIEmbeddings", () => {
     expect(vectors.map(({ length }) => length)).toEqual([1536, 1536, 1536])
   })
 
-  test('keeps the order of documents across several requests', async () => {
+  test('preserves the order of documents across several requests', async () => {
     const documents = Array.from({ length: 7 }, (_, index) => `document ${index}`)
     const app = await startApp()
     const inBatches = await embeddingsOf(app, { batchSize: 3 }).embedDocuments(documents)
@@ -35,7 +35,7 @@ describe("LangChain's OpenAIEmbeddings", () => {
     expect(new Set(inBatches.map(String)).size).toBe(7)
   })
 
-  test('can request the number of dimensions and an encoding', async () => {
+  test('can request a number of dimensions and an encoding', async () => {
     const app = await startApp()
     const numbers = await embeddingsOf(app, { dimensions: 8, encodingFormat: 'float' }).embedQuery('a text')
     expect(numbers).toHaveLength(8)
@@ -45,14 +45,14 @@ describe("LangChain's OpenAIEmbeddings", () => {
     expect(encoded).toBe(Buffer.from(Float32Array.from(numbers).buffer).toString('base64'))
   })
 
-  test('can read vectors from a gateway', async () => {
-    const app = await stand.start()
+  test('receives vectors from a gateway', async () => {
+    const app = await harness.start()
     const vector = await embeddingsOf(app, { model: 'up-embedding' }).embedQuery('a text')
     expect(vector.length).toBeGreaterThan(0)
     expect(vector.every(Number.isFinite)).toBe(true)
   })
 
-  test("throws the service's error for an invalid key and for an unknown model", async () => {
+  test('throws an error for an invalid key and for an unknown model', async () => {
     const app = await startApp()
     const failureOf = (more: object) =>
       embeddingsOf(app, more)

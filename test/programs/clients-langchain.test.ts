@@ -1,16 +1,22 @@
-/** Tests LangChain's chat model, unmodified, with client-side and server-side tools. */
+/** Tests LangChain's chat model with client-side and server-side tools. */
 import { type AIMessageChunk, type BaseMessage, HumanMessage } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
 import { ChatOpenAI } from '@langchain/openai'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { startChatStand } from '../support/chat-stand.ts'
-import { backends, type Conversation, rainAnswer, rainPrompt, startConversation } from '../support/clients.ts'
+import { startChatHarness } from '../support/chat-harness.ts'
+import {
+  backends,
+  type Conversation,
+  serverToolAnswer,
+  serverToolPrompt,
+  startConversation,
+} from '../support/clients.ts'
 import type { Way } from '../support/tools.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
-/** Runs the loop that every LangChain agent uses; returns the text of the last message. */
+/** Runs a tool loop like LangChain's agents; returns the text of the final message. */
 async function converse(
   { baseURL, apiKey, model, answer }: Conversation,
   prompt: string,
@@ -40,12 +46,12 @@ async function join(chunks: AsyncIterable<AIMessageChunk>): Promise<AIMessageChu
 
 describe.each(backends)('ChatOpenAI with the %s', (backend) => {
   test.each<Way>(['whole', 'streamed'])('calls its tools (%s)', async (way) => {
-    const conversation = await startConversation(stand, backend, way)
+    const conversation = await startConversation(harness, backend, way)
     await conversation.check(await converse(conversation, conversation.prompt, way))
   })
 })
 
-test('a server-side tool is invisible to ChatOpenAI', async () => {
-  const conversation = await startConversation(stand, 'mock', 'streamed')
-  expect(await converse(conversation, rainPrompt, 'streamed')).toBe(rainAnswer)
+test('ChatOpenAI does not see calls of server-side tools', async () => {
+  const conversation = await startConversation(harness, 'mock', 'streamed')
+  expect(await converse(conversation, serverToolPrompt, 'streamed')).toBe(serverToolAnswer)
 })

@@ -1,17 +1,17 @@
-/** Tests the tool runner of the official OpenAI client, unmodified, with client-side and server-side tools. */
+/** Tests the tool runner of the official OpenAI client with client-side and server-side tools. */
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
-import { startChatStand } from '../support/chat-stand.ts'
+import { startChatHarness } from '../support/chat-harness.ts'
 import {
   askSchema,
   backends,
   type Conversation,
-  rainAnswer,
-  rainPrompt,
+  serverToolAnswer,
+  serverToolPrompt,
   startConversation,
 } from '../support/clients.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const clientOf = ({ baseURL, apiKey }: Conversation) => new OpenAI({ baseURL, apiKey, maxRetries: 0 })
 
@@ -32,7 +32,7 @@ function requestOf({ model, answer }: Conversation, content: string) {
 
 describe.each(backends)('runTools with the %s', (backend) => {
   test('runs client-side and server-side tools without streaming', async () => {
-    const conversation = await startConversation(stand, backend, 'whole')
+    const conversation = await startConversation(harness, backend, 'whole')
     const runner = clientOf(conversation).chat.completions.runTools(
       requestOf(conversation, conversation.prompt),
     )
@@ -41,16 +41,16 @@ describe.each(backends)('runTools with the %s', (backend) => {
   })
 
   test('runs client-side and server-side tools with streaming', async () => {
-    const conversation = await startConversation(stand, backend, 'streamed')
+    const conversation = await startConversation(harness, backend, 'streamed')
     const request = { ...requestOf(conversation, conversation.prompt), stream: true as const }
     await conversation.check(await clientOf(conversation).chat.completions.runTools(request).finalContent())
   })
 })
 
-test('a server-side tool is invisible to runTools', async () => {
-  const conversation = await startConversation(stand, 'mock', 'streamed')
-  const request = { ...requestOf(conversation, rainPrompt), stream: true as const }
+test('runTools does not see calls of server-side tools', async () => {
+  const conversation = await startConversation(harness, 'mock', 'streamed')
+  const request = { ...requestOf(conversation, serverToolPrompt), stream: true as const }
   const runner = clientOf(conversation).chat.completions.runTools(request)
-  expect(await runner.finalContent()).toBe(rainAnswer)
+  expect(await runner.finalContent()).toBe(serverToolAnswer)
   expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant'])
 })

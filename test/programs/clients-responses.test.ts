@@ -1,4 +1,4 @@
-/** Tests other clients of the Responses API in their default mode; only the base URL and the key are changed. */
+/** Tests OpenAI's agents library and LangChain with the Responses API, which both use by default. */
 import { HumanMessage } from '@langchain/core/messages'
 import { tool as langchainTool } from '@langchain/core/tools'
 import { ChatOpenAI } from '@langchain/openai'
@@ -11,7 +11,7 @@ const parameters = z.object({ city: z.string() })
 const forecast = async ({ city }: z.infer<typeof parameters>) => `Rain in ${city}.`
 const about = { name: 'weather', description: 'The weather in a city.' }
 
-describe('@openai/agents', () => {
+describe("OpenAI's agents library", () => {
   const agent = new Agent({
     name: 'Guide',
     instructions: 'Be brief.',
@@ -24,7 +24,7 @@ describe('@openai/agents', () => {
     return new Runner({ modelProvider, tracingDisabled: true })
   }
 
-  test('runs its tools and continues the conversation', async () => {
+  test('runs client-side tools and continues the conversation', async () => {
     const runner = runnerOf(await startApp())
     const first = await runner.run(agent, 'weather city=Oslo')
     expect(first.finalOutput).toBe('The tool answered: Rain in Oslo.')
@@ -32,7 +32,7 @@ describe('@openai/agents', () => {
     expect(second.finalOutput).toBe('You said: and now?')
   })
 
-  test('runs its tools with streaming', async () => {
+  test('runs client-side tools with streaming', async () => {
     const stream = await runnerOf(await startApp()).run(agent, 'weather city=Oslo', { stream: true })
     await stream.completed
     expect(stream.finalOutput).toBe('The tool answered: Rain in Oslo.')

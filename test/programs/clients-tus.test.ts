@@ -1,26 +1,26 @@
-/** Tests tus-js-client, unmodified, with the features that pages use. */
+/** Tests tus-js-client with the features that browser pages use. */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { Upload } from 'tus-js-client'
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
-import { createClientUpload, createUrlStorage, readRefusal } from '../support/tus-client.ts'
-import { headUpload, readArtifact, readStatus, untilState } from '../support/uploads.ts'
+import { createClientUpload, createUrlStorage, readUploadError } from '../support/tus-client.ts'
+import { headUpload, readArtifact, readStatus, waitForState } from '../support/uploads.ts'
 
-// Waiting for a disk is slow on a busy machine.
+// Disk writes are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
 
-/** Returns the path of an upload in the form that the upload helpers take. */
+/** Returns the upload's path as an argument for the upload helpers. */
 const placeOf = ({ url }: Upload) => ({ location: new URL(url as string).pathname })
 
-/** Reads the artifact id from a HEAD of the upload. */
+/** Returns the artifact id from the response to a HEAD request. */
 async function findId(app: Awaited<ReturnType<typeof startApp>>, upload: Upload): Promise<string> {
   return (await headUpload(app, placeOf(upload))).headers.get('x-artifact-id') as string
 }
 
-/** Splits bytes into chunks of uneven length, as a camera produces them. */
+/** Splits bytes into a stream of chunks with different sizes, like a camera recording. */
 function toUnevenStream(bytes: Buffer): Readable {
   function* pieces() {
     for (let at = 0, length = 1; at < bytes.length; at += length, length = ((length * 7) % 65_521) + 1)
@@ -43,12 +43,11 @@ describe('a tus upload', () => {
     upload.start()
     await done
     const id = await findId(app, upload)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  // When the length of a stream is a multiple of the chunk size, the client misses its end and sends no last
-  // request.
+  // The sizes are not multiples of the chunk size, because the client would not send the final request.
   test.each([1, 3 * MIB + 5])('of unknown length arrives unchanged (%i bytes)', async (size) => {
     const app = await startApp()
     const bytes = randomBytes(size)
@@ -57,19 +56,19 @@ describe('a tus upload', () => {
     upload.start()
     await done
     const id = await findId(app, upload)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  test('of zero bytes is complete once it is created', async () => {
+  test('of zero bytes is complete after its creation', async () => {
     const app = await startApp()
     const { upload, done } = createClientUpload(Buffer.alloc(0), app)
     upload.start()
     await done
-    await untilState(app, await findId(app, upload), 'ready')
+    await waitForState(app, await findId(app, upload), 'ready')
   })
 
-  test('keeps names in any script', async () => {
+  test('preserves Unicode names', async () => {
     const app = await startApp()
     const name = 'Прогулка 🐕 “à la plage”'
     const { upload, done } = createClientUpload(Buffer.from('x'), app, {
@@ -80,7 +79,7 @@ describe('a tus upload', () => {
     expect((await readStatus(app, await findId(app, upload))).name).toBe(name)
   })
 
-  test('is resumed by a client that was closed and reopened', async () => {
+  test('can be resumed by a new client with the same URL storage', async () => {
     const app = await startApp()
     const bytes = randomBytes(4 * MIB)
     const urlStorage = createUrlStorage()
@@ -107,11 +106,11 @@ describe('a tus upload', () => {
     expect(requests).toEqual(['HEAD', 'PATCH'])
     expect(after.upload.url).toBe(before.upload.url)
     const id = await findId(app, after.upload)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  test('that was deleted is restarted by a client that remembers it', async () => {
+  test('that was deleted is restarted by a client that tries to resume it', async () => {
     const app = await startApp()
     const urlStorage = createUrlStorage()
     const first = createClientUpload(Buffer.from('hello'), app, { urlStorage })
@@ -125,12 +124,12 @@ describe('a tus upload', () => {
     second.upload.start()
     await second.done
     expect(second.upload.url).not.toBe(first.upload.url)
-    await untilState(app, await findId(app, second.upload), 'ready')
+    await waitForState(app, await findId(app, second.upload), 'ready')
   })
 })
 
 describe('a tus termination request', () => {
-  test('ends an open upload and makes its id unknown', async () => {
+  test('deletes an unfinished upload', async () => {
     const app = await startApp()
     const ended = Promise.withResolvers<void>()
     let id = ''
@@ -146,20 +145,15 @@ describe('a tus termination request', () => {
     }
     upload.start()
     await ended.promise
-    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
+    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown', reason: 'deleted' })
     expect((await headUpload(app, placeOf(upload))).status).toBe(404)
   })
 })
 
-describe('the server immediately rejects a tus client', () => {
+describe('a tus upload is rejected', () => {
   test.each([
-    [
-      'parallel uploads, because the server does not concatenate parts',
-      { parallelUploads: 2 },
-      400,
-      'Upload-Concat',
-    ],
-    ['metadata without a file name', { metadata: { name: 'x' } }, 400, 'filename'],
+    ['parallel uploads of parts', { parallelUploads: 2 }, 400, 'Upload-Concat'],
+    ['metadata without a filename', { metadata: { name: 'x' } }, 400, 'filename'],
     ['an unknown kind', { metadata: { filename: 'x', kind: 'song' } }, 400, 'kind'],
     ['an invalid key', { headers: { Authorization: 'Bearer svc_none' } }, 401, 'key'],
   ])('for %s', async (_what, options, status, word) => {
@@ -170,7 +164,7 @@ describe('the server immediately rejects a tus client', () => {
       onBeforeRequest: (request) => void requests.push(request.getMethod()),
     })
     upload.start()
-    const refusal = readRefusal(await done.catch((error) => error))
+    const refusal = readUploadError(await done.catch((error) => error))
     expect(refusal.status).toBe(status)
     expect(refusal.text?.toLowerCase()).toContain(word.toLowerCase())
     expect(new Set(requests)).toEqual(new Set(['POST']))
@@ -182,17 +176,17 @@ describe('the server immediately rejects a tus client', () => {
     const app = await startApp({ PARLEY_MAX_UPLOAD_BYTES: '1000' })
     const { upload, done } = createClientUpload(randomBytes(1001), app)
     upload.start()
-    expect(readRefusal(await done.catch((error) => error)).status).toBe(413)
+    expect(readUploadError(await done.catch((error) => error)).status).toBe(413)
   })
 
-  test('for a wrong checksum and deletes the bytes', async () => {
+  test('for a wrong checksum, and its bytes are deleted', async () => {
     const app = await startApp()
     const checksum = `sha256:${'0'.repeat(64)}`
     const { upload, done } = createClientUpload(randomBytes(MIB), app, {
       metadata: { filename: 'x.mp4', checksum },
     })
     upload.start()
-    expect(readRefusal(await done.catch((error) => error)).status).toBe(422)
+    expect(readUploadError(await done.catch((error) => error)).status).toBe(422)
     expect((await headUpload(app, placeOf(upload))).status).toBe(404)
   })
 })

@@ -1,6 +1,4 @@
-/**
- * Tests that external programs that read uploads are limited, stopped and cleaned up with all their child processes.
- */
+/** Tests that external programs that process uploads are isolated, limited and killed with their children. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -11,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { findPrograms, type Programs } from '../../src/conversion/programs.ts'
 import { createSandbox, type Tool } from '../../src/conversion/sandbox.ts'
-import { h264, listProcesses, makeStand, makeVideo } from '../support/conversion.ts'
+import { createTestConverter, h264, listProcesses, makeVideo } from '../support/conversion.ts'
 import { eventually, makeFolder } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
@@ -20,13 +18,13 @@ vi.setConfig({ testTimeout: 60_000 })
 const all = await findPrograms(process.env.PATH ?? '')
 const { bwrap: _without, ...plain } = all
 const MIB = 1024 ** 2
-/** The address space that Node reserves at startup. */
+/** Address space, in bytes, that Node reserves when it starts. */
 const reservedBytes = 1536 * MIB
 const node: Tool = { program: process.execPath, reads: [], check: ['--version'], reservedBytes }
 const limits = { wallMs: 60_000, memoryBytes: 256 * MIB }
 const canIsolate = await createSandbox(all, limits).isIsolated(node)
 
-/** Runs JavaScript in a sandbox, in its own folder. */
+/** Runs a Node script in a sandbox with a new folder. */
 async function runScript(programs: Programs, toScript: (folder: string) => string, given = limits) {
   const folder = await makeFolder()
   const { signal } = new AbortController()
@@ -41,7 +39,7 @@ const ways: [way: string, programs: Programs][] = [
 ]
 
 describe.each(ways)('%s', (_way, programs) => {
-  test('an external program prints, writes and exits normally', async () => {
+  test('an external program can print, write files and set its exit code', async () => {
     const end = await runScript(programs, (folder) => {
       const path = JSON.stringify(join(folder, 'made'))
       return `require('fs').writeFileSync(${path}, ''); console.log(1); console.error(2); process.exitCode = 3`
@@ -60,14 +58,14 @@ describe.each(ways)('%s', (_way, programs) => {
     ).toEqual(['LC_ALL'])
   })
 
-  test('an external program that exceeds its memory limit fails', async () => {
+  test('an external program fails when it exceeds its memory limit', async () => {
     const allocate = (mib: number) => () =>
       `const a = Buffer.alloc(${mib} * 1048576, 1); console.log(a.length)`
     expect(await runScript(programs, allocate(64))).toMatchObject({ code: 0 })
     expect((await runScript(programs, allocate(1900))).code).not.toBe(0)
   })
 
-  test('an external program that exceeds its processor time is killed', async () => {
+  test('an external program is killed when it exceeds its CPU time', async () => {
     const end = await runScript(programs, () => 'for (;;);', { ...limits, wallMs: 250 })
     expect(end.code).not.toBe(0)
   })
@@ -79,13 +77,13 @@ describe.each(ways)('%s', (_way, programs) => {
     expect((await runScript(programs, write(2))).code).not.toBe(0)
   })
 
-  test("an external program's output is truncated at its limit", async () => {
+  test("an external program's output is truncated", async () => {
     const script = `const line = 'x'.repeat(1048576); for (let i = 0; i < 8; i++) { process.stdout.write(line); process.stderr.write(line) }`
     const { stdout, stderr } = await runScript(programs, () => script)
     expect([stdout.length, stderr.length]).toEqual([MIB, 4096])
   })
 
-  test('aborting a conversion kills the external program and its children', async () => {
+  test('an aborted conversion kills the external program and its children', async () => {
     const { folder, converter, workFolder } = await makeHanging(programs)
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     const leaving = new AbortController()
@@ -101,7 +99,7 @@ describe.each(ways)('%s', (_way, programs) => {
     ).rejects.toThrow('enough')
   })
 
-  test('a conversion that times out is killed and leaves no files', async () => {
+  test('a conversion that times out is rejected and leaves no files or processes', async () => {
     const { folder, convert } = await makeHanging(programs, 400)
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     expect(await convert('video', source)).toEqual({
@@ -111,30 +109,33 @@ describe.each(ways)('%s', (_way, programs) => {
     expect(await listProcesses(marker)).toEqual([])
   })
 
-  test('a video that needs more memory than the limit is rejected', async () => {
-    const { folder, convert } = await makeStand({ memoryBytes: 450 * MIB, programs: pick(programs) })
+  test('a video is rejected when its conversion exceeds the memory limit', async () => {
+    const { folder, convert } = await createTestConverter({
+      memoryBytes: 450 * MIB,
+      programs: pick(programs),
+    })
     const args = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-an', '-frames:v', '4']
     const source = await makeVideo(join(folder, 'clip.mov'), args, 'color=size=3000x3000:rate=2')
     const { refused, left } = await convert('video', source)
-    expect(refused).toBe('unconvertible: Converting the video needs more memory than the limit.')
+    expect(refused).toBe('unconvertible: Converting the video exceeds the memory limit.')
     expect(left).toEqual([])
   })
 })
 
-/** A unique sleep duration, by which the test finds its processes. */
+/** A unique duration for `sleep`, used to find the processes of this test. */
 const marker = `98${process.pid}`
 
 function pick(programs: Programs) {
   return Object.fromEntries(Object.keys(programs).map((name) => [name, true as const]))
 }
 
-/** Prepares a conversion whose ffmpeg starts another process and never ends. */
+/** Creates a converter whose ffmpeg starts a child process and does not exit. */
 function makeHanging(programs: Programs, wallMs = 60_000) {
   const ffmpeg = `[ "$1" = -version ] && exit; sleep ${marker} & sleep ${marker}`
-  return makeStand({ wallMs, programs: { ...pick(programs), ffmpeg } })
+  return createTestConverter({ wallMs, programs: { ...pick(programs), ffmpeg } })
 }
 
-test("a server's external programs end when the server is killed", async () => {
+test('external programs are killed when their server is killed', async () => {
   const { folder, workFolder } = await makeHanging(all)
   const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
   const script = fileURLToPath(new URL('../support/convert-forever.ts', import.meta.url))
@@ -146,7 +147,7 @@ test("a server's external programs end when the server is killed", async () => {
   expect(await eventually(async () => (await listProcesses(`sleep\0${marker}`)).length, 0)).toBe(0)
 })
 
-describe.runIf(canIsolate)('an external program in its own namespaces', () => {
+describe.runIf(canIsolate)('an external program in bubblewrap', () => {
   test('cannot access the network or files outside its folder', async () => {
     const server = createServer((socket) => void socket.end())
     server.listen(0, '127.0.0.1')
@@ -163,14 +164,14 @@ describe.runIf(canIsolate)('an external program in its own namespaces', () => {
     expect(await runScript(all, script)).toMatchObject({ code: 0, stdout: '' })
   })
 
-  test('runs with limits only where bubblewrap does not work', async () => {
+  test('runs without isolation if bubblewrap fails', async () => {
     const broken = { ...plain, bwrap: '/bin/false' }
     expect(await createSandbox(broken, limits).isIsolated(node)).toBe(false)
     expect(await runScript(broken, () => 'console.log(1)')).toMatchObject({ code: 0, stdout: '1\n' })
   })
 })
 
-test('a missing external program is reported as a server error, not as an invalid upload', async () => {
+test('a missing external program causes a server error instead of a rejected upload', async () => {
   const run = { args: [], source: '/', folder: '/tmp', outputBytes: 1, signal: new AbortController().signal }
   const tool = { ...node, program: '/nowhere/ffmpeg' }
   await expect(createSandbox({}, limits).run(tool, run)).rejects.toThrow('ENOENT')

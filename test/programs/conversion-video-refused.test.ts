@@ -1,7 +1,4 @@
-/**
- * Tests that invalid or incomplete videos are rejected with one sentence and that ffmpeg never follows references
- * in them.
- */
+/** Tests that invalid videos are rejected and that ffmpeg does not follow references in them. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile, truncate, writeFile } from 'node:fs/promises'
@@ -9,7 +6,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { toConversionArguments, toProbeArguments } from '../../src/conversion/ffmpeg.ts'
-import { ffmpeg, h264, listBoxes, makeStand, makeVideo } from '../support/conversion.ts'
+import { createTestConverter, ffmpeg, h264, listBoxes, makeVideo } from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
 
 // Starting processes is slow on a busy machine.
@@ -18,7 +15,7 @@ vi.setConfig({ testTimeout: 60_000 })
 const NOT_A_VIDEO = 'unconvertible: The file is not a video in a supported format.'
 const DAMAGED = 'unconvertible: The video cannot be read: it is damaged or incomplete.'
 
-/** Starts a server that counts its connections. */
+/** Starts a TCP server that counts its connections. */
 async function listen() {
   const seen = { connections: 0 }
   const server = createServer((socket) => {
@@ -31,7 +28,7 @@ async function listen() {
   return { seen, port: (server.address() as { port: number }).port }
 }
 
-/** Returns playlists that other programs treat as videos, each with a reference to the given URL or path. */
+/** Returns playlists in several formats that refer to the URL or path. */
 function makeLists(place: string): [name: string, text: string][] {
   const hls = `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n${place}\n#EXT-X-ENDLIST\n`
   const dash =
@@ -45,15 +42,15 @@ function makeLists(place: string): [name: string, text: string][] {
   ]
 }
 
-describe('a playlist named .mp4', () => {
-  test('is not accepted as a video', async () => {
-    const { convert } = await makeStand()
+describe('a playlist with the file extension .mp4', () => {
+  test('is rejected', async () => {
+    const { convert } = await createTestConverter()
     for (const [, text] of makeLists('/etc/passwd')) {
       expect(await convert('video', text)).toEqual({ refused: NOT_A_VIDEO, left: [] })
     }
   })
 
-  test('never makes ffmpeg access the network or another file, even when it is treated as a video', async () => {
+  test('does not cause ffmpeg to access the network or another file', async () => {
     const { seen, port } = await listen()
     const folder = await makeFolder()
     const [path, output] = [join(folder, 'list.mp4'), join(folder, 'out')]
@@ -71,7 +68,7 @@ describe('a playlist named .mp4', () => {
       }
     }
     expect(seen.connections).toBe(0)
-    // Without the protections, ffmpeg on this machine does follow such a playlist.
+    // Checks that this ffmpeg would follow the playlist with other options.
     const [, text = ''] = makeLists(`http://127.0.0.1:${port}/a.ts`)[0] ?? []
     await writeFile(path, text)
     await runPlainly('ffmpeg', [
@@ -88,8 +85,8 @@ describe('a playlist named .mp4', () => {
     expect(seen.connections).toBeGreaterThan(0)
   })
 
-  test('a file name that looks like an ffmpeg protocol is read as a file', async () => {
-    const { folder, convert } = await makeStand()
+  test('is read as a file even if its name looks like an ffmpeg URL', async () => {
+    const { folder, convert } = await createTestConverter()
     const clip = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     const source = join(folder, 'concat:a|subfile,,start,0,end,9,,:x %d.mp4')
     await writeFile(source, await readFile(clip))
@@ -97,44 +94,44 @@ describe('a playlist named .mp4', () => {
   })
 })
 
-/** Runs a program outside the sandbox; returns its exit code. */
+/** Runs a program without a sandbox; returns its exit code. */
 function runPlainly(program: string, words: readonly string[]): Promise<number> {
   return new Promise((resolve) => {
     execFile(program, [...words], (error) => resolve(typeof error?.code === 'number' ? error.code : 0))
   })
 }
 
-describe('when ffmpeg fails because it lacks', () => {
+describe('a video conversion', () => {
   const fail = (words: string) =>
-    makeStand({ programs: { ffmpeg: `echo "${words}" >&2; exit 1`, ffprobe: true } })
+    createTestConverter({ programs: { ffmpeg: `echo "${words}" >&2; exit 1`, ffprobe: true } })
 
-  test('disk space, the upload is not marked invalid', async () => {
+  test('fails with storage_full when ffmpeg runs out of disk space', async () => {
     const { folder, convert } = await fail('av_interleaved_write_frame(): No space left on device')
     const source = await makeVideo(join(folder, 'clip.mp4'))
     await expect(convert('video', source)).rejects.toMatchObject({ reason: 'storage_full' })
   })
 
-  test('an encoder, the error names it', async () => {
+  test('reports the codecs when ffmpeg lacks an encoder', async () => {
     const { folder, convert } = await fail("Unknown encoder 'libx264'")
     const { refused } = await convert('video', await makeVideo(join(folder, 'clip.mp4')))
-    expect(refused).toBe('unconvertible: The ffmpeg of this server cannot encode H.264 with AAC.')
+    expect(refused).toBe("unconvertible: This server's ffmpeg cannot encode H.264 with AAC.")
   })
 })
 
-describe('an invalid video is rejected and leaves no files', () => {
+describe('the video conversion rejects', () => {
   test('an empty file', async () => {
-    const { convert } = await makeStand()
+    const { convert } = await createTestConverter()
     expect(await convert('video', '')).toEqual({ refused: 'unconvertible: The file is empty.', left: [] })
   })
 
   test('text, an image or a web page', async () => {
-    const { convert } = await makeStand()
+    const { convert } = await createTestConverter()
     for (const text of ['text', '<html></html>', '\x1aE\xdf\xa3'])
       expect(await convert('video', Buffer.from(text, 'latin1'))).toEqual({ refused: NOT_A_VIDEO, left: [] })
   })
 
-  test('only the beginning of a video', async () => {
-    const { folder, convert } = await makeStand()
+  test('the first part of a video', async () => {
+    const { folder, convert } = await createTestConverter()
     const whole = await readFile(await makeVideo(join(folder, 'clip.mp4')))
     expect(await convert('video', whole.subarray(0, 40))).toEqual({ refused: DAMAGED, left: [] })
     expect(await convert('video', whole.subarray(0, whole.length / 2))).toEqual({
@@ -143,8 +140,8 @@ describe('an invalid video is rejected and leaves no files', () => {
     })
   })
 
-  test('a video that is cut off after its index', async () => {
-    const { folder, convert } = await makeStand()
+  test('a video that is truncated after its index', async () => {
+    const { folder, convert } = await createTestConverter()
     const long = 'testsrc2=size=320x240:rate=10:duration=8'
     const source = await makeVideo(
       join(folder, 'clip.mp4'),
@@ -159,7 +156,7 @@ describe('an invalid video is rejected and leaves no files', () => {
   })
 
   test('audio with a cover image', async () => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const [cover, source] = [join(folder, 'cover.png'), join(folder, 'song.mp4')]
     await ffmpeg('-f', 'lavfi', '-i', 'testsrc=size=64x64', '-frames:v', '1', cover)
     const tone = ['-f', 'lavfi', '-i', 'sine=duration=1']
@@ -182,15 +179,15 @@ describe('an invalid video is rejected and leaves no files', () => {
   })
 
   test('frames with too many pixels', async () => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const words = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-frames:v', '1', '-an']
     const source = await makeVideo(join(folder, 'wide.mov'), words, 'color=size=9000x6000:rate=1:duration=1')
     const refused = 'unconvertible: The video resolution is too high: 9000 x 6000.'
     expect(await convert('video', source)).toEqual({ refused, left: [] })
   })
 
-  test('invalid bytes after a valid beginning', async () => {
-    const { folder, convert } = await makeStand()
+  test('a video with invalid bytes after a valid start', async () => {
+    const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-movflags', '+faststart'])
     await using file = await open(source, 'r+')
     await file.write(Buffer.alloc(600, 0xff), 0, 600, 100)

@@ -1,16 +1,24 @@
-/** Tests that videos become H.264 and AAC in an MP4 with the index in front, without re-encoding where possible. */
+/** Tests that videos are remuxed or re-encoded as H.264 and AAC in an MP4 with the index at the front. */
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ffmpeg, h264, listBoxes, listFrames, makeStand, makeVideo, probe } from '../support/conversion.ts'
+import {
+  createTestConverter,
+  ffmpeg,
+  h264,
+  listBoxes,
+  listFrames,
+  makeVideo,
+  probe,
+} from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
 
 const codecs = async (path: string) =>
   (await probe(path)).streams.map(({ codec_name }: { codec_name: string }) => codec_name)
 
 describe('a video with supported codecs', () => {
-  test('is remuxed into an MP4 with the index at the front and identical frames', async () => {
-    const { folder, convert } = await makeStand()
+  test('is remuxed to an MP4 with identical frames and the index at the front', async () => {
+    const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, 'end.mp4'))
     expect((await listBoxes(source)).at(-1)).toBe('moov')
     const before = await readFile(source)
@@ -22,7 +30,7 @@ describe('a video with supported codecs', () => {
     const boxes = await listBoxes(file)
     expect(boxes.indexOf('moov')).toBeLessThan(boxes.indexOf('mdat'))
     expect(await codecs(file)).toEqual(['h264', 'aac'])
-    // Encoding is lossy, so identical frames prove a copy.
+    // Encoding is lossy, so identical frames show that the video was not re-encoded.
     expect(await listFrames(file)).toEqual(await listFrames(source))
     expect(await readFile(source)).toEqual(before)
   })
@@ -35,7 +43,7 @@ describe('a video with supported codecs', () => {
     ['ogv', ['-c:v', 'libtheora', '-c:a', 'libvorbis']],
     ['mpg', ['-r', '25', '-c:v', 'mpeg2video', '-c:a', 'mp2']],
   ])('is converted from a .%s file', async (extension, encoders) => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const { converted, refused } = await convert(
       'video',
       await makeVideo(join(folder, `v.${extension}`), encoders),
@@ -46,28 +54,28 @@ describe('a video with supported codecs', () => {
   })
 
   test.each(['mov', 'mkv'])('is remuxed from a .%s file', async (extension) => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, `clip.${extension}`))
     const file = (await convert('video', source)).converted?.file.path ?? ''
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('keeps its frames when only the audio must be encoded', async () => {
-    const { folder, convert } = await makeStand()
+  test('keeps its frames when only the audio is re-encoded', async () => {
+    const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, 'clip.mkv'), [...h264.slice(0, -1), 'flac'])
     const file = (await convert('video', source)).converted?.file.path ?? ''
     expect(await codecs(file)).toEqual(['h264', 'aac'])
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('may have no audio', async () => {
-    const { folder, convert } = await makeStand()
+  test('can have no audio', async () => {
+    const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     expect(await codecs((await convert('video', source)).converted?.file.path ?? '')).toEqual(['h264'])
   })
 
-  test('loses subtitles, attachments, data, chapters and camera metadata', async () => {
-    const { folder, convert } = await makeStand()
+  test('loses its subtitles, attachments, chapters and metadata', async () => {
+    const { folder, convert } = await createTestConverter()
     const [subtitles, chapters] = [join(folder, 'a.srt'), join(folder, 'a.txt')]
     await writeFile(subtitles, '1\n00:00:00,000 --> 00:00:01,000\nHi\n')
     await writeFile(chapters, ';FFMETADATA1\n[CHAPTER]\nTIMEBASE=1/1\nSTART=0\nEND=1\ntitle=Home\n')
@@ -96,7 +104,7 @@ describe('a video with unsupported codecs', () => {
     ],
     ['H.264 in full colour', 'clip.mp4', ['-c:v', 'libx264', '-pix_fmt', 'yuv444p', '-c:a', 'aac']],
   ])('is re-encoded: %s', async (_what, name, words) => {
-    const { folder, convert } = await makeStand()
+    const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, name), words)
     const shares: number[] = []
     const { converted } = await convert('video', source, { onProgress: (share) => shares.push(share) })
@@ -113,8 +121,8 @@ describe('a video with unsupported codecs', () => {
     expect(shares.every((share) => share > 0 && share <= 1)).toBe(true)
   })
 
-  test('is scaled to at most 1920 pixels per side, with even dimensions and the same orientation', async () => {
-    const { folder, convert } = await makeStand()
+  test('is scaled down to at most 1920 pixels per side with even dimensions', async () => {
+    const { folder, convert } = await createTestConverter()
     const source = await makeVideo(
       join(folder, 'tall.mov'),
       ['-c:v', 'mjpeg', '-frames:v', '5', '-an'],
@@ -124,8 +132,8 @@ describe('a video with unsupported codecs', () => {
     expect(streams).toMatchObject([{ codec_name: 'h264', width: 960, height: 1920 }])
   })
 
-  test('reports progress even without a known duration, as in browser recordings', async () => {
-    const { folder, convert } = await makeStand()
+  test('reports progress even if its duration is unknown, as in browser recordings', async () => {
+    const { folder, convert } = await createTestConverter()
     const clip = await makeVideo(join(folder, 'clip.webm'), [
       '-c:v',
       'libvpx',
@@ -142,9 +150,9 @@ describe('a video with unsupported codecs', () => {
   })
 })
 
-describe('the poster', () => {
-  test("is a JPEG with the video's aspect ratio, taken from its first seconds", async () => {
-    const { folder, convert } = await makeStand()
+describe("a video's poster", () => {
+  test("is a JPEG with the video's dimensions", async () => {
+    const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, 'clip.mp4'))
     const { converted } = await convert('video', source)
     expect(converted?.poster?.mediaType).toBe('image/jpeg')
@@ -153,12 +161,12 @@ describe('the poster', () => {
     expect((await stat(converted?.poster?.path ?? '')).size).toBeGreaterThan(1000)
   })
 
-  test('may fail without affecting the conversion', async () => {
-    const { folder } = await makeStand()
+  test('is omitted if it cannot be created', async () => {
+    const { folder } = await createTestConverter()
     const source = await makeVideo(join(folder, 'clip.mp4'))
-    const real = (await makeStand()).converter.programs
+    const real = (await createTestConverter()).converter.programs
     const script = `case "$*" in *mjpeg*) exit 1;; esac; exec ${real.ffmpeg} "$@"`
-    const { convert } = await makeStand({ programs: { ffmpeg: script, ffprobe: true } })
+    const { convert } = await createTestConverter({ programs: { ffmpeg: script, ffprobe: true } })
     const { converted, left } = await convert('video', source)
     expect(converted?.result).toBe('converted')
     expect(converted?.poster).toBeUndefined()
@@ -167,17 +175,17 @@ describe('the poster', () => {
 })
 
 test('a video that cannot be remuxed is re-encoded', async () => {
-  const real = (await makeStand()).converter.programs
+  const real = (await createTestConverter()).converter.programs
   const script = `case "$*" in *"-c:v copy"*) exit 1;; esac; exec ${real.ffmpeg} "$@"`
-  const { folder, convert } = await makeStand({ programs: { ffmpeg: script, ffprobe: true } })
+  const { folder, convert } = await createTestConverter({ programs: { ffmpeg: script, ffprobe: true } })
   const source = await makeVideo(join(folder, 'clip.mp4'))
   const { converted } = await convert('video', source)
   expect(converted?.result).toBe('converted')
   expect(await listFrames(converted?.file.path ?? '')).not.toEqual(await listFrames(source))
 })
 
-test('a video is served unchanged, with the reason, when ffmpeg is missing', async () => {
-  const { convert } = await makeStand({ programs: { prlimit: true } })
+test('a video is served unchanged when ffmpeg is missing', async () => {
+  const { convert } = await createTestConverter({ programs: { prlimit: true } })
   const source = await makeVideo(join(await makeFolder(), 'clip.mp4'))
   const { converted, left } = await convert('video', source)
   expect(converted).toEqual({

@@ -1,4 +1,4 @@
-/** Tests the scripts and files of `deploy/`; the secrets script needs openssl, the unit file systemd. */
+/** Tests the files in `deploy/` and compose.yaml; some tests need openssl or systemd. */
 import { execFile } from 'node:child_process'
 import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -6,42 +6,22 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { findCommand } from '../../scripts/programs.mjs'
-import { parseConfig } from '../../src/config/parse.ts'
-import { settingNames } from '../../src/config/settings.ts'
-import { parseDockerfile, readEnvironment, type Stage } from '../support/dockerfile.ts'
+import { configOf, image, moveFiles, readRepositoryFile } from '../support/deploy-files.ts'
+import { readEnvironment } from '../support/dockerfile.ts'
 import { forgeKey } from '../support/forge-key.ts'
 import { makeFolder, repository } from '../support/process.ts'
 
 const run = promisify(execFile)
-const read = (path: string) => readFile(join(repository, path), 'utf8')
-const image = parseDockerfile(await read('Dockerfile')).at(-1) as Stage
 const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-/** Variables for other programs that the image sets on purpose. */
-const others = ['NODE_ENV']
-
-/** Parses the variables; fails on unknown names and on warnings. */
-async function configOf(variables: Readonly<Record<string, string>>) {
-  for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
-  const { config, warnings } = await parseConfig(variables)
-  expect(warnings).toEqual([])
-  return config
-}
-
-/** Replaces the folder that containers mount with a folder of the test. */
-function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
-  const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
-  return Object.fromEntries(moved) as Record<string, string>
-}
-
 describe('compose.yaml', () => {
-  /** Replaces each variable that the operator may set with its default. */
+  /** Replaces variables with their default values. */
   const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
-  const load = async () => parse(fillIn(await read('compose.yaml')), { merge: true })
+  const load = async () => parse(fillIn(await readRepositoryFile('compose.yaml')), { merge: true })
 
-  /** Runs the secrets script and adds the parent key, which operators create by hand; returns the folder. */
+  /** Runs the secrets script and adds a parent key, as operators do; returns the secrets' folder. */
   async function makeSecrets(): Promise<string> {
     const folder = await makeFolder()
     await cp(join(repository, 'deploy'), join(folder, 'deploy'), { recursive: true })
@@ -50,7 +30,7 @@ describe('compose.yaml', () => {
     return join(folder, 'secrets')
   }
 
-  test('gives both replicas complete settings from the generated secrets', async () => {
+  test('provides both replicas with valid settings and the generated secrets', async () => {
     const { services, secrets } = await load()
     const folder = await makeSecrets()
     const files = Object.values(secrets as Record<string, { file: string }>).map(({ file }) => basename(file))
@@ -65,7 +45,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('has a setup that keeps existing secrets and makes them readable only by their owner', async () => {
+  test('keeps existing secrets when the script runs again, and only their owner can read them', async () => {
     const folder = await makeSecrets()
     const before = await readFile(join(folder, 'parley_secret'), 'utf8')
     await run('sh', [join(folder, '../deploy/make-secrets.sh')])
@@ -78,8 +58,8 @@ describe('deploy/parley.service', () => {
   test.runIf(findCommand(['systemd-analyze']))('passes systemd-analyze verify', async () => {
     const folder = await makeFolder()
     const path = join(folder, 'parley.service')
-    // systemd-analyze also checks that the program and the user exist.
-    const unit = (await read('deploy/parley.service'))
+    // Uses a program and a user that exist here, because systemd-analyze checks both.
+    const unit = (await readRepositoryFile('deploy/parley.service'))
       .replaceAll('/opt/parley/node_modules/.bin/node', process.execPath)
       .replaceAll('=parley\n', '=daemon\n')
     await writeFile(path, unit)

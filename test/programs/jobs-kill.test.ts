@@ -1,25 +1,22 @@
-/**
- * Tests that a server killed between the last byte and the end of all jobs leaves work that the next server
- * completes.
- */
+/** Tests that the next server completes uploads, conversions and notifications of a killed server. */
 import { randomBytes } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { createArtifactSweeper } from '../../src/artifacts/maintenance.ts'
 import { makeVideo, probe } from '../support/conversion.ts'
-import { raw } from '../support/database.ts'
-import { getRow, listWork, makeGate, openArtifact, startJobs, until } from '../support/jobs.ts'
+import { openSqliteFile } from '../support/database.ts'
+import { getRow, listWorkFolders, makeGate, openArtifact, startJobs, waitUntil } from '../support/jobs.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 import {
-  beginUpload,
+  createUpload,
   listArtifactBytes,
   patchUpload,
   readArtifact,
   readOffset,
   readStatus,
   type Target,
-  untilState,
+  waitForState,
 } from '../support/uploads.ts'
 
 // Starting processes is slow on a busy machine.
@@ -28,7 +25,7 @@ vi.setConfig({ testTimeout: 120_000 })
 const hour = 3_600
 const VTT = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n')
 
-/** A host module that records each event, then returns unless the file `hold` exists. */
+/** Returns the source of a host module that records events and blocks while the file `hold` exists. */
 const hooks = (folder: string) => `
   import { appendFile } from 'node:fs/promises'
   import { existsSync } from 'node:fs'
@@ -40,7 +37,7 @@ const hooks = (folder: string) => `
     if (existsSync(${JSON.stringify(join(folder, 'hold'))})) await new Promise(() => {})
   }`
 
-/** Creates a data directory with a host module on which the test starts one server after the other. */
+/** Creates a data directory and a host module, and functions that start servers with them. */
 async function startWorld() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
@@ -67,22 +64,22 @@ async function startWorld() {
 }
 
 const untilAcknowledged = (target: Target, id: string) =>
-  until(async () => (await readStatus(target, id)).acknowledged === true, 'the event is acknowledged')
+  waitUntil(async () => (await readStatus(target, id)).acknowledged === true, 'the event is acknowledged')
 
-/** Starts an upload whose conversion waits at a gate, in a running server. */
+/** Starts a server with an upload whose conversion blocks until the test opens a gate. */
 async function startConversion() {
   const world = await startWorld()
   const gate = await makeGate()
   const bytes = await readFile(await makeVideo(join(world.folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
   const { server, target } = await world.start(gate.env)
-  const { id } = await beginUpload(target, { size: bytes.length, body: bytes })
+  const { id } = await createUpload(target, { size: bytes.length, body: bytes })
   const isStarted = async () => (await readFile(join(gate.folder, 'started'), 'utf8').catch(() => '')) !== ''
-  await until(isStarted, 'ffmpeg runs')
+  await waitUntil(isStarted, 'ffmpeg runs')
   return { ...world, gate, server, target, id, bytes }
 }
 
 async function expectConverted(world: { readonly folder: string }, target: Target, id: string) {
-  await untilState(target, id, 'ready')
+  await waitForState(target, id, 'ready')
   expect(await readStatus(target, id)).toMatchObject({ conversion: { result: 'converted' } })
   const copy = join(world.folder, 'served.mp4')
   await writeFile(copy, await readArtifact(target, id))
@@ -91,30 +88,30 @@ async function expectConverted(world: { readonly folder: string }, target: Targe
   expect((await openArtifact(target, `${id}/poster`)).status).toBe(200)
 }
 
-describe('a server killed during a conversion', () => {
-  test('leaves a job that the next server completes, and no other files', async () => {
+describe('a server that is killed during a conversion', () => {
+  test('leaves a job that the next server completes', async () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
     await world.server.crash()
-    expect(await listWork(world.dataDir)).toHaveLength(1)
+    expect(await listWorkFolders(world.dataDir)).toHaveLength(1)
     const { target } = await world.start()
     await expectConverted(world, target, world.id)
-    expect(await listWork(world.dataDir)).toEqual([])
-    await until(
+    expect(await listWorkFolders(world.dataDir)).toEqual([])
+    await waitUntil(
       async () => (await listArtifactBytes(world.dataDir)).kept.length === 2,
       'the original is deleted',
     )
     expect(await world.listEvents()).toHaveLength(1)
   })
 
-  test('after storing the result but before recording it leaves a job that the next server repeats', async () => {
+  test('after it stored but did not record the result leaves a job that the next server repeats', async () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
-    // While another connection holds the write lock, the server cannot record the result.
-    const database = raw(world.dataDir)
+    // Holds the write lock, so that the server can store the result but not record it.
+    const database = openSqliteFile(world.dataDir)
     database.exec('begin immediate')
     await world.gate.open()
-    await until(
+    await waitUntil(
       async () => (await listArtifactBytes(world.dataDir)).kept.length === 3,
       'all results are stored',
     )
@@ -126,12 +123,12 @@ describe('a server killed during a conversion', () => {
     const { server, target } = await world.start()
     await expectConverted(world, target, world.id)
     const served = await readArtifact(target, world.id)
-    await until(
+    await waitUntil(
       async () => (await listArtifactBytes(world.dataDir)).kept.length === 4,
       'the original is deleted',
     )
     await server.stop()
-    // The first server's results have no row; the sweeper deletes them after an hour.
+    // The sweeper deletes the first server's results after an hour, because no row refers to them.
     const { app, clock } = await startJobs({
       env: { PARLEY_DATA_DIR: world.dataDir, PARLEY_PARENT_KEY: target.key },
     })
@@ -144,14 +141,14 @@ describe('a server killed during a conversion', () => {
   })
 })
 
-describe('a server killed while it notifies the host', () => {
-  test('leaves an event that the next server delivers again under the same id', async () => {
+describe('a server that is killed while it notifies the host', () => {
+  test('leaves an event that the next server delivers again with the same id', async () => {
     const world = await startWorld()
     await world.hold()
     const { server, target } = await world.start()
-    const { id } = await beginUpload(target, { size: VTT.length, body: VTT, metadata: { kind: 'captions' } })
-    await until(async () => (await readStatus(target, id)).outcome !== undefined, 'the host is notified')
-    await untilState(target, id, 'ready')
+    const { id } = await createUpload(target, { size: VTT.length, body: VTT, metadata: { kind: 'captions' } })
+    await waitUntil(async () => (await readStatus(target, id)).outcome !== undefined, 'the host is notified')
+    await waitForState(target, id, 'ready')
     expect((await readStatus(target, id)).acknowledged).toBe(false)
     await server.crash()
     await world.release()
@@ -162,7 +159,7 @@ describe('a server killed while it notifies the host', () => {
     expect([again, more]).toEqual([first, []])
     expect(await readStatus(second.target, id)).toMatchObject({ state: 'ready', outcome: { same: true } })
     expect((await readArtifact(second.target, id)).equals(VTT)).toBe(true)
-    // An acknowledged event is not delivered again.
+    // A third server must not deliver the acknowledged event again.
     await second.server.crash()
     const third = await world.start()
     expect((await readStatus(third.target, id)).acknowledged).toBe(true)
@@ -171,20 +168,20 @@ describe('a server killed while it notifies the host', () => {
   })
 })
 
-describe('a server killed while it completes an upload', () => {
-  /** Leaves an upload with only its first bytes counted and the given bytes in its file. */
+describe('a server that is killed while it completes an upload', () => {
+  /** Leaves an upload whose file contains all bytes but whose row counts only the first five. */
   async function leaveUpload(bytes: Buffer) {
     const world = await startWorld()
     const { server, target } = await world.start()
-    const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 5) })
+    const begun = await createUpload(target, { size: bytes.length, body: bytes.subarray(0, 5) })
     await server.crash()
     const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
     await writeFile(join(world.dataDir, 'artifacts', 'growing', name), bytes)
-    // The file's name is the blob and the number of its writer.
+    // A growing file is named after its blob and the writer's number.
     return { world, begun, name: name.split('.')[0] }
   }
 
-  test('before counting the last bytes lets the client resume, and the host is notified once', async () => {
+  test('before it counts the last bytes leaves an upload that the client can resume', async () => {
     const bytes = randomBytes(100_000)
     const { world, begun, name } = await leaveUpload(bytes)
     const { target } = await world.start({ PARLEY_CONVERSION_TRIES: '1' })
@@ -192,19 +189,19 @@ describe('a server killed while it completes an upload', () => {
     expect(offset).toBe(5)
     expect((await readStatus(target, begun.id)).state).toBe('uploading')
     expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
-    await untilState(target, begun.id, 'ready')
+    await waitForState(target, begun.id, 'ready')
     await untilAcknowledged(target, begun.id)
     expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
     expect(await world.listEvents()).toEqual([`${name} ${begun.id} true`])
   })
 
-  test('after counting the last bytes leaves an upload that the next server completes, and the host is notified once', async () => {
+  test('after it counts the last bytes leaves an upload that the next server completes', async () => {
     const { world, begun, name } = await leaveUpload(VTT)
-    const database = raw(world.dataDir)
+    const database = openSqliteFile(world.dataDir)
     database.exec(`update artifacts set received_bytes = size_bytes, lease_until = 1e10, kind = 'captions'`)
     database.close()
     const { target } = await world.start()
-    await untilState(target, begun.id, 'ready')
+    await waitForState(target, begun.id, 'ready')
     await untilAcknowledged(target, begun.id)
     expect((await readStatus(target, begun.id)).conversion).toEqual({ result: 'original' })
     expect((await readArtifact(target, begun.id)).equals(VTT)).toBe(true)

@@ -1,29 +1,28 @@
-/** Tests an in-process model under load: its queue, disconnecting clients and shutdown. */
+/** Tests an in-process model with concurrent requests, disconnecting clients and a shutdown. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createLocalModelBackend, loadLocalModel } from '../../packages/in-process/src/index.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { startApp, type TestApp } from '../support/app.ts'
-import { never } from '../support/backend.ts'
+import { neverAborted } from '../support/backend.ts'
 import { writeConfigFile } from '../support/config-file.ts'
-import { greedy, localEnvironment, startLocalStand, writeModelFile } from '../support/local-model.ts'
+import { greedy, localEnvironment, startLocalModelHarness, writeModelFile } from '../support/local-model.ts'
 import { totalUsage } from '../support/usage.ts'
 
 // Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-/** A model that never ends a response by itself. */
-const stand = startLocalStand({ brevity: -100 })
+/** A service with a model whose responses do not end. */
+const harness = startLocalModelHarness({ brevity: -100 })
 const CHAT = '/v1/chat/completions'
 
 interface HeldStream {
-  /** Disconnects the client. */
   leave(): void
-  /** Reads the rest of the stream. */
+  /** Reads the stream to its end. */
   rest(): Promise<string>
 }
 
-/** Opens an endless response and waits for its first event, so that it occupies one of the two slots. */
+/** Occupies one of the two slots with an endless response. */
 async function hold(app: TestApp): Promise<HeldStream> {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -47,18 +46,18 @@ async function hold(app: TestApp): Promise<HeldStream> {
   }
 }
 
-/** Requests a short response, which waits for a free slot; returns its status. */
-async function ask(more: object = {}, signal: AbortSignal = never): Promise<number> {
+/** Requests a short response; returns its HTTP status. */
+async function ask(more: object = {}, signal: AbortSignal = neverAborted): Promise<number> {
   const body = greedy('Hi', { max_tokens: 3, ...more })
-  return (await stand.app.call('POST', CHAT, { body, signal })).status
+  return (await harness.app.call('POST', CHAT, { body, signal })).status
 }
 
 describe("the model's queue", () => {
-  test('holds two running and six waiting calls and immediately returns 429 with Retry-After for the ninth', async () => {
-    await Promise.all([hold(stand.app), hold(stand.app)])
+  test('accepts two running and six waiting calls, and returns 429 to the ninth', async () => {
+    await Promise.all([hold(harness.app), hold(harness.app)])
     const leaving = new AbortController()
     const seven = Array.from({ length: 7 }, () =>
-      stand.app.call('POST', CHAT, { body: greedy('Hi'), signal: leaving.signal }),
+      harness.app.call('POST', CHAT, { body: greedy('Hi'), signal: leaving.signal }),
     )
     const rejected = await Promise.race(seven)
     expect(rejected).toMatchObject({
@@ -71,15 +70,15 @@ describe("the model's queue", () => {
     expect(ends.filter(({ status }) => status === 'rejected')).toHaveLength(6)
   })
 
-  test('advances as soon as a client disconnects', async () => {
-    const [first] = await Promise.all([hold(stand.app), hold(stand.app)])
+  test('starts the next call as soon as a client disconnects', async () => {
+    const [first] = await Promise.all([hold(harness.app), hold(harness.app)])
     const waiting = ask()
     first.leave()
     expect(await waiting).toBe(200)
   })
 
-  test('drops a waiting call whose client disconnects', async () => {
-    const held = await Promise.all([hold(stand.app), hold(stand.app)])
+  test('removes a waiting call whose client disconnects', async () => {
+    const held = await Promise.all([hold(harness.app), hold(harness.app)])
     const leaving = new AbortController()
     const waiting = ask({}, leaving.signal)
     leaving.abort()
@@ -88,16 +87,16 @@ describe("the model's queue", () => {
     expect(await Promise.all([ask(), ask(), ask()])).toEqual([200, 200, 200])
   })
 
-  test('also holds embeddings calls', async () => {
-    const [first] = await Promise.all([hold(stand.app), hold(stand.app)])
-    const waiting = stand.app.call('POST', '/v1/embeddings', { body: { input: 'Hi' } })
+  test('also applies to embeddings requests', async () => {
+    const [first] = await Promise.all([hold(harness.app), hold(harness.app)])
+    const waiting = harness.app.call('POST', '/v1/embeddings', { body: { input: 'Hi' } })
     first.leave()
     expect((await waiting).status).toBe(200)
   })
 })
 
-test('a full queue makes the fallback model answer immediately', async () => {
-  const text = `providers:\n  own: { kind: local, model: "${stand.path}", threads: 1 }\n  play: { kind: mock }\n`
+test('a full queue causes the fallback model to respond', async () => {
+  const text = `providers:\n  own: { kind: local, model: "${harness.path}", threads: 1 }\n  play: { kind: mock }\n`
   const app = await startApp({ PARLEY_CONFIG: await writeConfigFile(text) })
   const { agent_id, agent_key } = await app.createAgent()
   const policy = {
@@ -118,11 +117,11 @@ test('a full queue makes the fallback model answer immediately', async () => {
   await Promise.allSettled(others)
 })
 
-test('two models run concurrently, and a model that cannot be loaded makes the start fail', async () => {
+test('two models can run in one service, and the service does not start if one cannot be loaded', async () => {
   const vectors = writeModelFile({ poolingType: 1 })
   const write = (path: string) =>
     writeConfigFile(`providers:
-  talk: { kind: local, model: "${stand.path}", threads: 1 }
+  talk: { kind: local, model: "${harness.path}", threads: 1 }
   embed: { kind: local, model: "${path}", threads: 1, context: 512 }
 `)
   const app = await startApp({ PARLEY_CONFIG: await write(vectors) })
@@ -139,8 +138,8 @@ test('two models run concurrently, and a model that cannot be loaded makes the s
   await expect(missing).rejects.toThrow('The model file /nowhere.gguf (provider embed) does not exist.')
 })
 
-test('a client that disconnects mid-response stops the generation, and its usage is recorded', async () => {
-  const app = await startApp(localEnvironment(stand.path))
+test('the generation stops when the client disconnects, and its usage is recorded', async () => {
+  const app = await startApp(localEnvironment(harness.path))
   const { leave } = await hold(app)
   leave()
   await vi.waitUntil(async () => (await totalUsage(app)).requests === 1, { timeout: 10_000 })
@@ -149,7 +148,7 @@ test('a client that disconnects mid-response stops the generation, and its usage
   expect(usage.completion_tokens).toBeLessThan(1500)
 })
 
-test('a client that disconnects during prompt processing stops the processing', async () => {
+test('prompt processing stops when the client disconnects', async () => {
   const path = writeModelFile({ contextLength: 8192 })
   const model = await loadLocalModel({
     kind: 'local-model',
@@ -162,7 +161,7 @@ test('a client that disconnects during prompt processing stops the processing', 
   onTestFinished(() => backend.close())
   const sequences = model.chat?.places.map(({ sequence }) => sequence) ?? []
   const countRead = () => sequences.reduce((sum, { tokenMeter }) => sum + tokenMeter.usedInputTokens, 0)
-  const long = (letter: string, signal = never) =>
+  const long = (letter: string, signal = neverAborted) =>
     backend.complete({ body: greedy(letter.repeat(4000), { max_tokens: 1 }), signal })
 
   const leaving = new AbortController()
@@ -170,8 +169,8 @@ test('a client that disconnects during prompt processing stops the processing', 
   await vi.waitUntil(() => countRead() > 0, { interval: 1, timeout: 10_000 })
   leaving.abort(new Error('gone'))
   await expect(left).rejects.toThrow('gone')
-  // Both slots are free again, so the model no longer processes the abandoned prompt.
-  const short = () => backend.complete({ body: greedy('Hi', { max_tokens: 1 }), signal: never })
+  // These calls complete only if the model no longer processes the cancelled prompt.
+  const short = () => backend.complete({ body: greedy('Hi', { max_tokens: 1 }), signal: neverAborted })
   await Promise.all([short(), short()])
   expect(countRead()).toBeLessThan(3500)
 
@@ -180,8 +179,8 @@ test('a client that disconnects during prompt processing stops the processing', 
   expect(countRead() - before).toBeGreaterThan(3990)
 })
 
-test('closing the service ends a stream with an error event', async () => {
-  const app = await startApp(localEnvironment(stand.path))
+test('a stream ends with an error event when the service is closed', async () => {
+  const app = await startApp(localEnvironment(harness.path))
   const stream = await hold(app)
   await app.service.close()
   const text = await stream.rest()

@@ -1,4 +1,4 @@
-/** Tests in a dedicated process that a hundred model responses do not leak memory. */
+/** Tests that an in-process model does not leak memory. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 240_000 })
 
 const path = writeModelFile()
 
-/** Answers, embeds and disconnects mid-answer; prints the memory in use in MiB after 40 rounds and after 100 more. */
+/** A script that makes requests and prints the used memory, in MiB, after 40 and after 140 rounds. */
 const script = `
   import { setFlagsFromString } from 'node:v8'
   import { runInNewContext } from 'node:vm'
@@ -47,7 +47,7 @@ const script = `
     await left.text().catch(() => {})
   }
   const measure = async () => {
-    // What was left has to stop, and what was used to be booked.
+    // Waits until cancelled responses have stopped and their usage is recorded.
     await new Promise((resolve) => setTimeout(resolve, 1000))
     collect()
     const { rss, heapUsed, external } = process.memoryUsage()
@@ -61,7 +61,7 @@ const script = `
   await service.close()
 `
 
-test('a hundred rounds of responses, embeddings and disconnections release their memory', async () => {
+test('responses, embeddings and disconnects do not leak memory', async () => {
   const folder = await makeFolder()
   const main = join(folder, 'measure.mjs')
   await writeFile(main, script)
@@ -69,7 +69,7 @@ test('a hundred rounds of responses, embeddings and disconnections release their
   expect(stderr).toBe('')
   const { before, after } = JSON.parse(stdout)
   const [rss, heap, external] = after.map((mebibytes: number, index: number) => mebibytes - before[index])
-  // A new context for each response, which the library allows, would leak more than 200 MiB.
+  // Creating a new llama.cpp context for each response would leak more than 200 MiB.
   expect(rss).toBeLessThan(24)
   expect(heap).toBeLessThan(3)
   expect(external).toBeLessThan(3)

@@ -1,12 +1,12 @@
-/** Tests the requests that an in-process model rejects, with the field at fault, and its embeddings. */
+/** Tests requests that an in-process model rejects, and its embeddings. */
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
-import { greedy, localEnvironment, startLocalStand, writeModelFile } from '../support/local-model.ts'
+import { greedy, localEnvironment, startLocalModelHarness, writeModelFile } from '../support/local-model.ts'
 
 // Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-const stand = startLocalStand()
+const harness = startLocalModelHarness()
 const CHAT = '/v1/chat/completions'
 const EMBEDDINGS = '/v1/embeddings'
 
@@ -24,7 +24,7 @@ const schema = (value: object) => ({
 const loop = { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }
 const large = { enum: Array.from({ length: 2001 }, (_, value) => value) }
 
-describe('the server rejects a chat with 400, streaming or not, for', () => {
+describe('a chat completion with an in-process model returns 400 for', () => {
   test.each<[what: string, body: object, param: string]>([
     [
       'an image',
@@ -78,7 +78,7 @@ describe('the server rejects a chat with 400, streaming or not, for', () => {
   ])('%s', async (_what, body, param) => {
     const request = { ...greedy('Hi', { max_tokens: 400 }), ...body }
     for (const stream of [false, true]) {
-      const answer = await stand.app.call('POST', CHAT, { body: { ...request, stream } })
+      const answer = await harness.app.call('POST', CHAT, { body: { ...request, stream } })
       expect({ status: answer.status, error: answer.body?.error }).toMatchObject({
         status: 400,
         error: { type: 'invalid_request_error', param, code: 'invalid_value' },
@@ -91,13 +91,13 @@ describe('the server rejects a chat with 400, streaming or not, for', () => {
     ['a prompt longer than the context', 2100],
     ['a prompt so long that its tokens are not counted', 100_000],
   ])('%s', async (_what, length) => {
-    const { status, body } = await stand.app.call('POST', CHAT, { body: greedy('x'.repeat(length)) })
+    const { status, body } = await harness.app.call('POST', CHAT, { body: greedy('x'.repeat(length)) })
     expect(status).toBe(400)
     expect(body.error).toMatchObject({ param: 'messages', code: 'context_length_exceeded' })
   })
 })
 
-test('a response ends where the context is full', async () => {
+test('a response stops when the context is full', async () => {
   const app = await startApp({
     ...localEnvironment(writeModelFile({ brevity: -100 })),
     PARLEY_LOCAL_CONTEXT: '300',
@@ -107,10 +107,10 @@ test('a response ends where the context is full', async () => {
   expect(body.usage.total_tokens).toBe(299)
 })
 
-describe('embeddings from the model', () => {
-  const embed = (body: object) => stand.app.call('POST', EMBEDDINGS, { body })
+describe('embeddings from an in-process model', () => {
+  const embed = (body: object) => harness.app.call('POST', EMBEDDINGS, { body })
 
-  test('are unit vectors, one for each input, and equal for equal text', async () => {
+  test('are unit vectors and are equal for equal inputs', async () => {
     const { status, body } = await embed({ input: ['Hello', 'Good evening', 'Hello'] })
     expect({ status, model: body.model }).toEqual({ status: 200, model: 'tiny' })
     const vectors: number[][] = body.data.map(({ embedding }: { embedding: number[] }) => embedding)
@@ -121,26 +121,30 @@ describe('embeddings from the model', () => {
     expect(body.usage).toEqual({ prompt_tokens: 22, total_tokens: 22 })
   })
 
-  test('of tokens equal those of the same text', async () => {
+  test('for a list of tokens are the same as for the text', async () => {
     const [text] = (await embed({ input: 'Hi' })).body.data
-    // The 256 byte tokens follow <unk>, <s> and </s>.
+    // The vocabulary starts with <unk>, <s> and </s>, followed by one token for each byte.
     const tokens = [...Buffer.from('Hi')].map((byte) => byte + 3)
     for (const input of [tokens, [tokens]]) expect((await embed({ input })).body.data).toEqual([text])
   })
 
-  test('are encoded as base64 on request', async () => {
+  test('can be encoded as base64', async () => {
     const [plain] = (await embed({ input: 'Hi' })).body.data
     const [encoded] = (await embed({ input: 'Hi', encoding_format: 'base64' })).body.data
     const bytes = Buffer.from(encoded.embedding, 'base64')
     expect(Array.from({ length: 64 }, (_, place) => bytes.readFloatLE(4 * place))).toEqual(plain.embedding)
   })
 
-  test("accept the model's own number of dimensions", async () => {
+  test("can be requested with the model's number of dimensions", async () => {
     expect((await embed({ input: 'Hi', dimensions: 64 })).status).toBe(200)
   })
 
   test.each<[what: string, body: object, error: object]>([
-    ['other dimensions', { input: 'Hi', dimensions: 32 }, { param: 'dimensions', code: 'invalid_value' }],
+    [
+      'another number of dimensions',
+      { input: 'Hi', dimensions: 32 },
+      { param: 'dimensions', code: 'invalid_value' },
+    ],
     ['unknown tokens', { input: [1, 999] }, { param: 'input', code: 'invalid_value' }],
     ['unknown tokens in a list', { input: [[1], [999]] }, { param: 'input[1]', code: 'invalid_value' }],
     [
@@ -153,12 +157,12 @@ describe('embeddings from the model', () => {
       { input: ['x', 'x'.repeat(100_000)] },
       { param: 'input[1]', code: 'context_length_exceeded' },
     ],
-  ])('are rejected with 400 for %s', async (_what, request, error) => {
+  ])('return 400 for %s', async (_what, request, error) => {
     const { status, body } = await embed(request)
     expect({ status, error: body.error }).toMatchObject({ status: 400, error })
   })
 
-  test('can also come from an embedding model, which rejects chats', async () => {
+  test('can come from an embedding model, which rejects chat completions', async () => {
     const app = await startApp(localEnvironment(writeModelFile({ poolingType: 1 })))
     expect((await app.call('POST', EMBEDDINGS, { body: { input: 'Hi' } })).status).toBe(200)
     const { status, body } = await app.call('POST', CHAT, { body: { ...greedy('Hi'), model: 'tiny' } })

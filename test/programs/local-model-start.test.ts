@@ -1,4 +1,4 @@
-/** Tests how a service with an in-process model starts, stops and reports unusable models, in real processes. */
+/** Tests how a server with an in-process model starts and stops, and how it reports unusable models. */
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -12,17 +12,16 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const tiny = makeTinyModel()
 
-/** Creates a folder with a model file. */
+/** Creates a working directory with a model file, and the environment to use it. */
 async function makeModelFolder(
   bytes: Uint8Array = tiny,
 ): Promise<{ folder: string; env: Record<string, string> }> {
   const folder = await makeFolder()
   await writeFile(join(folder, 'tiny.gguf'), bytes)
-  // The path is relative to the working directory.
   return { folder, env: { ...localEnvironment('tiny.gguf'), PORT: '0' } }
 }
 
-/** Creates a checkout that lacks one package. */
+/** Creates a copy of this checkout without one package. */
 async function makeCheckoutWithout(name: string): Promise<string> {
   const folder = await makeFolder()
   for (const source of ['src', 'packages/in-process/src']) {
@@ -48,7 +47,7 @@ interface Check {
   readonly message: string
 }
 
-/** Returns the result of doctor's check of the model provider. */
+/** Runs `parley doctor`; returns its finding about the model provider. */
 async function runDoctor(folder: string, env: Record<string, string>): Promise<string> {
   const { stdout, stderr } = await runParley(['doctor', '--json'], { folder, env })
   expect(stderr).toBe('')
@@ -57,7 +56,7 @@ async function runDoctor(folder: string, env: Record<string, string>): Promise<s
   return `${state}: ${message}`
 }
 
-test('a server responds with the model, logs nothing else and can be stopped mid-response', async () => {
+test('a server with an in-process model responds, does not print llama.cpp messages and stops mid-response', async () => {
   const { folder, env } = await makeModelFolder(makeTinyModel({ brevity: -100 }))
   const server = await startServer({
     folder,
@@ -86,8 +85,8 @@ test('a server responds with the model, logs nothing else and can be stopped mid
   expect(stdout).not.toMatch(/llama|gguf/i)
 })
 
-describe('the commands serve and doctor report in one sentence', () => {
-  /** Runs both commands; the pattern allows for llama.cpp's messages, whose order varies. */
+describe('serve and doctor report in one sentence', () => {
+  /** Runs both commands and compares the end of their errors with a pattern. */
   async function expectComplaint(
     folder: string,
     env: Record<string, string>,
@@ -117,12 +116,12 @@ describe('the commands serve and doctor report in one sentence', () => {
     ['an empty file', Buffer.alloc(0), /^is not in the GGUF format\.\n$/],
     ['half of a file header', tiny.subarray(0, 5000), /^cannot be loaded: \S.*\.\n$/],
     [
-      'a model that is cut off',
+      'a truncated model file',
       tiny.subarray(0, tiny.length - 50_000),
       /^cannot be loaded: .*(corrupted|incomplete|bounds).*\.\n$/,
     ],
     [
-      'an unknown architecture',
+      'a model with an unknown architecture',
       Buffer.from(Buffer.from(tiny).toString('latin1').replace('llama', 'zzzzz'), 'latin1'),
       /^cannot be loaded: .*zzzzz.*\.\n$/,
     ],
@@ -132,7 +131,7 @@ describe('the commands serve and doctor report in one sentence', () => {
   })
 })
 
-test('an invalid chat template makes the start fail', async () => {
+test("a server does not start if the model's chat template is invalid", async () => {
   const { folder, env } = await makeModelFolder(
     makeTinyModel({ chatTemplate: '{% for m in messages %}{{ m.content }' }),
   )
@@ -146,7 +145,7 @@ test('doctor reports a model that can be loaded', async () => {
   expect(await runDoctor(folder, env)).toBe(`ok: ${join(folder, 'tiny.gguf')} can be loaded`)
 })
 
-test('a missing package is reported with the command that installs it, and other providers start without it', async () => {
+test('a server with an in-process model reports how to install a missing package', async () => {
   const { folder, env } = await makeModelFolder()
   const main = join(await makeCheckoutWithout('node-llama-cpp'), 'src/main.ts')
   const { code, stderr } = await runParley(['serve'], { folder, env, main })

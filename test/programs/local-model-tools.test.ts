@@ -1,11 +1,11 @@
-/** Tests tools and JSON by schema with a model that runs in the service's process. */
+/** Tests tool calls and JSON responses with an in-process model. */
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import {
   greedy,
   joinText,
   localEnvironment,
-  startLocalStand,
+  startLocalModelHarness,
   writeModelFile,
 } from '../support/local-model.ts'
 import { chatMl } from '../support/tiny-template.ts'
@@ -13,7 +13,7 @@ import { chatMl } from '../support/tiny-template.ts'
 // Models are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-const stand = startLocalStand()
+const harness = startLocalModelHarness()
 const CHAT = '/v1/chat/completions'
 
 const paint = {
@@ -38,9 +38,9 @@ interface Call {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** Returns the only choice in the response. */
+/** Sends a chat completion; returns the parts of its only choice. */
 async function ask(body: object) {
-  const answer = await stand.app.call('POST', CHAT, { body })
+  const answer = await harness.app.call('POST', CHAT, { body })
   expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 })
   const { message, finish_reason } = answer.body.choices[0]
   return { text: message.content, calls: (message.tool_calls ?? []) as Call[], finish: finish_reason, answer }
@@ -56,15 +56,15 @@ function expectCallable({ id, type, function: called }: Call): void {
 }
 
 describe('a model with tools', () => {
-  test('calls a tool with arguments that fit its schema', async () => {
+  test('calls a tool with arguments that match its schema', async () => {
     const { text, calls, finish } = await ask(greedy('Hi', { tools }))
     expect({ text, finish }).toEqual({ text: null, finish: 'tool_calls' })
     expect(calls.length).toBeGreaterThan(0)
     for (const call of calls) expectCallable(call)
   })
 
-  test('streams each call completely, with id, type and name once', async () => {
-    const { events, isDone } = await stand.app.stream(greedy('Hi', { tools }))
+  test('streams each tool call in a single chunk', async () => {
+    const { events, isDone } = await harness.app.stream(greedy('Hi', { tools }))
     expect(isDone).toBe(true)
     expect(events.at(-1).choices).toEqual([{ index: 0, delta: {}, finish_reason: 'tool_calls' }])
     const deltas = events.flatMap(({ choices }) => choices[0].delta.tool_calls ?? [])
@@ -81,25 +81,25 @@ describe('a model with tools', () => {
       { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [choose('paint')] } },
       ['paint'],
     ],
-  ])('obeys the tool choice: %s', async (_what, tool_choice, names) => {
+  ])('obeys tool_choice (%s)', async (_what, tool_choice, names) => {
     const { calls, finish } = await ask(greedy('Hi', { tools, tool_choice }))
     expect(finish).toBe('tool_calls')
     expect(calls.length).toBeGreaterThan(0)
     for (const call of calls) expect(names).toContain(call.function.name)
   })
 
-  test('answers with text when tool calls are disabled', async () => {
+  test('responds with text if the tool choice forbids calls', async () => {
     const none = await ask(greedy('Hi', { tools, tool_choice: 'none', max_tokens: 8 }))
     expect(none).toMatchObject({ calls: [], finish: 'length', text: expect.stringMatching(/./) })
     expect(none.answer.body.usage).toEqual((await ask(greedy('Hi', { max_tokens: 8 }))).answer.body.usage)
   })
 
-  test('makes a single call when parallel calls are disabled', async () => {
+  test('makes only one call when parallel_tool_calls is false', async () => {
     const { calls } = await ask(greedy('Hi', { tools, tool_choice: 'required', parallel_tool_calls: false }))
     expect(calls).toHaveLength(1)
   })
 
-  test('stops within a call at the token limit', async () => {
+  test('stops in the middle of a call at the token limit', async () => {
     const say = {
       type: 'function',
       function: { name: 'say', parameters: { type: 'object', properties: { text: { type: 'string' } } } },
@@ -111,7 +111,7 @@ describe('a model with tools', () => {
     expect(calls[0]?.function).toMatchObject({ name: 'say', arguments: expect.stringMatching(/^\{\s*"text/) })
   })
 
-  test('stops within a call when the context is full, without dropping a message', async () => {
+  test('stops in the middle of a call when the context is full', async () => {
     const text = { type: 'string', minLength: 1000 }
     const write = {
       type: 'function',
@@ -120,7 +120,7 @@ describe('a model with tools', () => {
         parameters: { type: 'object', properties: { one: text, two: text, three: text } },
       },
     }
-    const app = await startApp({ ...localEnvironment(stand.path), PARLEY_LOCAL_CONTEXT: '800' })
+    const app = await startApp({ ...localEnvironment(harness.path), PARLEY_LOCAL_CONTEXT: '800' })
     const { body } = await app.call('POST', CHAT, {
       body: greedy('Hi', { tools: [write], tool_choice: 'required' }),
     })
@@ -143,13 +143,13 @@ describe('a tool result', () => {
     { role: 'tool', tool_call_id: 'a', content },
   ]
 
-  test('is processed by the model, which responds with text', async () => {
+  test('is sent to the model, which responds with text', async () => {
     const { text, calls } = await ask({ ...greedy(''), messages: called('painted'), tools, max_tokens: 8 })
     expect(calls).toEqual([])
     expect(text).toHaveLength(8)
   })
 
-  test('that is JSON is not quoted again', async () => {
+  test('that is valid JSON is not quoted', async () => {
     const count = async (content: string) => {
       const { answer } = await ask({ ...greedy(''), messages: called(content), tools, max_tokens: 1 })
       return answer.body.usage.prompt_tokens
@@ -158,9 +158,9 @@ describe('a tool result', () => {
     expect((await count('ab')) - (await count('[]'))).toBe('""'.length)
   })
 
-  test("completes the official client's tool loop", async () => {
+  test("is returned by the official OpenAI client's tool runner", async () => {
     const painted: unknown[] = []
-    const runner = stand.app.openai().chat.completions.runTools({
+    const runner = harness.app.openai().chat.completions.runTools({
       model: 'tiny',
       temperature: 0,
       max_tokens: 200,
@@ -186,16 +186,16 @@ describe('a JSON response', () => {
     response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema } },
   })
 
-  test('fits its schema, streaming or not', async () => {
+  test('matches its schema, with and without streaming', async () => {
     const { parameters } = paint.function
     const { text, finish } = await ask(greedy('Hi', format(parameters)))
     expect(finish).toBe('stop')
     expect(JSON.parse(text)).toEqual({ colour: expect.any(String), isGlossy: expect.any(Boolean) })
-    const { events } = await stand.app.stream(greedy('Hi', format(parameters)))
+    const { events } = await harness.app.stream(greedy('Hi', format(parameters)))
     expect(joinText(events)).toBe(text)
   })
 
-  test('may have any structure with json_object', async () => {
+  test('can be any JSON with the format json_object', async () => {
     const { text, finish } = await ask(
       greedy('Hi', { response_format: { type: 'json_object' }, max_tokens: 200 }),
     )
@@ -203,7 +203,7 @@ describe('a JSON response', () => {
     else expect(text).toMatch(/^\s*[{["\d\-tfn]/)
   })
 
-  test('is incomplete at the token limit', async () => {
+  test('is truncated at the token limit', async () => {
     const { text, finish } = await ask(greedy('Hi', { ...format(paint.function.parameters), max_tokens: 3 }))
     expect(finish).toBe('length')
     expect(() => JSON.parse(text)).toThrow()
@@ -220,12 +220,12 @@ describe('a JSON response', () => {
     ['escaped and non-ASCII characters', { enum: ['\n\r\t"\\\\é😀'] }, /^"\\n\\r\\t\\"\\\\.*"$/],
     ['lengths', { type: 'string', minLength: 2, maxLength: 2 }, /^"..?.?"$/],
     ['several types', { type: ['null', 'boolean'] }, /^(null|true|false)$/],
-  ])('can follow a schema with %s', async (_what, schema, expected) => {
+  ])('matches a schema with %s', async (_what, schema, expected) => {
     expect((await ask(greedy('Hi', { ...format(schema), max_tokens: 200 }))).text.trim()).toMatch(expected)
   })
 })
 
-test('a model whose template does not support tools rejects them', async () => {
+test('a model whose chat template does not support tools returns 400 for them', async () => {
   const app = await startApp(localEnvironment(writeModelFile({ chatTemplate: chatMl })))
   const { status, body } = await app.call('POST', CHAT, { body: greedy('Hi', { tools }) })
   expect(status).toBe(400)

@@ -1,12 +1,12 @@
-/** Implements the actions of the soak's clients, each a short part of real use, with every answer checked. */
+/** Implements the requests that the soak test's clients make, and checks the responses. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { BenchFailure } from '../bench/connection.ts'
 import { JsonSink } from '../bench/load.ts'
 import { post } from '../bench/requests.ts'
 import { toHead } from '../bench/transfers.ts'
 import {
-  beginUpload,
   callUpload,
+  createUpload,
   patchUpload,
   readArtifact,
   readOffset,
@@ -15,7 +15,7 @@ import {
 import { BytesSink, TextSink } from './sinks.ts'
 import { agentYaml, removeArtifact, type World } from './world.ts'
 
-/** One action; `share` is its number of occurrences in a hundred actions. */
+/** An action, and how often it occurs in a hundred actions. */
 export interface Action {
   readonly share: number
   run(world: World): Promise<void>
@@ -23,10 +23,10 @@ export interface Action {
 
 const CHAT = '/v1/chat/completions'
 const question = 'How often should I water thyme on a dry balcony?'
-/** A stream at the pace of a fast model. */
+/** Makes the mock model stream a token every 10 ms. */
 const slowAnswer = '[[tokens:40]][[delay:10]] Describe how to water thyme.'
 const UPLOAD_BYTES = 256 * 1024
-/** A server notices a disconnection shortly after the client, and holds the upload's lease until then. */
+/** Retries for requests that fail until the server has noticed the client's disconnect. */
 const PATIENCE = { tries: 50, pauseMs: 20 }
 
 function toChat(world: World, content: string, stream: boolean): Buffer {
@@ -95,14 +95,11 @@ export const actions: Readonly<Record<string, Action>> = {
   },
 }
 
-/**
- * Sends half of an upload, disconnects mid-request, resumes from the server's offset, and deletes the upload
- * before it completes.
- */
+/** Disconnects in the middle of an upload, resumes it, and deletes it before it is complete. */
 async function uploadInTwo({ target }: World): Promise<void> {
   const bytes = Buffer.alloc(UPLOAD_BYTES, 'parley ')
-  // One byte more is declared than is sent, because a complete upload would be converted.
-  const begun = await beginUpload(target, { size: bytes.length + 1, metadata: { filename: 'a.mp4' } })
+  // Declares one byte more than it sends, because a complete upload would be converted.
+  const begun = await createUpload(target, { size: bytes.length + 1, metadata: { filename: 'a.mp4' } })
   const half = bytes.subarray(0, UPLOAD_BYTES / 2)
   await patchUpload(target, begun, 0, breakingAfter(half)).catch(() => {})
   let offset = await readOffset(target, begun)
@@ -129,7 +126,7 @@ function breakingAfter(bytes: Buffer): ReadableStream {
   })
 }
 
-/** Uploads a picture, waits for its conversion in a separate process, downloads it and deletes it. */
+/** Uploads an image, waits for its conversion, downloads it and deletes it. */
 export async function convertPicture(world: World): Promise<void> {
   const metadata = { filename: 'a.png', kind: 'thumbnail' }
   const { id } = await uploadWhole(world.target, world.picture, { metadata })

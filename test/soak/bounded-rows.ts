@@ -1,7 +1,4 @@
-/**
- * Limits the rows of a soak: rows that an installation keeps for weeks are deleted after seconds, so that they do
- * not dominate memory.
- */
+/** Deletes old rows during a soak test, so that the database does not grow. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { openDatabase } from '../../src/db/open.ts'
 import { deleteCallsBefore } from '../../src/usage/store.ts'
@@ -11,7 +8,7 @@ const EVERY_MS = 2_000
 const KEPT_MS = 20_000
 const AT_ONCE = 500
 
-/** Deletes old calls and audit events next to the server; returns a function that stops it. */
+/** Repeatedly deletes calls and audit events older than 20 s; returns a function that stops this. */
 export async function boundRows(options: {
   dataDir: string
   databaseUrl: string | undefined
@@ -22,7 +19,7 @@ export async function boundRows(options: {
   async function trim(): Promise<void> {
     while (!stopping.signal.aborted) {
       const firstKeptMs = Date.now() - KEPT_MS
-      // Deletes in small batches, because the server cannot write at the same time.
+      // Deletes small batches, because the server cannot write to SQLite at the same time.
       while ((await deleteCallsBefore(db, firstCallIdAt(firstKeptMs), AT_ONCE)) === AT_ONCE);
       await db
         .deleteFrom('audit_events')

@@ -1,4 +1,4 @@
-/** Pools keep-alive connections; the one that has been idle longest is used first. */
+/** Pools keep-alive connections and reuses the one that has been idle longest. */
 import { Connection, type Sink } from '../bench/connection.ts'
 
 export class Connections {
@@ -9,7 +9,7 @@ export class Connections {
     this.port = port
   }
 
-  /** Sends a request; resolves when the sink has received the whole answer. @throws BenchFailure */
+  /** Sends a request; resolves when the sink has received the complete response. @throws BenchFailure */
   async exchange<S extends Sink>(request: Buffer, sink: S): Promise<S> {
     const connection = this.waiting.shift() ?? (await Connection.open(this.port))
     await connection.exchange(request, sink)
@@ -17,7 +17,7 @@ export class Connections {
     return sink
   }
 
-  /** Sends a request and disconnects as soon as the first bytes of its answer arrive. */
+  /** Sends a request and disconnects when the first bytes of the response arrive. */
   async breakOff(request: Buffer): Promise<void> {
     const connection = await Connection.open(this.port)
     await new Promise<void>((resolve, reject) => {

@@ -1,15 +1,11 @@
-/**
- * Samples the server from inside. It is loaded before the server's own code with `--import`, and reports over the
- * IPC channel the memory in use after a forced collection and the event loop lag. Forced collections do not count
- * as lag.
- */
+/** Reports the memory and the event loop lag of the server process in which it runs, over IPC. */
 import { createHistogram } from 'node:perf_hooks'
 import type { ProbeCommand, Sample } from './server.ts'
 
-/** The sampling interval of the event loop; on time counts as 0. */
+/** The interval at which the lag is measured, in milliseconds. */
 const EVERY_MS = 10
 
-/** Microseconds plus 1, because a histogram cannot contain 0. */
+/** Lag in microseconds plus 1, because a histogram cannot record 0. */
 const lag = createHistogram()
 const ownLag = createHistogram()
 let last = look()
@@ -18,7 +14,7 @@ setInterval(() => {
   const now = look()
   const lateUs = Math.max(0, now.wallUs - last.wallUs - EVERY_MS * 1e3)
   lag.record(1 + Math.round(lateUs))
-  // The process cannot have delayed itself for longer than its own CPU time; other programs caused the rest.
+  // The process cannot delay its timer by more than its CPU time; other programs cause the rest.
   ownLag.record(1 + Math.round(Math.min(lateUs, now.cpuUs - last.cpuUs)))
   last = now
 }, EVERY_MS).unref()
@@ -27,7 +23,7 @@ process.on('message', (command: ProbeCommand) => {
   if (command === 'sample') process.send?.(takeSample())
   else for (const histogram of [lag, ownLag]) histogram.reset()
 })
-// The channel must not keep the server running.
+// Otherwise the open IPC channel would keep the process running.
 process.channel?.unref()
 
 function look() {

@@ -1,27 +1,27 @@
-/** Renders the result of a soak: the number of actions, the limits, and which of them were exceeded. */
+/** Renders the results of a soak test and compares them with its limits. */
 import type { Sample } from './server.ts'
 import type { Tally } from './traffic.ts'
 
 export interface Findings {
   readonly minutes: number
   readonly perSecond: number
-  /** The share of one core that the server used during the measurement. */
+  /** The server's CPU time as a share of one core. */
   readonly cpuShare: number
-  /** The share of time for which the server waited for a core. */
+  /** The share of time that the server spent waiting for a core. */
   readonly waitedShare: number
-  /** The share of the machine that other programs used. */
+  /** The share of the machine's CPU time that other programs used. */
   readonly othersShare: number
-  /** The samples after the first minute and at the end. */
+  /** The sample after the first minute. */
   readonly first: Sample
   readonly last: Sample
   readonly skipped: number
   readonly tallies: ReadonlyMap<string, Tally>
 }
 
-/** The limits of docs/soak.md. */
+/** The maximum growth of the memory as a fraction (docs/soak.md). */
 const MAX_GROWTH = 0.1
 const MAX_LAG_MS = 20
-/** The share of waiting above which the lag depends on the machine rather than on the server. */
+/** If the server waits for a core for more than this share, other programs affect the lag. */
 const QUIET_SHARE = 0.05
 
 interface Limit {
@@ -32,7 +32,7 @@ interface Limit {
   readonly isMet: boolean | undefined
 }
 
-/** Returns whether every limit is kept and every answer was right. */
+/** Returns whether all limits are met, and no action failed or was skipped. */
 export function isGood(findings: Findings): boolean {
   const { tallies, skipped } = findings
   return (

@@ -1,7 +1,4 @@
-/**
- * Runs `npm run soak`: ten minutes at half of the service's capacity, to find growing memory and event loop lag
- * (docs/soak.md).
- */
+/** Runs `npm run soak`, which looks for growing memory and event loop lag under load (docs/soak.md). */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,16 +20,16 @@ const usage = `npm run soak -- [options]
   --postgres       use a temporary PostgreSQL server instead of SQLite
 `
 
-/** The initial pace in actions per second; each step derives the next pace from the measured cost. */
+/** The pace of the first step, in actions per second. */
 const FIRST_PER_SECOND = 50
 const STEPS = 5
 const STEP_MS = 6_000
-/** The maximum factor between two steps, because code that has hardly run is slow. */
+/** The maximum factor between two steps, because code is slow until it is compiled. */
 const MAX_SPEED_UP = 3
 const HALF_A_CORE = 0.5
 const MINUTE_MS = 60_000
 const PICTURE_EVERY_MS = 20_000
-/** The number of memory samples of which the median counts. */
+/** The number of samples; the median is used. */
 const SAMPLES = 5
 const BETWEEN_SAMPLES_MS = 1_000
 
@@ -40,7 +37,7 @@ function say(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
-/** Measures for a while the server's share of a core, its waiting time, and the CPU seconds per action. */
+/** Measures the server's CPU share, waiting time and CPU seconds per action for `forMs` milliseconds. */
 async function watchCpu(server: SoakServer, traffic: Traffic, forMs: number) {
   const before = {
     cpuNs: server.cpuNs(),
@@ -54,12 +51,12 @@ async function watchCpu(server: SoakServer, traffic: Traffic, forMs: number) {
   return {
     share: spentMs / elapsedMs,
     waitedShare: (server.waitedNs() - before.waitedNs) / 1e6 / elapsedMs,
-    // Counts ended actions only, because on a busy machine the others merely wait.
+    // Divides by completed actions, because running ones may only be waiting.
     secondsEach: spentMs / 1e3 / (traffic.ended - before.ended),
   }
 }
 
-/** Sets the pace at which the server uses half of the core available to its own code. */
+/** Adjusts the pace until the server uses half of a core. */
 async function findPace(server: SoakServer, traffic: Traffic): Promise<void> {
   for (let step = 0; step < STEPS; step++) {
     const { share, secondsEach } = await watchCpu(server, traffic, STEP_MS)
@@ -76,7 +73,7 @@ async function sampleMemory(server: SoakServer): Promise<Sample> {
   }
   const middle = (field: keyof Sample) => median(samples.map((sample) => sample[field]))
   const sample = { residentMb: middle('residentMb'), liveMb: middle('liveMb') }
-  // Lag is taken from the first sample, because a collection discards compiled code.
+  // Uses the lag of the first sample, because the forced garbage collection slows the later ones down.
   const [begin] = samples as [Sample]
   say(
     `in use ${sample.liveMb.toFixed(1)} MB, resident ${sample.residentMb.toFixed(1)} MB, lag p99 ${begin.lagP99Ms.toFixed(1)} ms`,
@@ -113,7 +110,7 @@ async function soak(server: SoakServer, minutes: number): Promise<Omit<Findings,
   }
 }
 
-/** Starts PostgreSQL if requested; otherwise the rows are in the data directory. */
+/** Starts a PostgreSQL server if `isWanted`. */
 async function openDatabaseServer(isWanted: boolean) {
   if (!isWanted) return { databaseUrl: undefined, remove: async () => {} }
   const server = await startPostgres()

@@ -1,22 +1,20 @@
-/** Starts the server of a soak: the unmodified service with the mock provider and the probe in its process. */
+/** Starts the soak test's server: the service with the mock provider and the probe in its process. */
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { type Server, startProcess, unreachedLimits } from '../bench/processes.ts'
 
-/** The probe's report; memory is measured right after a collection. */
+/** The probe's report; memory is measured immediately after a garbage collection. */
 export interface Sample {
-  /** The resident memory of the process. */
   readonly residentMb: number
-  /** The memory that JavaScript uses: its heap and external memory. */
+  /** JavaScript's heap and external memory. */
   readonly liveMb: number
-  /** The event loop lag since the last reset. */
+  /** The 99th percentile of the event loop lag since the last reset. */
   readonly lagP99Ms: number
   readonly lagMaxMs: number
-  /** The maximum lag that the server's own work can have caused; other programs caused the rest. */
+  /** The part of the lag that the server's own work can have caused. */
   readonly ownLagP99Ms: number
 }
 
-/** A command to the probe. */
 export type ProbeCommand = 'sample' | 'reset lag'
 
 export interface SoakServer extends Server {
@@ -25,7 +23,7 @@ export interface SoakServer extends Server {
   resetLag(): void
 }
 
-/** Starts the server on an empty data directory, with an empty PostgreSQL database if one is given. */
+/** Starts the server with an empty data directory, and with PostgreSQL if a URL is given. */
 export async function startSoakServer(dataDir: string, databaseUrl: string | undefined): Promise<SoakServer> {
   const probe = join(import.meta.dirname, 'probe.ts')
   const words = ['--expose-gc', '--import', probe, 'src/main.ts', 'serve']

@@ -1,7 +1,7 @@
-/** Checks the answers of the soak without measuring them. */
+/** Checks responses of the soak test's server. */
 import { BenchFailure, type Sink } from '../bench/connection.ts'
 
-/** Expects status 200 and collects the text. */
+/** Requires status 200 and collects the text. */
 export class TextSink implements Sink {
   private readonly pieces: Buffer[] = []
   text = ''
@@ -16,7 +16,7 @@ export class TextSink implements Sink {
   }
 }
 
-/** Expects status 200 and a minimum number of bytes, and discards them. */
+/** Requires status 200 and a minimum number of bytes, and discards the bytes. */
 export class BytesSink implements Sink {
   private readonly atLeast: number
   private received = 0

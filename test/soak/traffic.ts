@@ -1,10 +1,10 @@
-/** Generates the soak's traffic: actions at an even pace in random order, however long each takes. */
+/** Starts the soak test's actions at an even pace and in random order. */
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
-import { createRandom } from '../support/upstream-sending.ts'
+import { createRandom } from '../support/random.ts'
 import { actions, convertPicture } from './actions.ts'
 import type { World } from './world.ts'
 
-/** The counts of one kind of action. */
+/** The counts for one kind of action. */
 export interface Tally {
   begun: number
   failed: number
@@ -12,7 +12,7 @@ export interface Tally {
   failure: string | undefined
 }
 
-/** The limits above which actions are skipped, because the server or the machine does not keep up. */
+/** New actions are skipped while this many are running. */
 const MAX_CONCURRENT = 500
 const MAX_BEHIND_MS = 2_000
 const PICTURE = 'picture, converted'
@@ -22,7 +22,7 @@ export class Traffic {
   perSecond: number
   /** The number of actions that were skipped because too many were running. */
   skipped = 0
-  /** The number of actions that have ended, successful or not. */
+  /** The number of completed actions, including failed ones. */
   ended = 0
   readonly tallies = new Map<string, Tally>()
   private readonly world: World
@@ -40,7 +40,7 @@ export class Traffic {
     this.loops = Promise.all([this.keepPace(), this.keepConverting(pictureEveryMs)])
   }
 
-  /** Starts no further actions, and resolves when none is running. */
+  /** Stops starting actions; resolves when all running actions have completed. */
   async stop(): Promise<void> {
     this.stopping.abort()
     await this.loops
@@ -52,7 +52,7 @@ export class Traffic {
     while (!this.stopping.signal.aborted) {
       dueMs += 1e3 / this.perSecond
       const aheadMs = dueMs - performance.now()
-      // Even when behind schedule, received data is processed before the next action.
+      // Waits for the event loop even when behind schedule, so that responses are processed.
       await (aheadMs > 1 ? wait(aheadMs) : nextTurn())
       const name = this.draw()
       const isTooMuch = this.running.size >= MAX_CONCURRENT || aheadMs < -MAX_BEHIND_MS
@@ -83,7 +83,7 @@ export class Traffic {
     this.running.add(running)
   }
 
-  /** Draws an action; each hundred contain every kind according to its share. */
+  /** Returns a random action's name; each hundred calls return every action `share` times. */
   private draw(): string {
     if (this.deck.length === 0) {
       this.deck = Object.entries(actions).flatMap(([name, { share }]) => new Array<string>(share).fill(name))
@@ -93,7 +93,7 @@ export class Traffic {
   }
 }
 
-/** Renders an error with its causes, because `fetch` gives the reason only in the cause. */
+/** Renders an error with its causes, because `fetch` puts the reason in `cause`. */
 function describe(error: Error): string {
   const causes: string[] = []
   for (let at: unknown = error; at instanceof Error; at = at.cause) causes.push(String(at))

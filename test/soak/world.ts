@@ -1,8 +1,8 @@
-/** Creates the data that the soak uses: a signed-in session, agents, a ready artifact and a picture to upload. */
+/** Creates the data that the soak test uses: a session, agents, an artifact and an image. */
 import sharp from 'sharp'
 import { type Client, createClient } from '../../client/rpc/index.ts'
 import { toHead } from '../bench/transfers.ts'
-import { ownPage } from '../support/console.ts'
+import { consoleHeaders } from '../support/console.ts'
 import { callServer } from '../support/process.ts'
 import { type Target, uploadWhole } from '../support/uploads.ts'
 import { Connections } from './connections.ts'
@@ -14,9 +14,9 @@ export interface World {
   readonly connections: Connections
   readonly agentId: string
   readonly agentKey: string
-  /** A client that calls like a console page, with its session. */
+  /** A client with a console session. */
   readonly page: Client
-  /** The artifact whose status is queried. */
+  /** The artifact whose status the clients request. */
   readonly artifactId: string
   readonly picture: Buffer
   /** All paths that a browser loads for the console's first view and for the widget. */
@@ -40,7 +40,7 @@ export async function createWorld(server: SoakServer): Promise<World> {
     connections,
     agentId: agent.agent_id,
     agentKey: agent.agent_key,
-    page: createClient({ url, headers: { ...ownPage, Cookie: await signIn(server) } }),
+    page: createClient({ url, headers: { ...consoleHeaders, Cookie: await signIn(server) } }),
     artifactId: known.id,
     picture: await makePicture(),
     pagePaths: await listPagePaths(connections),
@@ -51,7 +51,7 @@ export async function createWorld(server: SoakServer): Promise<World> {
 async function signIn(server: SoakServer): Promise<string> {
   const response = await fetch(`${server.url}/v1/manager/sign-in`, {
     method: 'POST',
-    headers: { ...ownPage, 'Content-Type': 'application/json' },
+    headers: { ...consoleHeaders, 'Content-Type': 'application/json' },
     body: JSON.stringify({ link: await server.printedLink() }),
   })
   if (response.status !== 200) throw new Error(`sign-in failed: ${response.status}`)
@@ -71,7 +71,6 @@ async function listPagePaths(connections: Connections): Promise<string[]> {
   return ['/console', ...new Set(assets), '/embed/parley.js', '/embed/frame', '/docs']
 }
 
-/** Deletes an artifact, so that rows and bytes do not accumulate. */
 export async function removeArtifact({ target }: World, id: string): Promise<void> {
   const { status } = await callServer(target.url, 'DELETE', `/artifacts/${id}`, target.key)
   if (status !== 200) throw new Error(`the artifact was not deleted: ${status}`)

@@ -1,30 +1,30 @@
-/** Starts services with an administrator, and calls them as one. */
+/** Starts services that have an administrator, and calls their administration API. */
 
 import type { ServiceOptions } from '../../src/server/build.ts'
 import { type Answer, type CallOptions, startApp, type TestApp } from './app.ts'
-import { as, proxied } from './console.ts'
+import { asUser, behindProxy } from './console.ts'
 
 export const root = 'root@example.org'
 
-/** Starts a service in which `root` is the administrator. */
+/** Starts a service with `root` as its administrator. */
 export function startAdminApp(
   env: Readonly<Record<string, string>> = {},
   options: Omit<ServiceOptions, 'config'> = {},
 ): Promise<TestApp> {
-  return startApp({ ...proxied, PARLEY_ADMIN_EMAILS: root, ...env }, options)
+  return startApp({ ...behindProxy, PARLEY_ADMIN_EMAILS: root, ...env }, options)
 }
 
-/** Sends a call of the administrator to a path under `/v1/manager/admin`. */
+/** Sends a request as the administrator; `path` is relative to `/v1/manager/admin`. */
 export function asAdmin(
   app: TestApp,
   method: string,
   path: string,
   options: CallOptions = {},
 ): Promise<Answer> {
-  return app.call(method, `/v1/manager/admin${path}`, as(root, options))
+  return app.call(method, `/v1/manager/admin${path}`, asUser(root, options))
 }
 
-/** Reads a whole list in pages of `limit` entries. */
+/** Reads all pages of a list, with `limit` items on each page. */
 export async function listInPages(app: TestApp, path: string, limit: number): Promise<{ id: string }[]> {
   const entries: { id: string }[] = []
   for (let hasMore = true; hasMore; ) {

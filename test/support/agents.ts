@@ -1,14 +1,14 @@
-/** Provides helpers for agent tests: other tenants, definitions in every format, and the errors of tRPC calls. */
+/** Creates agents and other tenants, and returns the errors of failed tRPC calls. */
 import { TRPCClientError } from '@trpc/client'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { createParentKey } from '../../src/identity/keys.ts'
 import type { Answer, TestApp } from './app.ts'
 
-/** The media types other than JSON in which a definition may be sent. */
+/** The YAML media types that the API accepts. */
 export const rawYamlTypes = ['application/yaml', 'text/yaml', 'application/x-yaml'] as const
 
-/** A definition with a value in every field. */
-export const FULL = `# Support, first line
+/** A definition that uses every field. */
+export const FULL_DEFINITION = `# Support, first line
 name: Guide
 model: mock
 temperature: 1.25
@@ -35,7 +35,7 @@ instructions: |
   Use look_up for orders.
 `
 
-/** Sends a definition as raw text or bytes of the given media type. */
+/** Sends a definition with the given media type. */
 export async function sendDefinition(
   app: TestApp,
   method: 'POST' | 'PUT',
@@ -52,19 +52,19 @@ export async function sendDefinition(
   return { status: response.status, headers: response.headers, text: answer, body: JSON.parse(answer) }
 }
 
-/** Creates another tenant on the service; returns its key. */
+/** Creates another tenant; returns its parent key. */
 export async function createTenant(app: TestApp): Promise<string> {
   return (await createParentKey(app.service.deps, serviceActor, 'another')).text
 }
 
-/** Lists the ids of all agents of a key. */
+/** Lists the ids of a key's agents. */
 export async function listIds(app: TestApp, query = '', key = app.key): Promise<string[]> {
   const { body } = await app.call('GET', `/v1/agents${query}`, { key })
   return body.data.map(({ id }: { id: string }) => id)
 }
 
-/** Returns the error of a tRPC call that must fail. */
-export async function refusalOf(
+/** Returns the error of a tRPC call, which must fail. */
+export async function rpcErrorOf(
   call: Promise<unknown>,
 ): Promise<{ status: number; code: string; message: string }> {
   const error = await call.then(

@@ -1,4 +1,4 @@
-/** Checks every answer of the test suite against the schema of its operation. */
+/** Checks the API responses in all tests against the documented schemas. */
 import { isAboutArtifacts } from '../../src/http/response.ts'
 import { errorShapeOf } from '../../src/operations/errors.ts'
 import { ArtifactError, ChatError, errorSchemas } from '../../src/operations/openapi.ts'
@@ -8,7 +8,7 @@ import { readEvents } from './app.ts'
 
 const routes = createRouteTable(restOperations)
 
-/** Checks answers in the background; `settle` throws for the first answer that does not match its schema. */
+/** Checks responses in the background; `settle` throws if one does not match its schema. */
 export class AnswerChecker {
   private readonly checks: Promise<void>[] = []
 
@@ -26,11 +26,11 @@ export class AnswerChecker {
 async function checkAnswer(method: string, path: string, response: Response): Promise<void> {
   if (isAboutArtifacts(path) && response.headers.get('protocol-version') !== '2')
     throw new Error(`${path} was answered without Protocol-Version`)
-  // A test that disconnects mid-answer leaves nothing to check.
+  // The body cannot be read if the test has disconnected.
   const text = await response.text().catch(() => '')
   if (text === '' || method === 'OPTIONS' || method === 'HEAD') return
   const mediaType = response.headers.get('content-type') ?? ''
-  // Assets of pages are not operations, and pages render their own errors.
+  // Skips the status page's assets, which are not documented operations.
   if (/^\/artifacts\/watch-/.test(path)) return
   if (mediaType.startsWith('text/html')) {
     const { response: promised } = routes.match(method, path).operation

@@ -1,4 +1,5 @@
-/** Starts a real service for a test: in memory, on a free port, with every answer checked against its schema. */
+/** Starts a service for a test and checks its responses against the documented schemas. */
+import { join } from 'node:path'
 import OpenAI from 'openai'
 import { inject, onTestFinished } from 'vitest'
 import { parseConfig } from '../../src/config/parse.ts'
@@ -6,13 +7,14 @@ import type { ServiceOptions } from '../../src/server/build.ts'
 import { createService, type Service } from '../../src/server/service.ts'
 import { createRedactedLog, listSecrets } from '../../src/telemetry/log.ts'
 import { AnswerChecker } from './answer-checker.ts'
-import { checkLine, keepBodyFromLog } from './log-leaks.ts'
+import { checkLine, forbidMessagesInLog } from './log-leaks.ts'
 import { borrowDatabase } from './postgres.ts'
+import { makeFolder } from './process.ts'
 
-/** The default agent of tests. */
+/** The definition that `createAgent` uses by default. */
 export const GREETER = 'name: Greeter\ninstructions: Greet people.\n'
 
-/** An answer in the form that tests use. */
+/** An HTTP response with its body as text and as parsed JSON. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -21,11 +23,10 @@ export interface Answer {
   readonly body: any
 }
 
-/** Options of a call. */
 export interface CallOptions {
-  /** The key to send; the app's parent key by default, and no key with `null`. */
+  /** The app's parent key by default; null sends no key. */
   readonly key?: string | null
-  /** An object is sent as JSON, a string unchanged. */
+  /** Objects are sent as JSON, strings unchanged. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
@@ -34,28 +35,28 @@ export interface CallOptions {
 export interface TestApp {
   readonly url: string
   readonly service: Service
-  /** A parent key. */
+  /** The service's first parent key. */
   readonly key: string
-  /** Fetches a URL of the service and checks the answer. */
+  /** Like the global `fetch`, but also checks the response against its schema. */
   readonly fetch: typeof fetch
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
-  /** Creates an agent; returns the body of `POST /v1/agents`. */
+  /** Creates an agent; returns the response body of `POST /v1/agents`. */
   createAgent(yaml?: string, key?: string): Promise<{ agent_id: string; agent_key: string }>
-  /** Streams a chat; returns its text and its chunks. */
+  /** Sends a streaming chat completion. */
   stream(body: object, key?: string): Promise<StreamedAnswer>
-  /** Creates an official OpenAI client for this service. */
+  /** Creates an official OpenAI client that calls this service. */
   openai(key?: string): OpenAI
   close(): Promise<void>
 }
 
 export interface StreamedAnswer extends Answer {
-  /** The parsed data of every event except `[DONE]`. */
+  /** The parsed data of all events except `[DONE]`. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into chunks of every shape
   readonly events: any[]
   readonly isDone: boolean
 }
 
-/** Settings of a test service: in memory, without logs and without delays. */
+/** Default settings for test services: in memory, without logs and without delays. */
 export const testEnvironment: Readonly<Record<string, string>> = {
   PARLEY_DATA_DIR: ':memory:',
   PORT: '0',
@@ -64,7 +65,7 @@ export const testEnvironment: Readonly<Record<string, string>> = {
   PARLEY_CONVERSION_TRIES: '1',
 }
 
-/** Starts a service that stops with the test. */
+/** Starts a service and closes it when the test ends. */
 export async function startApp(
   env: Readonly<Record<string, string>> = {},
   options: Omit<ServiceOptions, 'config'> = {},
@@ -74,7 +75,15 @@ export async function startApp(
   return app
 }
 
-/** Starts a service that the caller closes. */
+/** Starts a service with a new data directory, and closes it when the test ends. */
+export async function startAppOnDisk(
+  env: Readonly<Record<string, string>>,
+  options?: Omit<ServiceOptions, 'config'>,
+): Promise<TestApp> {
+  return startApp({ ...env, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
+}
+
+/** Starts a service; the caller must close it. */
 export async function openApp(
   env: Readonly<Record<string, string>> = {},
   options: Omit<ServiceOptions, 'config'> = {},
@@ -91,15 +100,15 @@ export async function openApp(
   return { ...app, close }
 }
 
-/** Returns the database of this test run; benchmarks and screenshots run without vitest, on SQLite. */
+/** Returns the test run's database; without Vitest, as in benchmarks, that is SQLite. */
 function nameDatabase(): 'sqlite' | 'postgres' {
   return process.env.VITEST === undefined ? 'sqlite' : inject('database')
 }
 
-/** The database URLs by data directory, so that a restarted service finds its rows. */
+/** Database URLs by data directory, so that a restarted service uses the same database. */
 const databaseUrls = new Map<string, string>()
 
-/** Returns the settings of the database for a service of this test run. */
+/** Returns the database settings for a new service, and a function that frees the database. */
 async function chooseDatabase(env: Readonly<Record<string, string>>) {
   const { PARLEY_DATA_DIR: dataDir = ':memory:' } = env
   if (nameDatabase() === 'sqlite' || env.DATABASE_URL !== undefined) return { env: {}, giveBack() {} }
@@ -110,7 +119,7 @@ async function chooseDatabase(env: Readonly<Record<string, string>>) {
   return { env: await databaseEnvironmentOf(dataDir), giveBack() {} }
 }
 
-/** Returns the settings with which another process finds the rows of the services on a data directory. */
+/** Returns the database settings of the services that use a data directory. */
 export async function databaseEnvironmentOf(dataDir: string): Promise<Record<string, string>> {
   if (nameDatabase() === 'sqlite') return {}
   const url = databaseUrls.get(dataDir) ?? (await borrowDatabase()).url
@@ -142,7 +151,7 @@ function createTestApp(service: Service, parentKey: string): TestApp {
       ...(signal === undefined ? {} : { signal }),
     })
     const text = await response.text()
-    keepBodyFromLog(text)
+    forbidMessagesInLog(text)
     const isJsonAnswer = response.headers.get('content-type')?.startsWith('application/json')
     return {
       status: response.status,
@@ -180,7 +189,7 @@ function createTestApp(service: Service, parentKey: string): TestApp {
   }
 }
 
-/** Parses the events of a streamed body. */
+/** Parses a response body of server-sent events. */
 export function readEvents(text: string): Pick<StreamedAnswer, 'events' | 'isDone'> {
   const data = text
     .split('\n')

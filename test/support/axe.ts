@@ -1,13 +1,13 @@
-/** Checks pages against the accessibility rules of axe (WCAG 2.2 AA and best practices). */
+/** Checks pages for accessibility violations with axe (WCAG 2.2 AA and best practices). */
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 
 const source = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Lists the violations on the page as rule, element and summary. */
+/** Lists the violations on the page, each with its rule, element and summary. */
 export async function listAxeFaults(page: Page): Promise<string[]> {
-  // Evaluated by the debugger, which the page's content security policy does not restrict.
+  // The page's CSP blocks script elements but does not apply to `evaluate`.
   await page.evaluate(source)
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as { axe: AxeCore }

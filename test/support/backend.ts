@@ -1,14 +1,14 @@
-/** Provides helpers for model provider tests: their failures, and streams read to the end. */
+/** Reads model providers' streams and errors. */
 import { expect } from 'vitest'
 import { BackendFailure } from '../../src/providers/provider.ts'
 
 /** A signal that is never aborted. */
-export const never = new AbortController().signal
+export const neverAborted = new AbortController().signal
 
-/** The result of an iterator that is done. */
-export const noMore = { done: true, value: undefined }
+/** The result of an exhausted iterator. */
+export const iteratorDone = { done: true, value: undefined }
 
-/** Returns the BackendFailure with which `attempt` must reject. */
+/** Returns the BackendFailure of `attempt`, which must reject. */
 export async function failureOf(attempt: Promise<unknown>): Promise<BackendFailure> {
   const thrown = await attempt.then(
     () => undefined,
@@ -18,14 +18,14 @@ export async function failureOf(attempt: Promise<unknown>): Promise<BackendFailu
   return thrown as BackendFailure
 }
 
-/** Reads a stream; returns its chunks unchanged. */
-export async function listReads(stream: AsyncIterator<Uint8Array, void, void>): Promise<Uint8Array[]> {
+/** Reads a stream to its end; returns its chunks. */
+export async function readChunks(stream: AsyncIterator<Uint8Array, void, void>): Promise<Uint8Array[]> {
   const reads: Uint8Array[] = []
   for (let step = await stream.next(); !step.done; step = await stream.next()) reads.push(step.value)
   return reads
 }
 
-/** Reads all bytes of a stream. */
+/** Reads a stream to its end; returns its bytes. */
 export async function readAll(stream: AsyncIterator<Uint8Array, void, void>): Promise<Buffer> {
-  return Buffer.concat(await listReads(stream))
+  return Buffer.concat(await readChunks(stream))
 }

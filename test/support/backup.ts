@@ -1,4 +1,4 @@
-/** Backs up and restores installations in this process, like the commands. */
+/** Creates, restores and inspects backups in the test's process. */
 import { createReadStream } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
@@ -21,13 +21,13 @@ async function toDeps(dataDir: string, env: Environment) {
   return { config, clock: systemClock, log: pino({ level: 'silent' }) }
 }
 
-/** Runs the equivalent of `parley backup`. */
+/** Creates a backup, like `parley backup`. */
 export async function backUp(dataDir: string, archive: string, env: Environment = {}): Promise<BackupReport> {
   return createBackup(await toDeps(dataDir, env), toFile(archive))
 }
 
-/** Runs the equivalent of `parley restore`. */
-export async function putBack(
+/** Restores a backup, like `parley restore`. */
+export async function restoreArchive(
   archive: string | Readable,
   dataDir: string,
   env: Environment = {},
@@ -36,14 +36,14 @@ export async function putBack(
   return restoreBackup(await toDeps(dataDir, env), source)
 }
 
-/** Reads an archive, decompressed. */
+/** Reads and decompresses an archive. */
 export async function readUnpacked(archive: string): Promise<Buffer> {
   const bytes = await readFile(archive)
   if (bytes.readUInt16BE() === 0x1f8b) return gunzipSync(bytes)
   return bytes.readUInt32LE() === 0xfd2fb528 ? zstdDecompressSync(bytes) : bytes
 }
 
-/** Reads the entries of an archive by name, in their order. */
+/** Reads an archive; returns its entries' contents by name, in order. */
 export async function readEntries(archive: string): Promise<Map<string, Buffer>> {
   const entries = new Map<string, Buffer>()
   for await (const { name, bytes } of readTar(createReadStream(archive)))
@@ -51,7 +51,7 @@ export async function readEntries(archive: string): Promise<Map<string, Buffer>>
   return entries
 }
 
-/** Writes an archive with arbitrary entries. */
+/** Writes an archive with the given entries, which can be invalid. */
 export async function writeArchive(
   path: string,
   entries: readonly (readonly [string, Buffer])[],

@@ -1,10 +1,10 @@
-/** Runs a small load balancer: round robin, without failed replicas, and with retries of safe requests only. */
+/** Runs a minimal round-robin load balancer that skips failed replicas and retries safe requests. */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream'
 import { onTestFinished } from 'vitest'
 
-/** Starts the balancer before these URLs; it stops with the test. */
+/** Starts a balancer for these URLs and stops it when the test ends. */
 export async function startBalancer(urls: readonly string[]): Promise<{ readonly url: string }> {
   const live = new Set(urls)
   let turn = 0
@@ -24,7 +24,7 @@ export async function startBalancer(urls: readonly string[]): Promise<{ readonly
     outgoing.once('socket', (socket) =>
       socket.once('connect', () => {
         isSent = true
-        // The body is read only after connecting, so that any request can still move to another replica.
+        // Reads the body only after connecting, so that a request can be sent to another replica until then.
         if (isSafe) outgoing.end()
         else pipeline(incoming, outgoing, () => {})
       }),

@@ -1,21 +1,21 @@
-/** Sends forms over a raw connection in pieces, and collects errors that no code caught. */
+/** Sends malformed or incomplete multipart forms, and collects uncaught errors. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { TestApp } from './app.ts'
 import { FORM_TYPE } from './files.ts'
-import { RawConnection, readAnswer, toRequest } from './raw-connection.ts'
+import { parseRawResponse, RawConnection, toRequest } from './raw-connection.ts'
 
-/** The framing of a form's body, or the way its sender stops early. */
+/** The way to declare the body's length, or to stop early. */
 export type Framing = 'length' | 'chunked' | 'half-closed' | 'reset'
 
 export interface SentForm {
   readonly body: Buffer
-  /** Sizes of the pieces, repeated; the server reads each piece separately. */
+  /** The chunk sizes in bytes, which repeat; the server reads each chunk separately. */
   readonly pieceSizes: readonly number[]
   readonly framing: Framing
 }
 
-/** Collects uncaught errors, which would end a server process, until the test ends. */
+/** Collects uncaught errors, which would stop a server process, until the test ends. */
 export function collectUncaught(): readonly unknown[] {
   const errors: unknown[] = []
   const collect = (error: unknown) => void errors.push(error)
@@ -24,11 +24,11 @@ export function collectUncaught(): readonly unknown[] {
   return errors
 }
 
-/** Sends a form to `POST /v1/files`; resolves with the answer, or undefined if the connection closed without one. */
+/** Sends a form to `POST /v1/files`; returns the response, or undefined if the server sends none. */
 export async function sendForm(
   app: Pick<TestApp, 'url' | 'key'>,
   { body, pieceSizes, framing }: SentForm,
-): Promise<ReturnType<typeof readAnswer> | undefined> {
+): Promise<ReturnType<typeof parseRawResponse> | undefined> {
   const connection = await RawConnection.open(app)
   connection.send(
     toRequest('POST /v1/files', [
@@ -50,7 +50,7 @@ export async function sendForm(
   if (framing === 'half-closed') connection.endSending()
   if (framing === 'reset') connection.reset()
   const answer = await connection.ends()
-  return answer === '' ? undefined : readAnswer(answer)
+  return answer === '' ? undefined : parseRawResponse(answer)
 }
 
 function* split(bytes: Buffer, sizes: readonly number[]): Iterable<Buffer> {

@@ -1,11 +1,8 @@
-/** Provides a real browser for tests of pages: this machine's Chromium, which contacts only the server under test. */
+/** Starts the Chromium that browser tests use; it can contact only the server under test. */
 import { type Browser, chromium } from 'playwright-core'
 import { getProgram } from './programs.ts'
 
-/**
- * The features that Playwright disables, which this flag replaces, and the address bar popup, which loads a page
- * per window.
- */
+/** Features to disable: Playwright's default list, which this flag replaces, and the address bar popup. */
 const unneeded = [
   ...['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades'],
   ...[
@@ -29,13 +26,10 @@ const options = () => ({
   ],
 })
 
-/** The Chromium of this test worker; it starts with the first file that needs it and ends with the worker. */
+/** The Chromium that all test files of a worker share. */
 let shared: Promise<Browser> | undefined
 
-/**
- * Opens a headless Chromium, which the caller closes. In a test run the files of a worker share one Chromium, and
- * closing it closes only the windows opened since.
- */
+/** Returns the worker's Chromium; `close` closes only the contexts opened through the returned object. */
 export async function launchBrowser(): Promise<Browser> {
   if (process.env.VITEST === undefined) return chromium.launch(options())
   shared ??= chromium.launch(options())

@@ -1,11 +1,11 @@
-/** Rebuilds the web assets once before all tests when their sources have changed. */
+/** Rebuilds the web assets before the tests if their sources have changed. */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { listStaleBuilds } from '../../scripts/web-sources.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The entry point that vitest calls. */
+/** Vitest's global setup function. */
 export function setup(): void {
   for (const { script } of listStaleBuilds(root)) {
     execFileSync(process.execPath, [script], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })

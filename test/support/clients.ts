@@ -1,13 +1,13 @@
-/** Provides a conversation for client library tests that uses one client-side and one server-side tool. */
+/** Provides a conversation with a client-side and a server-side tool for tests of client libraries. */
 import { expect } from 'vitest'
 import { startApp, type TestApp } from './app.ts'
-import type { ChatStand } from './chat-stand.ts'
-import { agentWith, answerCalling, bodiesOf, citySchema, tool, type Way } from './tools.ts'
+import type { ChatHarness } from './chat-harness.ts'
+import { agentWith, citySchema, listRequestBodies, tool, toolCallResponse, type Way } from './tools.ts'
 
-/** The providers with which every client is tested. */
+/** The model providers with which every client library is tested. */
 export const backends = ['mock', 'gateway'] as const
 
-/** The parameters of the client-side tool `ask`. */
+/** The parameter schema of the client-side tool `ask`. */
 export const askSchema = {
   type: 'object' as const,
   properties: { question: { type: 'string' as const } },
@@ -15,26 +15,23 @@ export const askSchema = {
   additionalProperties: false as const,
 }
 
-/** A conversation that calls a client-side tool and runs a server-side tool invisibly. */
+/** A conversation in which the model calls a client-side tool and perhaps a server-side tool. */
 export interface Conversation {
   readonly app: TestApp
   readonly baseURL: string
   readonly apiKey: string
   readonly model: string
-  /** The user message after which the model calls `ask`. */
+  /** The user message that makes the model call `ask`. */
   readonly prompt: string
-  /** The client-side tool: returns a city, and scripts the model's next answer. */
+  /** Implements the client-side tool: returns a city, and scripts the model's next response. */
   answer(args: { question: string }): Promise<string>
-  /** Expects the right final text, and the right calls of both tools. */
+  /** Asserts the final text and the calls of both tools. */
   check(text: string | null | undefined): Promise<void>
 }
 
-/**
- * Starts a conversation. With the mock the answer quotes the client-side tool; through the gateway the model then
- * calls the server-side `weather`, and the answer quotes that.
- */
+/** Starts a conversation; only through the gateway does the model also call the server-side tool `weather`. */
 export async function startConversation(
-  stand: ChatStand,
+  harness: ChatHarness,
   backend: (typeof backends)[number],
   way: Way,
 ): Promise<Conversation> {
@@ -42,10 +39,10 @@ export async function startConversation(
   const weather = tool(({ city }) => `Rain in ${city}`, { inputSchema: citySchema })
   const options = { tools: { weather } }
   const isMock = backend === 'mock'
-  const app = isMock ? await startApp({}, options) : await stand.start({}, options)
+  const app = isMock ? await startApp({}, options) : await harness.start({}, options)
   const { agent_key } = await app.createAgent(agentWith(['ask', 'weather']))
   const args = '{"question":"Where?"}'
-  if (!isMock) await stand.answerWith(answerCalling(way, [{ name: 'ask', args }]), 1)
+  if (!isMock) await harness.answerWith(toolCallResponse(way, [{ name: 'ask', args }]), 1)
   return {
     app,
     baseURL: `${app.url}/v1`,
@@ -55,7 +52,7 @@ export async function startConversation(
     async answer({ question }) {
       asked.push(question)
       const rain = [{ name: 'weather', args: '{"city":"Bonn"}' }]
-      if (!isMock) await stand.answerWith(answerCalling(way, rain), 1)
+      if (!isMock) await harness.answerWith(toolCallResponse(way, rain), 1)
       return 'Bonn'
     },
     async check(text) {
@@ -64,7 +61,7 @@ export async function startConversation(
         ['Where?'],
       ])
       if (isMock) return
-      const bodies = await bodiesOf(stand)
+      const bodies = await listRequestBodies(harness)
       expect(bodies.map(({ messages }) => messages.at(-1).content)).toEqual([
         'What is the weather like?',
         'Bonn',
@@ -74,6 +71,6 @@ export async function startConversation(
   }
 }
 
-/** A message to the same agent that calls only the server-side tool. */
-export const rainPrompt = '[[tool:weather {"city":"Bonn"}]]'
-export const rainAnswer = 'The tool answered: Rain in Bonn'
+/** A user message that makes the mock model call only the server-side tool. */
+export const serverToolPrompt = '[[tool:weather {"city":"Bonn"}]]'
+export const serverToolAnswer = 'The tool answered: Rain in Bonn'

@@ -1,11 +1,11 @@
-/** Collects traces that services send as JSON with OTLP over HTTP. */
+/** Runs an OpenTelemetry collector that receives traces over HTTP as JSON. */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 
-/** A span in the form that tests use. */
+/** A received span. */
 export interface CollectedSpan {
   readonly name: string
   /** `internal`, `server` or `client`. */
@@ -17,7 +17,7 @@ export interface CollectedSpan {
   readonly links: readonly string[]
   readonly isError: boolean
   readonly attributes: Readonly<Record<string, unknown>>
-  /** The attributes of the service that sent the span. */
+  /** The resource attributes of the service that sent the span. */
   readonly resource: Readonly<Record<string, unknown>>
 }
 
@@ -27,13 +27,13 @@ export interface Collector {
   readonly spans: readonly CollectedSpan[]
   /** The request headers of every batch. */
   readonly headers: readonly IncomingHttpHeaders[]
-  /** Answers further batches with this status. */
+  /** Sets the HTTP status of further responses. */
   answerWith(status: number): void
 }
 
 const kinds = ['unspecified', 'internal', 'server', 'client']
 
-/** Starts a collector that stops with the test. */
+/** Starts a collector and stops it when the test ends. */
 export async function startCollector(): Promise<Collector> {
   const spans: CollectedSpan[] = []
   const headers: IncomingHttpHeaders[] = []

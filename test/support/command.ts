@@ -1,15 +1,15 @@
-/** Runs `parley` commands in the test's own process, which saves loading all modules again. */
+/** Runs `parley` commands in the test's own process, which is faster than starting a process. */
 import { runCommand } from '../../src/cli/program.ts'
-import type { Ended, RunOptions } from './process.ts'
+import type { ProcessResult, RunOptions } from './process.ts'
 
-/** Commands run one at a time, because a process has one working directory, environment and standard output. */
+/** Commands run one at a time because they change the process's working directory and environment. */
 let last: Promise<unknown> = Promise.resolve()
 
-/** Like `runParley`, for commands that exit by themselves. */
-export function runCommandHere(
+/** Like `runParley`, but in this process and only for commands that exit on their own. */
+export function runCommandInProcess(
   words: readonly string[],
   options: Pick<RunOptions, 'folder' | 'env'>,
-): Promise<Ended> {
+): Promise<ProcessResult> {
   const running = last.then(() => run(words, options))
   last = running.catch(() => {})
   return running
@@ -18,14 +18,14 @@ export function runCommandHere(
 async function run(
   words: readonly string[],
   { folder, env = {} }: Pick<RunOptions, 'folder' | 'env'>,
-): Promise<Ended> {
+): Promise<ProcessResult> {
   const { exit, exitCode } = process
   const before = { folder: process.cwd(), env: process.env }
   const captured = [capture(process.stdout), capture(process.stderr)] as const
   process.chdir(folder)
   process.env = { PATH: before.env.PATH, LOG_LEVEL: 'warn', ...env }
   process.exitCode = undefined
-  // The command's call of `process.exit` must not end the test.
+  // The command calls `process.exit`, which must not stop the test run.
   process.exit = (() => {}) as typeof process.exit
   try {
     await runCommand(['node', 'parley', ...words])
@@ -41,7 +41,7 @@ async function run(
   }
 }
 
-/** Captures what is written to the stream until it is restored. */
+/** Captures the stream's output until `restore` is called. */
 function capture(stream: NodeJS.WriteStream) {
   let text = ''
   const { write } = stream

@@ -1,7 +1,4 @@
-/**
- * Creates a small installation with four weeks of use: agents, chats, keys, uploads and files, all created through
- * the API.
- */
+/** Creates an installation with four weeks of simulated use through the API. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,13 +11,13 @@ import { openApp, type TestApp } from './app.ts'
 import { ffmpeg, h264, makeVideo } from './conversion.ts'
 import { tool } from './tools.ts'
 import { uploadWhole } from './uploads.ts'
-import { ask } from './usage.ts'
+import { sendChat } from './usage.ts'
 
 export interface Installation {
   readonly app: TestApp
-  /** The agent with tools, several versions and an embed section. */
+  /** An agent with tools, several versions and an embed section. */
   readonly support: { readonly agent_id: string; readonly agent_key: string }
-  /** The upload to display: a video, or captions if ffmpeg is missing. */
+  /** The id of an uploaded video, or of captions if ffmpeg is missing. */
   readonly artifactId: string
   close(): Promise<void>
 }
@@ -28,7 +25,7 @@ export interface Installation {
 const DAYS = 28
 const DAY_MS = 86_400_000
 
-/** The system clock, set back by a number of days that `passDay` reduces. */
+/** The system clock minus a number of days that `passDay` reduces. */
 interface LateClock extends Clock {
   passDay(): void
 }
@@ -45,15 +42,15 @@ function createLateClock(days: number): LateClock {
   }
 }
 
-/** The tool of the support agent. */
+/** The support agent's tool. */
 const orders = tool(() => [{ order: 'A-1042', state: 'on its way', arrives: 'Tuesday' }], {
   description: 'The orders of the customer who asks.',
 })
 
-/** Starts the service and simulates its use; the caller closes it. */
+/** Starts a service and simulates its use; the caller must close it. */
 export async function openInstallation(): Promise<Installation> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-installation-'))
-  // The first key is created a day earlier, because the order of keys of the same second is undefined.
+  // Creates the first key a day earlier, because keys from the same second have no defined order.
   const clock = createLateClock(DAYS + 1)
   const app = await openApp({ PARLEY_DATA_DIR: join(folder, 'data') }, { clock, tools: { orders } })
   const close = async () => {
@@ -79,7 +76,7 @@ export async function openInstallation(): Promise<Installation> {
 
 interface Caller {
   readonly key: string
-  /** The number of calls on an ordinary day. */
+  /** The number of calls on a weekday. */
   readonly calls: number
   readonly words: number
 }
@@ -117,7 +114,7 @@ const questions = [
   'Which of the two sizes fits a customer who is 182 cm tall?',
 ]
 
-/** Simulates a day of calls: growing from week to week, fewer at the weekend, with an occasional failure. */
+/** Simulates one day of calls, with growth from week to week and fewer calls at weekends. */
 async function chatForDay(app: TestApp, callers: readonly Caller[], day: number): Promise<void> {
   const isWeekend = new Date(app.service.deps.clock.now()).getUTCDay() % 6 === 0
   const growth = (isWeekend ? 0.4 : 1) * (0.6 + (0.6 * day) / DAYS)
@@ -125,18 +122,23 @@ async function chatForDay(app: TestApp, callers: readonly Caller[], day: number)
     callers.flatMap(({ key, calls, words }, place) =>
       Array.from({ length: Math.round((calls + ((day * 5 + place) % 3)) * growth) }, (_, turn) => {
         const question = questions[(day + turn) % questions.length]
-        // Each word of a stream is delayed, so streams have fewer words.
+        // The mock model delays each word of a stream, so streams get shorter texts.
         const stream = turn % 3 === 0
         const tokens = stream ? 12 : words + ((day * 13 + turn * 7) % 60)
         const delayMs = (stream ? 8 : 30) + ((day * 11 + turn * 17 + place * 29) % (stream ? 12 : 90))
         const failure = day % 6 === 2 && turn === 1 ? '[[error:400]]' : ''
-        return ask(app, `${question} [[delay:${delayMs}]] [[tokens:${tokens}]]${failure}`, { stream }, key)
+        return sendChat(
+          app,
+          `${question} [[delay:${delayMs}]] [[tokens:${tokens}]]${failure}`,
+          { stream },
+          key,
+        )
       }),
     ),
   )
 }
 
-/** Captions need no external program. */
+/** Captions, which can be converted without ffmpeg. */
 const captions = `WEBVTT
 
 00:00.000 --> 00:02.000

@@ -1,16 +1,16 @@
-/** Performs common user actions on the console's pages and reads their results. */
+/** Performs common user actions in the console and reads their results. */
 import type { Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 
-/** Opens a page through the navigation. */
-export async function goTo(page: Page, name: string): Promise<void> {
+/** Opens a page through the navigation menu. */
+export async function openMenuPage(page: Page, name: string): Promise<void> {
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
   await page.getByRole('heading', { name, level: 1 }).waitFor()
 }
 
-/** Creates an agent from the customer support template, whose greeting is `Hello! What can I help you with?`. */
-export async function createOfTemplate(page: Page, name: string): Promise<void> {
-  await goTo(page, 'Agents')
+/** Creates an agent from the customer support template. */
+export async function createFromTemplate(page: Page, name: string): Promise<void> {
+  await openMenuPage(page, 'Agents')
   await page.getByRole('link', { name: 'New agent' }).first().click()
   await page.getByRole('link', { name: /Customer support/ }).click()
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill(name)
@@ -19,8 +19,8 @@ export async function createOfTemplate(page: Page, name: string): Promise<void> 
   await page.getByText('Saved as version 1').waitFor()
 }
 
-/** Sends a message in the playground and waits for the mock's echo; returns the facts below the answer. */
-export async function tryOut(page: Page, text: string): Promise<string> {
+/** Sends a message in the playground and waits for the echo; returns the details below the reply. */
+export async function chatInPlayground(page: Page, text: string): Promise<string> {
   await page.getByRole('button', { name: 'Try it' }).click()
   await page.getByRole('textbox', { name: 'Message' }).fill(text)
   await page.getByRole('button', { name: 'Send' }).click()
@@ -38,7 +38,7 @@ export function rowOf(page: Page, name: string): Locator {
   return page.getByRole('table').getByRole('row', { name: new RegExp(name) })
 }
 
-/** Reads the body cells of a table, row by row. */
+/** Returns the cell texts of a table's body, row by row. */
 export async function readTable(page: Page, name: string): Promise<string[][]> {
   const table = page.getByRole('table', { name })
   await table.waitFor()
@@ -49,8 +49,8 @@ export async function readTable(page: Page, name: string): Promise<string[][]> {
   )
 }
 
-/** Expects that the displayed video has a poster and decodes pictures, not only sound. */
-export async function expectToPlay(page: Page): Promise<void> {
+/** Asserts that the displayed video has a poster and plays with a picture. */
+export async function expectPlayback(page: Page): Promise<void> {
   const video = page.locator('video')
   const readWidth = () => video.evaluate((element) => (element as HTMLVideoElement).videoWidth)
   await expect.poll(readWidth, { timeout: 60_000 }).toBeGreaterThan(0)

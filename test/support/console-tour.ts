@@ -1,16 +1,16 @@
-/** Lists every view of the console with its path and the element that appears last. */
+/** Lists the console's views, each with its path and with the element that appears last. */
 import type { Locator, Page } from 'playwright-core'
 import type { Installation } from './console-installation.ts'
 
 export interface View {
   readonly name: string
-  /** The path below `/console`. */
+  /** The path relative to `/console`. */
   readonly path: string
   /** The element that appears last. */
   readonly ready: (page: Page) => Locator
 }
 
-/** Lists the views of an installation in the order of the navigation. */
+/** Lists all views in the order of the navigation. */
 export function listViews({ support: { agent_id: id }, artifactId }: Installation): View[] {
   const agent = `/agents/${id}`
   const text = (said: string | RegExp) => (page: Page) => page.getByText(said).first()
@@ -62,10 +62,10 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
   ]
 }
 
-/** Charts and editors load in several steps, which is slow on a busy machine. */
+/** The timeout for a view to load, in milliseconds. */
 const WAIT_MS = 60_000
 
-/** Opens a view and waits until it has loaded and painted everything. */
+/** Opens a view and waits until it is fully loaded and painted. */
 export async function openView(page: Page, url: string, { path, ready }: View): Promise<void> {
   await page.goto(`${url}/console${path}`, { timeout: WAIT_MS })
   await ready(page).waitFor({ timeout: WAIT_MS })

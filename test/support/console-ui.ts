@@ -1,4 +1,4 @@
-/** Opens the console in a real browser, signed in, and records forbidden behaviour. */
+/** Opens the console in a browser, signs in, and records errors and forbidden requests. */
 import { mkdir } from 'node:fs/promises'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { onTestFinished } from 'vitest'
@@ -9,20 +9,20 @@ import type { TestApp } from './app.ts'
 export interface OpenedConsole {
   readonly page: Page
   readonly context: BrowserContext
-  /** Console errors, policy violations and requests to other servers; tests expect none. */
+  /** Console errors, CSP violations and requests to other servers. */
   readonly complaints: string[]
 }
 
 export interface ConsoleOptions {
   readonly colorScheme?: 'light' | 'dark'
-  /** The width of the window in pixels. */
+  /** The window's width in pixels. */
   readonly width?: number
   readonly height?: number
-  /** Headers of every request, as a proxy would add them. */
+  /** Headers to add to every request, as a proxy would. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Opens a browser window for the service, which closes with the test. */
+/** Opens a browser window and closes it when the test ends. */
 export async function openWindow(
   app: Pick<TestApp, 'url'>,
   browser: Browser,
@@ -33,7 +33,7 @@ export async function openWindow(
   return opened
 }
 
-/** Opens a browser window on the console. The caller must close it. */
+/** Opens a browser window; the caller must close it. */
 export async function createWindow(
   app: Pick<TestApp, 'url'>,
   browser: Browser,
@@ -46,7 +46,7 @@ export async function createWindow(
     reducedMotion: 'reduce',
     ...(headers === undefined ? {} : { extraHTTPHeaders: { ...headers } }),
   })
-  // A long timeout, so that a busy machine fails no test.
+  // Uses a long timeout, because browsers are slow on a busy machine.
   context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const complaints: string[] = []
@@ -54,7 +54,7 @@ export async function createWindow(
   return { page, context, complaints }
 }
 
-/** Opens the console at `path`, signed in as the local administrator. */
+/** Opens the console at `path` as the local administrator. */
 export async function openConsole(
   app: TestApp,
   browser: Browser,
@@ -67,7 +67,7 @@ export async function openConsole(
   return opened
 }
 
-/** Signs in with a new link and waits for the list of agents. */
+/** Signs in with a new link and waits for the agent list. */
 export async function signIn(app: TestApp, page: Page): Promise<void> {
   await page.goto(await makeSignInUrl(app))
   await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
@@ -77,7 +77,7 @@ export async function makeSignInUrl({ service }: TestApp): Promise<string> {
   return renderSignInUrl(service.url, await createSignInLink(service.deps, serviceActor))
 }
 
-/** Changes the system theme of the window and waits until the page follows. */
+/** Changes the system theme and waits until the page has applied it. */
 export async function setTheme(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.emulateMedia({ colorScheme })
   await page.waitForFunction(
@@ -86,7 +86,7 @@ export async function setTheme(page: Page, colorScheme: 'light' | 'dark'): Promi
   )
 }
 
-/** Records errors, policy violations and requests to other servers. */
+/** Adds console errors, CSP violations and requests to other servers to `complaints`. */
 function watch(page: Page, origin: string, complaints: string[]): void {
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) complaints.push(`console: ${message.text()}`)
@@ -99,8 +99,8 @@ function watch(page: Page, origin: string, complaints: string[]): void {
   })
 }
 
-/** Saves a screenshot of the page for review; the folder is not committed. */
-export async function keepPicture(page: Page, name: string): Promise<void> {
+/** Saves a screenshot for manual review. */
+export async function saveScreenshot(page: Page, name: string): Promise<void> {
   await mkdir('screenshots', { recursive: true })
   await page.screenshot({ path: `screenshots/${name}.png`, fullPage: true, animations: 'disabled' })
 }

@@ -1,23 +1,23 @@
-/** Checks a console view in both themes and on a phone: accessibility, width, and a screenshot of each. */
+/** Checks a console view's accessibility and width in both themes and on a phone, and saves screenshots. */
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { listAxeFaults } from './axe.ts'
-import { keepPicture, setTheme } from './console-ui.ts'
+import { saveScreenshot, setTheme } from './console-ui.ts'
 
 const PHONE = { width: 390, height: 844 }
 
-/** Checks the current view and restores its theme and size. */
+/** Checks the current view, then restores the theme and the window size. */
 export async function expectView(page: Page, name: string): Promise<void> {
   const viewport = page.viewportSize() ?? PHONE
   for (const colorScheme of ['light', 'dark'] as const) {
     await setTheme(page, colorScheme)
-    await keepPicture(page, `${name}-${colorScheme}`)
+    await saveScreenshot(page, `${name}-${colorScheme}`)
     expect(await listAxeFaults(page)).toEqual([])
   }
   await setTheme(page, 'light')
   await page.setViewportSize(PHONE)
   await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
-  await keepPicture(page, `${name}-phone`)
+  await saveScreenshot(page, `${name}-phone`)
   expect(await listAxeFaults(page)).toEqual([])
   await page.setViewportSize(viewport)
 }

@@ -1,33 +1,36 @@
-/** Calls the service as users whom a proxy has signed in. */
+/** Calls the service as users whom an authenticating proxy has identified. */
 import type { Answer, CallOptions, TestApp } from './app.ts'
 import { callProcedure } from './rpc.ts'
 
-/** Settings that make this machine's loopback address the proxy. */
-export const proxied = { PARLEY_TRUST_FORWARDED_AUTH: 'true', PARLEY_TRUSTED_PROXIES: '127.0.0.1' } as const
+/** Settings that trust identity headers from 127.0.0.1. */
+export const behindProxy = {
+  PARLEY_TRUST_FORWARDED_AUTH: 'true',
+  PARLEY_TRUSTED_PROXIES: '127.0.0.1',
+} as const
 
-/** The headers that a same-origin page sends with every call. */
-export const ownPage = { 'Sec-Fetch-Site': 'same-origin', 'X-Requested-With': 'parley' } as const
+/** The headers that a console page sends with every request. */
+export const consoleHeaders = { 'Sec-Fetch-Site': 'same-origin', 'X-Requested-With': 'parley' } as const
 
-/** Adds the headers of a same-origin call by the user. */
-export function as(email: string, options: CallOptions = {}): CallOptions {
-  return { ...options, key: null, headers: { 'X-Email': email, ...ownPage, ...options.headers } }
+/** Returns call options with the headers of a console page that the user has opened. */
+export function asUser(email: string, options: CallOptions = {}): CallOptions {
+  return { ...options, key: null, headers: { 'X-Email': email, ...consoleHeaders, ...options.headers } }
 }
 
-/** Returns the body of `GET /v1/manager/me` for the user. */
+/** Returns the response body of `GET /v1/manager/me` for the user. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export async function readMe(app: TestApp, email: string): Promise<any> {
-  const { status, body, text } = await app.call('GET', '/v1/manager/me', as(email))
+  const { status, body, text } = await app.call('GET', '/v1/manager/me', asUser(email))
   if (status !== 200) throw new Error(text)
   return body
 }
 
 /** Claims a parent key for the user. */
-export function claim(app: TestApp, email: string, key: unknown): Promise<Answer> {
-  return app.call('POST', '/v1/manager/claim-key', as(email, { body: { parent_key: key } }))
+export function claimKey(app: TestApp, email: string, key: unknown): Promise<Answer> {
+  return app.call('POST', '/v1/manager/claim-key', asUser(email, { body: { parent_key: key } }))
 }
 
 /** Rotates the user's active key; returns the new key. */
 export async function revealKey(app: TestApp, email: string): Promise<string> {
-  const { body } = await callProcedure(app, 'keys.rotate', {}, as(email))
+  const { body } = await callProcedure(app, 'keys.rotate', {}, asUser(email))
   return body.result.data.json.key
 }

@@ -1,4 +1,4 @@
-/** Runs the real converter with all, or only selected, installed programs, such as ffmpeg. */
+/** Runs the converter with all installed programs or with a selection of them. */
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,29 +16,26 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { makeFolder } from './process.ts'
 import { getProgram } from './programs.ts'
 
-export interface StandOptions {
+export interface TestConverterOptions {
   readonly wallMs?: number
   readonly memoryBytes?: number
-  /**
-   * The only programs to be found; a string is a shell script that replaces one. Unset means all programs of this
-   * machine.
-   */
+  /** The programs that the converter can find (default: all); a string is a shell script to run instead. */
   readonly programs?: Readonly<Partial<Record<keyof Programs, string | true>>>
 }
 
-/** The result of a conversion, and the files left in its folder. */
-export interface Ended {
+/** A conversion's result, and the files in its work folder afterwards. */
+export interface ConversionOutcome {
   readonly converted?: Converted
-  /** The verdict and the message. */
+  /** The verdict and the message of a rejection. */
   readonly refused?: string
   readonly left: readonly string[]
 }
 
-/** The converter for all programs; it examines the machine once. */
+/** The converter with all programs, which tests share because creating it takes a while. */
 let usual: Promise<Converter> | undefined
 
-/** Creates a converter, and a work folder that is removed after the test. */
-export async function makeStand(options?: StandOptions) {
+/** Creates a converter with a work folder that is removed after the test. */
+export async function createTestConverter(options?: TestConverterOptions) {
   const folder = await makeFolder()
   const workFolder = join(folder, 'work')
   await mkdir(workFolder)
@@ -57,7 +54,7 @@ export async function makeStand(options?: StandOptions) {
     kind: ConversionKind,
     content: string | Uint8Array,
     more: Partial<ConversionRequest> = {},
-  ): Promise<Ended> {
+  ): Promise<ConversionOutcome> {
     const source = typeof content === 'string' && content.startsWith('/') ? content : join(folder, 'upload')
     if (source !== content) await writeFile(source, content)
     try {
@@ -72,14 +69,20 @@ export async function makeStand(options?: StandOptions) {
   return { folder, workFolder, converter, convert }
 }
 
-async function makeConverter(folder: string, { programs, ...limits }: StandOptions = {}): Promise<Converter> {
+async function makeConverter(
+  folder: string,
+  { programs, ...limits }: TestConverterOptions = {},
+): Promise<Converter> {
   const searchPath = programs === undefined ? (process.env.PATH ?? '') : await makePath(folder, programs)
   const conversion = { wallMs: 60_000, memoryBytes: 2 * 1024 ** 3, searchPath, tries: 1, ...limits }
   return createConverter({ config: { conversion }, clock: systemClock })
 }
 
-/** Creates a search path that contains only these programs. */
-export async function makePath(folder: string, programs: StandOptions['programs'] = {}): Promise<string> {
+/** Creates a folder that contains only these programs; returns its path, for use as PATH. */
+export async function makePath(
+  folder: string,
+  programs: TestConverterOptions['programs'] = {},
+): Promise<string> {
   const path = join(folder, 'programs')
   await mkdir(path)
   for (const [name, script] of Object.entries(programs)) {
@@ -100,10 +103,7 @@ export async function ffmpeg(...words: readonly string[]): Promise<string> {
   return stdout
 }
 
-/**
- * Encodes a short video with moving shapes and a tone; `words` are encoder arguments, `pictures` is the ffmpeg
- * source, 320 x 240 by default.
- */
+/** Encodes a test video with a tone; `words` are encoder options, `pictures` is an ffmpeg video source. */
 export async function makeVideo(
   path: string,
   words: readonly string[] = h264,
@@ -114,16 +114,16 @@ export async function makeVideo(
   return path
 }
 
-/** Encoder arguments for a video that needs no conversion; its index is at the end. */
+/** Encoder options for H.264 and AAC, the codecs that a conversion keeps. */
 export const h264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-c:a', 'aac']
 
-/** Lists the checksums of the decoded pictures of a video. */
+/** Lists the checksums of a video's decoded frames. */
 export async function listFrames(path: string): Promise<string[]> {
   const lines = (await ffmpeg('-i', path, '-map', '0:v:0', '-f', 'framemd5', '-')).split('\n')
   return lines.filter((line) => /^\d/.test(line)).map((line) => line.split(',').at(-1)?.trim() ?? '')
 }
 
-/** Returns ffprobe's description of a file. */
+/** Returns ffprobe's JSON description of a file. */
 export async function probe(path: string) {
   const entries = 'stream=codec_name,codec_type,width,height,pix_fmt:stream_tags:format_tags:format=duration'
   const words = ['-v', 'error', '-show_entries', entries, '-show_chapters', '-of', 'json', path]
@@ -131,7 +131,7 @@ export async function probe(path: string) {
   return JSON.parse(stdout)
 }
 
-/** Lists the names of the top-level boxes of an MP4 in order. */
+/** Lists the names of an MP4 file's top-level boxes, in order. */
 export async function listBoxes(path: string): Promise<string[]> {
   const bytes = await readFile(path)
   const names: string[] = []
@@ -140,7 +140,7 @@ export async function listBoxes(path: string): Promise<string[]> {
   return names
 }
 
-/** Lists the command lines of all processes that contain the text. */
+/** Lists the command lines of running processes that contain the text. */
 export async function listProcesses(text: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))

@@ -1,4 +1,4 @@
-/** Converts one video with the programs of one folder, for tests that kill this process. */
+/** Runs one video conversion in a process that a test can kill. */
 import { createConverter } from '../../src/conversion/conversion.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 

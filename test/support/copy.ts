@@ -1,19 +1,16 @@
-/** Fills an installation with the rows that `store copy` moves: agents, usage, files and artifacts. */
+/** Inserts rows into every table that `parley store copy` copies. */
 import type { Kysely } from 'kysely'
 import type { Tables } from '../../src/db/tables.ts'
-import { crowdNames, insertCrowd } from './crowd.ts'
+import { insertLargeInstallation, rowNames } from './large-installation.ts'
 
 const ROWS_AT_ONCE = 200
 const CREATED_AT = 1_700_000_000
 
-/**
- * Inserts `count` rows into each table of agents, calls, artifacts, versions and audit events, with a tenant for
- * every 100 agents.
- */
+/** Inserts `count` rows into each large table, and a tenant for every 100 agents. */
 export async function insertInstallation(db: Kysely<Tables>, count: number): Promise<void> {
   const tenants = Math.ceil(count / 100)
-  await insertCrowd(db, tenants, count)
-  const tenantOf = (index: number) => crowdNames.tenant(index % tenants)
+  await insertLargeInstallation(db, tenants, count)
+  const tenantOf = (index: number) => rowNames.tenant(index % tenants)
   await db.transaction().execute(async (trx) => {
     await trx
       .insertInto('installation')
@@ -71,7 +68,7 @@ async function insertJobs(trx: Kysely<Tables>, count: number): Promise<void> {
   await trx.insertInto('jobs').values(jobs).execute()
 }
 
-/** Returns a UUID that contains the number. */
+/** Returns a UUID that ends with the number. */
 export function toUuid(index: number): string {
   return `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`
 }
@@ -83,7 +80,7 @@ function toRows(index: number, tenant: string) {
       id: `${1_700_000_000_000 + index}-call`,
       request_id: `request-${index}`,
       parent_key_id: tenant,
-      agent_id: index % 3 === 0 ? '' : crowdNames.agent(index),
+      agent_id: index % 3 === 0 ? '' : rowNames.agent(index),
       model: 'mock',
       provider: 'mock',
       status: 'ok',
@@ -108,7 +105,7 @@ function toRows(index: number, tenant: string) {
       created_at,
     },
     version: {
-      agent_id: crowdNames.agent(index),
+      agent_id: rowNames.agent(index),
       version: 1,
       name: `Agent ${index}`,
       source: `name: Agent ${index}\r\ninstructions: "Grüße\\u0000"\n`,
@@ -122,7 +119,7 @@ function toRows(index: number, tenant: string) {
       actor: tenant,
       action: 'agent.create',
       target_kind: 'agent' as const,
-      target_id: crowdNames.agent(index),
+      target_id: rowNames.agent(index),
       tenant,
       details: '{}',
     },

@@ -1,20 +1,19 @@
-/** Forwards connections between a client and a service, and breaks them on request. */
+/** Runs a TCP proxy that breaks connections at chosen positions. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** The way a connection breaks. */
 export type Cut = 'reset' | 'end'
 
 export interface CuttingProxyOptions {
-  /** Numbers of bytes from all clients together after which `onPoint` is called, in ascending order. */
+  /** Total bytes from all clients after which `onPoint` is called, in ascending order. */
   readonly points: readonly number[]
-  /** Decides what happens at the next point: all connections break in the returned way, or continue. */
+  /** Returns how to break all connections at this point, or `go on` to leave them open. */
   onPoint(index: number): Cut | 'go on'
 }
 
 const unbroken: CuttingProxyOptions = { points: [], onPoint: () => 'go on' }
 
-/** Forwards bytes between its own port and that of a service. */
+/** A TCP proxy in front of a service. */
 export class CuttingProxy {
   private readonly server: Server
   private readonly options: CuttingProxyOptions
@@ -46,17 +45,17 @@ export class CuttingProxy {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`
   }
 
-  /** The number of points that have been passed. */
+  /** The number of points that the clients have passed. */
   get passedPoints(): number {
     return this.next
   }
 
-  /** Sends new connections to another service, once its URL is known. */
-  leadTo(url: Promise<string>): void {
+  /** Forwards new connections to another service when the promise of its URL resolves. */
+  forwardTo(url: Promise<string>): void {
     this.target = url
   }
 
-  /** Breaks every open connection. */
+  /** Breaks all open connections. */
   cut(how: Cut): void {
     for (const socket of this.sockets) {
       if (how === 'reset') socket.resetAndDestroy()
@@ -71,7 +70,7 @@ export class CuttingProxy {
       [service, client],
     ] as const) {
       this.sockets.add(socket)
-      // A break on one side breaks the other side too.
+      // Passes a connection error on to the other side.
       socket.on('error', () => other.resetAndDestroy())
       socket.on('close', () => {
         this.sockets.delete(socket)

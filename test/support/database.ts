@@ -1,4 +1,4 @@
-/** Provides helpers for database tests: opening a database, its rows, and the reason for a rejected start. */
+/** Opens databases, reads their rows and makes them fail. */
 
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -9,22 +9,22 @@ import { openDatabase } from '../../src/db/open.ts'
 import type { Tables } from '../../src/db/tables.ts'
 import { StartupError } from '../../src/lib/errors.ts'
 
-/** Opens a data directory, or `:memory:`, until the test ends. */
-export async function opened(role: 'server' | 'command', dataDir: string): Promise<OpenedDatabase> {
+/** Opens the database of a data directory and closes it when the test ends. */
+export async function openTestDatabase(role: 'server' | 'command', dataDir: string): Promise<OpenedDatabase> {
   const database = await openDatabase({ dataDir, role })
   onTestFinished(() => database.close())
   return database
 }
 
-/** Opens the database file directly, past the service, until the test ends. */
-export function raw(dataDir: string): Sqlite.Database {
+/** Opens the SQLite file directly and closes it when the test ends. */
+export function openSqliteFile(dataDir: string): Sqlite.Database {
   const connection = new Sqlite(join(dataDir, 'parley.db'))
   onTestFinished(() => void connection.close())
   return connection
 }
 
-/** Returns the message of the StartupError with which the action must reject. */
-export async function refusal(action: Promise<unknown>): Promise<string> {
+/** Returns the message of the StartupError that the action must throw. */
+export async function startupErrorOf(action: Promise<unknown>): Promise<string> {
   const error = await action.then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -33,17 +33,17 @@ export async function refusal(action: Promise<unknown>): Promise<string> {
   return (error as StartupError).message
 }
 
-/** Returns the row of a parent key. */
+/** Returns a row for the table `parent_keys`. */
 export const parentKey = (id: string) => ({ id, name: 'test', hint: 'svc_…0000', created_at: 1 })
 
-/** Lists the ids of all parent keys in order. */
+/** Lists the ids of all parent keys. */
 export async function listIds(database: OpenedDatabase): Promise<string[]> {
   const rows = await database.db.selectFrom('parent_keys').select('id').orderBy('id').execute()
   return rows.map((row) => row.id)
 }
 
-/** Makes SQLite or PostgreSQL fail with the message on every such change; the returned function undoes it. */
-export async function failAt(
+/** Adds a trigger that fails with the message on every such change; returns a function that removes it. */
+export async function failOnChange(
   db: Database,
   change: 'insert on audit_events' | 'insert on credentials' | 'update of outcome on artifacts',
   message: string,
@@ -72,7 +72,7 @@ function toPostgresTrigger(change: string, message: string): [begin: string[], e
   ]
 }
 
-/** Reads every row of these tables as sorted JSON. */
+/** Reads all rows of these tables as sorted JSON. */
 export async function readTables(db: Database, tables: readonly (keyof Tables)[]): Promise<unknown[]> {
   const found: unknown[] = []
   for (const table of tables) {

@@ -1,14 +1,8 @@
-/**
- * Generates agent definitions for property tests: as values, as written by programs and by people, and with typing
- * errors.
- */
+/** Generates valid and invalid agent definitions for property tests. */
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 
-/**
- * Strings that are difficult for a YAML writer: they look like other types or markup, or end in unusual white
- * space.
- */
+/** Generates strings that are hard to write as YAML, such as `null`, markup and trailing white space. */
 const awkwardText = fc.oneof(
   fc.constantFrom(
     'no',
@@ -79,7 +73,7 @@ const tool = fc.oneof(
 const nameOf = (entry: string | { name: string }) => (typeof entry === 'string' ? entry : entry.name)
 const pageToolName = label.filter((name) => !name.startsWith('postMessage_'))
 
-/** Generates definitions as values, including unknown keys. */
+/** Generates definitions as JavaScript values, including unknown keys. */
 export const definition = fc
   .record(
     {
@@ -111,12 +105,12 @@ export const definition = fc
       'a: b': json,
     },
     { requiredKeys: ['name', 'instructions'] },
-    // A copy has ordinary prototypes, which generated objects sometimes lack.
+    // Copies the objects, because some generated ones have no prototype.
   )
   .map((value) => structuredClone(value))
 export type Definition = typeof definition extends fc.Arbitrary<infer Value> ? Value : never
 
-/** Writes the same mapping in different YAML styles. */
+/** Generates functions that write a value as YAML in different styles. */
 export const style = fc.oneof(
   fc.constant((value: object) => JSON.stringify(value)),
   fc.constant((value: object) => JSON.stringify(value, null, 2)),
@@ -136,7 +130,7 @@ export const style = fc.oneof(
     .map((options) => (value: object) => stringify(value, { ...options, aliasDuplicateObjects: false })),
 )
 
-/** Generates an entry of a mapping as people write it. */
+/** Generates a mapping entry as a person might write it. */
 const entryText = fc
   .record({
     key: fc.constantFrom('a', '"b c"', '1', 'c', 'd', 'e'),
@@ -168,7 +162,7 @@ const entryText = fc
     isExplicit: fc.boolean(),
   })
   .map(({ key, value, isExplicit }) => (isExplicit ? `? ${key}\n: ${value}` : `${key}: ${value}`))
-/** Generates the lines between two entries. */
+/** Generates blank lines and comments between two entries. */
 const trivia = fc.array(
   fc.constantFrom(
     '',
@@ -199,7 +193,7 @@ const instructionsText = fc.constantFrom(
   '?\n  instructions\n: |\n  be kind',
   '? |-\n  instructions\n: be kind',
 )
-/** Generates hand-written documents around one mapping, most of them valid. */
+/** Generates documents as people might write them; most are valid. */
 export const handWritten = fc
   .record({
     entries: fc.uniqueArray(entryText, {
@@ -281,7 +275,7 @@ const slip = fc.constantFrom(
   ...['__proto__: 1\n', 'name: B', 'tools: [a]\n', 'temperature: 9', 'constructor'],
 )
 
-/** Generates hand-written documents with a few typing errors, and random text. */
+/** Generates documents with typing errors, and random text. */
 export const slipped = fc.oneof(
   {
     weight: 4,

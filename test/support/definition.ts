@@ -1,13 +1,13 @@
-/** Provides helpers for agent definition tests: two definitions, and the error of an invalid one. */
+/** Provides valid agent definitions and the errors of invalid ones. */
 import { expect } from 'vitest'
 import { type DefinitionFormat, parseDefinition } from '../../src/agents/definition.ts'
 import { ServiceError } from '../../src/lib/errors.ts'
 
-/** The smallest definition: two lines, so that a test case's addition starts on line 3. */
-export const least = 'name: Guide\ninstructions: Be kind.\n'
+/** The smallest valid definition; a line that a test appends is line 3. */
+export const minimalDefinition = 'name: Guide\ninstructions: Be kind.\n'
 
-/** A definition with a value in every field. */
-export const complete = `# Shown in the lobby
+/** A definition that uses every field. */
+export const fullDefinition = `# Shown in the lobby
 name: Guide
 instructions: |
   Be kind.
@@ -35,18 +35,18 @@ embed:
 owner: facilities
 `
 
-/** Returns the smallest definition with one tool, whose input schema starts at line 3, column 33. */
+/** Returns a definition with one tool, whose input schema starts at line 3, column 33. */
 export function withSchema(schema: string): string {
-  return `${least}tools: [{ name: a, inputSchema: ${schema} }]`
+  return `${minimalDefinition}tools: [{ name: a, inputSchema: ${schema} }]`
 }
 
-/** Returns `count` tool names as entries of a YAML list. */
-export function names(count: number): string {
+/** Returns `count` tool names as items of a YAML list. */
+export function toolNames(count: number): string {
   return Array.from({ length: count }, (_, index) => `t${index}`).join(',')
 }
 
-/** Returns the error with which the definition must be rejected. */
-export function refusalOf(text: string, format: DefinitionFormat = 'yaml'): ServiceError {
+/** Returns the error of a definition that must be invalid. */
+export function definitionErrorOf(text: string, format: DefinitionFormat = 'yaml'): ServiceError {
   try {
     parseDefinition(text, format)
   } catch (thrown) {
@@ -56,8 +56,8 @@ export function refusalOf(text: string, format: DefinitionFormat = 'yaml'): Serv
   throw new Error(`was accepted: ${text.slice(0, 200)}`)
 }
 
-/** Expects a 400 with exactly this message, and with its leading path as the parameter. */
-export function expectRefusal(error: ServiceError, message: string): void {
+/** Asserts a 400 with this message, whose leading path is also the parameter. */
+export function expectDefinitionError(error: ServiceError, message: string): void {
   expect({ reason: error.reason, status: error.status, message: error.message }).toEqual({
     reason: 'invalid_value',
     status: 400,

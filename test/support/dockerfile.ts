@@ -1,4 +1,4 @@
-/** Parses a Dockerfile and runs its instructions with folders in place of images. */
+/** Parses a Dockerfile and runs its instructions in ordinary folders. */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile } from 'node:fs/promises'
 import { basename, isAbsolute, join, resolve } from 'node:path'
@@ -6,20 +6,20 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** One instruction, with continuation lines joined. */
+/** An instruction, with its continuation lines joined. */
 export interface Instruction {
   readonly verb: string
   readonly text: string
 }
 
-/** The instructions after a `FROM`. */
+/** A build stage: a `FROM` and the instructions after it. */
 export interface Stage {
   readonly name: string | undefined
   readonly image: string
   readonly steps: readonly Instruction[]
 }
 
-/** Parses the stages of a Dockerfile in order. */
+/** Parses a Dockerfile into its stages. */
 export function parseDockerfile(text: string): Stage[] {
   const stages: (Stage & { steps: Instruction[] })[] = []
   for (const { verb, text: words } of listInstructions(text)) {
@@ -42,25 +42,25 @@ function listInstructions(text: string): Instruction[] {
     })
 }
 
-/** Returns the text of the last instruction of that kind. */
+/** Returns the text of the stage's last `verb` instruction. */
 export function getText({ steps }: Stage, verb: string): string {
   const found = steps.findLast((step) => step.verb === verb)
   if (found === undefined) throw new Error(`there is no ${verb} instruction`)
   return found.text
 }
 
-/** Parses an instruction in JSON form. */
+/** Parses the JSON form of an instruction, such as `CMD ["node", "main.js"]`. */
 export function readWords(text: string): [string, ...string[]] {
   return JSON.parse(text.slice(text.indexOf('[')))
 }
 
-/** Returns the variables that `ENV` sets. */
+/** Returns the environment variables that the stage's ENV instructions set. */
 export function readEnvironment({ steps }: Stage): Record<string, string> {
   const pairs = steps.filter(({ verb }) => verb === 'ENV').flatMap(({ text }) => text.split(/\s+/))
   return Object.fromEntries(pairs.map((pair) => pair.split('=', 2)))
 }
 
-/** Returns the names that a `.dockerignore` admits after excluding everything. */
+/** Returns the exceptions in a `.dockerignore` that excludes everything else. */
 export function listAllowed(text: string): string[] {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   const [first, ...rest] = lines
@@ -70,19 +70,19 @@ export function listAllowed(text: string): string[] {
   return rest.map((line) => line.slice(1))
 }
 
-/** The input and the location of a build. */
+/** The inputs of a build. */
 export interface Workshop {
-  /** The build context, which is the repository. */
+  /** The path of the build context. */
   readonly context: string
-  /** The folder that receives a folder for each stage. */
+  /** The folder in which each stage gets a subfolder. */
   readonly folder: string
-  /** The environment of commands, including the search path. */
+  /** The environment of RUN commands. */
   readonly env: Readonly<Record<string, string>>
-  /** Returns a replacement for a command, if there is one. */
+  /** Returns a function to call instead of running the command, if there is one. */
   insteadOf(command: string): ((folder: string) => Promise<void>) | undefined
 }
 
-/** Builds every stage; returns the root folder of the last one. */
+/** Builds all stages; returns the last stage's root folder. */
 export async function buildStages(stages: readonly Stage[], workshop: Workshop): Promise<string> {
   const allowed = listAllowed(await readFile(join(workshop.context, '.dockerignore'), 'utf8'))
   let last = ''
@@ -114,13 +114,13 @@ async function copy(
     }
     const from = join(stage === undefined ? workshop.context : join(workshop.folder, stage), source)
     const to = target.endsWith('/') ? join(into, target, basename(source)) : join(into, target)
-    // Hard links save space for node_modules; copied files are not modified afterwards.
+    // Uses hard links to save space, which is safe because the files are not modified afterwards.
     await mkdir(join(to, '..'), { recursive: true })
     await (stage === undefined ? cp(from, to, { recursive: true }) : run('cp', ['-al', from, to]))
   }
 }
 
-/** Runs a command on the real file system, with its absolute paths moved into the stage. */
+/** Runs a command after moving its absolute paths into the stage's root folder. */
 async function runIn(root: string, workFolder: string, text: string, workshop: Workshop): Promise<void> {
   const folder = join(root, workFolder)
   const instead = workshop.insteadOf(text)

@@ -1,4 +1,4 @@
-/** Reads the code blocks of a documentation page, and runs or validates each of them. */
+/** Runs or validates the code blocks of a documentation page. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ interface CodeBlock {
   readonly text: string
 }
 
-/** The folder, server address and environment in which the blocks of a page run. */
+/** The working directory, server URL and environment for a page's code blocks. */
 interface Stage {
   readonly folder: string
   readonly url: string
@@ -27,7 +27,7 @@ const languages = ['sh', 'js', 'yaml', 'json'] as const
 
 const fence = /^( *)```(\S*)([^\n]*)\n(.*?)^\1```$/gms
 
-/** Lists the blocks that can be checked; a block with ` no-run` after its language is skipped. */
+/** Lists a page's code blocks, except for those marked with `no-run`. */
 export function listCodeBlocks(page: string): CodeBlock[] {
   const source = readFileSync(join(repository, page), 'utf8')
   return [...source.matchAll(fence)].flatMap(
@@ -39,7 +39,7 @@ export function listCodeBlocks(page: string): CodeBlock[] {
   )
 }
 
-/** Starts a server with the mock provider, an agent and its key; nothing listens on port 3000. */
+/** Starts a server with the mock provider and an agent. */
 export async function createStage(): Promise<Stage> {
   const folder = await makeFolder()
   const { url, key = '' } = await startServer({ folder })
@@ -52,7 +52,7 @@ export async function createStage(): Promise<Stage> {
   await symlink(process.execPath, join(programs, 'node'))
   await writeFile(join(programs, 'npm'), npmSubstitute)
   await chmod(join(programs, 'npm'), 0o755)
-  // A response of 400 or above must fail the block.
+  // Makes curl fail on error responses.
   await writeFile(join(folder, '.curlrc'), 'fail-with-body\n')
   const env = {
     PATH: `${programs}:${process.env.PATH}`,
@@ -67,7 +67,7 @@ export async function createStage(): Promise<Stage> {
   return { folder, url, env }
 }
 
-/** The server runs already, so `npm start` does nothing. */
+/** A replacement for npm whose `start` command does nothing, because the server is already running. */
 const npmSubstitute = `#!/bin/sh
 [ "$1" = start ] && exit 0
 [ "$1" = run ] && shift
@@ -81,7 +81,7 @@ shift
 exec node "$PARLEY_MAIN" "$@"
 `
 
-/** @throws Error when a command fails or a text is not valid. */
+/** @throws Error if a command fails or the block is not valid in its language. */
 export async function checkCodeBlock({ language, line, text }: CodeBlock, stage: Stage): Promise<void> {
   const local = text.replaceAll('http://127.0.0.1:3000', stage.url)
   if (language === 'json') JSON.parse(local)
@@ -112,7 +112,7 @@ async function runScript(text: string, path: string, { folder, env }: Stage): Pr
   else await run(process.execPath, [path], { cwd: folder, env, timeout: TIMEOUT_MS })
 }
 
-/** Variables that a block sets stay set for the next block of the page. */
+/** Runs a shell block; its variables remain set for the page's next blocks. */
 async function runShell(text: string, { folder, env }: Stage): Promise<void> {
   const script = `set -aeuo pipefail\nif [ -f .variables ]; then . ./.variables; fi\n${text}\nexport -p > .variables\n`
   await run('bash', ['-c', script], { cwd: folder, env, timeout: TIMEOUT_MS })

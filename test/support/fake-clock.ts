@@ -1,12 +1,12 @@
-/** Provides a clock that only tests advance; wall clock and monotonic clock move together. */
+/** Provides a clock that advances only when a test advances it. */
 import type { Clock } from '../../src/lib/clock.ts'
 
 export interface FakeClock extends Clock {
-  /** Advances the clock. */
+  /** Advances the wall clock and the monotonic clock. */
   advance(seconds: number): void
 }
 
-/** Starts at a full second, so that tests can name times; waits on it return at once. */
+/** Creates a clock that starts at a Unix time in seconds; its `wait` returns immediately. */
 export function createFakeClock(startSeconds = 1_800_000_000): FakeClock {
   let elapsedMs = 0
   return {

@@ -1,20 +1,17 @@
-/**
- * Runs a server that supports the part of the Redis protocol that a replica uses, and sends other bytes on
- * request.
- */
+/** Runs a fake Redis server that can send invalid replies. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { HIT } from '../../src/replicas/redis/scripts.ts'
 
-/** The moment to send other bytes: as the reply to this command, or unrequested. */
+/** When to send invalid bytes: as a reply to this command, or without a command. */
 export type Moment = 'hello' | 'info' | 'eval' | 'subscribe' | 'ping' | 'unasked'
 
 export interface FakeRedis {
   readonly url: string
-  /** Sends these bytes at that moment from now on. */
+  /** Sends `bytes` instead of the correct reply until `restore` is called. */
   breakAt(moment: Moment, bytes: string): void
-  /** Answers like Redis again. */
+  /** Sends correct replies again. */
   restore(): void
 }
 
@@ -59,7 +56,7 @@ export async function startFakeRedis(): Promise<FakeRedis> {
   }
 }
 
-/** Parses the commands of a chunk; clients write each of these commands whole. */
+/** Parses the commands in a chunk, which never contains partial commands. */
 function* readCommands(text: string): Generator<string[]> {
   let at = 0
   const readLength = () => {
@@ -86,7 +83,7 @@ function answerAsRedis([name = '', ...words]: readonly string[]): string {
     case 'info':
       return '$19\r\nredis_version:7.0.0\r\n'
     case 'eval':
-      // Reports one hit per key, one replica, and a free slot for each owner.
+      // Returns one hit per key, one replica, and a free slot for each owner.
       if (words[0] === HIT)
         return `*${2 * Number(words[1])}\r\n${':1\r\n:60000\r\n'.repeat(Number(words[1]))}`
       return words[0]?.includes('HGETALL') ? ':0\r\n' : ':1\r\n'

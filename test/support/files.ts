@@ -1,13 +1,11 @@
-/** Builds multipart forms with files, and reads a store's folder. */
+/** Builds multipart forms, uploads and downloads files, and lists stored files. */
 
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { serviceActor } from '../../src/identity/audit.ts'
-import { createParentKey } from '../../src/identity/keys.ts'
 import { MARK } from '../../src/storage/mark.ts'
 import type { TestApp } from './app.ts'
 
-/** One part of a form; `disposition` is the raw text after `form-data`. */
+/** A part of a form; `disposition` is the raw text after `form-data`. */
 export interface Part {
   readonly disposition: string | Buffer
   readonly headers?: readonly string[]
@@ -17,12 +15,12 @@ export interface Part {
 export const BOUNDARY = 'parley-test-boundary'
 export const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`
 
-/** Builds a plain field. */
+/** Builds a form field. */
 export function field(name: string, body: string): Part {
   return { disposition: `name="${name}"`, body }
 }
 
-/** Builds a file part; the name is placed between the quotes unescaped. */
+/** Builds a file part; the file name is not escaped. */
 export function filePart(body: string | Buffer = 'hello', filename: string | Buffer = 'hello.txt'): Part {
   const disposition = Buffer.concat([
     Buffer.from('name="file"; filename="'),
@@ -34,7 +32,7 @@ export function filePart(body: string | Buffer = 'hello', filename: string | Buf
 
 export const purpose = field('purpose', 'assistants')
 
-/** Builds the bytes of a part up to its body. */
+/** Returns a part's boundary and headers. */
 export function partHead({ disposition, headers = [] }: Omit<Part, 'body'>): Buffer {
   const rest = headers.map((header) => `\r\n${header}`).join('')
   return Buffer.concat([
@@ -46,14 +44,14 @@ export function partHead({ disposition, headers = [] }: Omit<Part, 'body'>): Buf
 
 export const formEnd = `--${BOUNDARY}--\r\n`
 
-/** Builds a complete form. */
+/** Returns a complete form. */
 export function toForm(parts: readonly Part[]): Buffer {
   const pieces = parts.flatMap((part) => [partHead(part), Buffer.from(part.body), Buffer.from('\r\n')])
   return Buffer.concat([...pieces, Buffer.from(formEnd)])
 }
 
-/** Streams bytes without a declared length. */
-export function toPieces(bytes: Buffer, size = bytes.length): ReadableStream {
+/** Returns a stream of chunks, so that `fetch` does not declare a length. */
+export function toChunkStream(bytes: Buffer, size = bytes.length): ReadableStream {
   let sent = 0
   return new ReadableStream({
     pull(controller) {
@@ -64,7 +62,6 @@ export function toPieces(bytes: Buffer, size = bytes.length): ReadableStream {
   })
 }
 
-/** The answer to an upload, with its parsed body. */
 export interface UploadAnswer {
   readonly status: number
   readonly headers: Headers
@@ -72,7 +69,6 @@ export interface UploadAnswer {
   readonly body: any
 }
 
-/** Sends a body to `POST /v1/files`. */
 export async function postFiles(
   app: Pick<TestApp, 'url' | 'key' | 'fetch'>,
   body: Buffer | ReadableStream,
@@ -87,7 +83,7 @@ export async function postFiles(
   return { status: response.status, headers: response.headers, body: await response.json() }
 }
 
-/** Uploads the parts; by default a `file` and a `purpose`. */
+/** Uploads a form; by default with a `file` and a `purpose`. */
 export function upload(
   app: Pick<TestApp, 'url' | 'key' | 'fetch'>,
   parts: readonly Part[] = [filePart(), purpose],
@@ -96,7 +92,6 @@ export function upload(
   return postFiles(app, toForm(parts), headers)
 }
 
-/** Downloads the content of a file. */
 export function download(
   app: Pick<TestApp, 'url' | 'key' | 'fetch'>,
   id: string,
@@ -108,12 +103,7 @@ export function download(
   })
 }
 
-/** Creates another parent key on the service. */
-export async function createOtherKey(app: TestApp): Promise<string> {
-  return (await createParentKey(app.service.deps, serviceActor, 'other')).text
-}
-
-/** Lists the names in a data directory's file store: committed blobs, and staged ones. */
+/** Lists the names of the committed and of the staged files in a data directory. */
 export async function listStored(dataDir: string): Promise<{ kept: string[]; incoming: string[] }> {
   const entries = await readdir(join(dataDir, 'files'), { withFileTypes: true })
   return {

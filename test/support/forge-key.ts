@@ -1,9 +1,9 @@
-/** Builds well-formed keys that no service has issued. */
+/** Builds well-formed keys that a service has not issued. */
 import { crc32 } from 'node:zlib'
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Builds a key of any prefix with a valid checksum. */
+/** Returns `prefix`, `middle` and a valid checksum. */
 export function forgeKey(prefix: string, middle: string): string {
   const body = prefix + middle
   let rest = crc32(body)

@@ -1,35 +1,33 @@
-/** Creates gateway providers that use a scripted upstream, and the requests that tests send to them. */
+/** Creates gateway providers that send requests to a scripted model provider. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { beforeEach, onTestFinished } from 'vitest'
 import { createGatewayBackend, type GatewayOptions } from '../../src/providers/gateway.ts'
 import type { ChatBackend } from '../../src/providers/provider.ts'
-import { never } from './backend.ts'
+import { neverAborted } from './backend.ts'
 import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream.ts'
 
-/** The provider key of test gateways. */
+/** The key that test gateways send. */
 export const apiKey = 'provider-key-0123456789'
 
-/** Timeouts that no test reaches. */
-export const patient = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000 }
+/** Timeouts that are too long to expire during a test. */
+export const longTimeouts = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000 }
 
-/** Changes to the default options of a test gateway. */
 export interface GatewayChanges extends Partial<Omit<GatewayOptions, 'timings'>> {
   readonly timings?: Partial<GatewayOptions['timings']>
 }
 
-/** An upstream with the gateways that use it. */
-export interface GatewayStand {
+export interface GatewayHarness {
   readonly upstream: Upstream
-  /** Creates a gateway that closes with the test. */
+  /** Creates a gateway and closes it when the test ends. */
   gateway(changes?: GatewayChanges): ChatBackend
-  /** Reads the bytes that the upstream sends for a body, without a gateway. */
+  /** Sends a request directly to the scripted provider; returns the response body. */
   readDirectly(body: unknown): Promise<Buffer>
-  /** Waits until the request that contains `text` has ended; returns which side ended it. */
+  /** Waits until the request that contains `text` has ended; returns why it ended. */
   findWhoEnded(text: string): Promise<SeenRequest['endedBy']>
 }
 
-/** Uses the upstream of this worker; each test starts with an empty request log. */
-export async function startGatewayStand(): Promise<GatewayStand> {
+/** Uses the worker's scripted provider, and clears its request log before each test. */
+export async function startGatewayHarness(): Promise<GatewayHarness> {
   const upstream = await shareUpstream()
   beforeEach(() => upstream.clear())
   return {
@@ -39,7 +37,7 @@ export async function startGatewayStand(): Promise<GatewayStand> {
         name: 'gateway',
         url: upstream.url,
         apiKey,
-        timings: { ...patient, ...timings },
+        timings: { ...longTimeouts, ...timings },
         ...changes,
       })
       onTestFinished(() => backend.close())
@@ -59,14 +57,14 @@ export async function startGatewayStand(): Promise<GatewayStand> {
   }
 }
 
-/** Starts a TCP server with this connection handler on a free port; it stops with the test. */
+/** Starts a TCP server on a free port and stops it when the test ends. */
 export async function listen(
   onConnection: (socket: Socket) => void = () => {},
 ): Promise<{ port: number; server: Server }> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
-    // The other side may reset a connection that the test leaves open.
+    // The client may reset the connection when the test ends.
     socket.on('error', () => {})
     onConnection(socket)
   })
@@ -78,20 +76,28 @@ export async function listen(
   return { port: (server.address() as AddressInfo).port, server }
 }
 
-/** Returns a request for a non-streaming answer to `text`. */
-export function ask(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
+/** Returns a non-streaming request with `text` as the user message. */
+export function chatCall(
+  text: string,
+  signal: AbortSignal = neverAborted,
+  more: Record<string, unknown> = {},
+) {
   return { body: { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }, signal }
 }
 
-/** Returns a request for a streamed response to `text`. */
-export function askForStream(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
-  return ask(text, signal, { stream: true, ...more })
+/** Returns a streaming request with `text` as the user message. */
+export function streamCall(
+  text: string,
+  signal: AbortSignal = neverAborted,
+  more: Record<string, unknown> = {},
+) {
+  return chatCall(text, signal, { stream: true, ...more })
 }
 
 type Call = (backend: ChatBackend, text: string, signal?: AbortSignal) => Promise<unknown>
 
-/** Both kinds of request, for tests that apply to both. */
+/** Sends a request without and with streaming, for `test.each`. */
 export const ways: readonly (readonly [string, Call])[] = [
-  ['complete', (backend, text, signal) => backend.complete(ask(text, signal))],
-  ['stream', (backend, text, signal) => backend.stream(askForStream(text, signal))],
+  ['complete', (backend, text, signal) => backend.complete(chatCall(text, signal))],
+  ['stream', (backend, text, signal) => backend.stream(streamCall(text, signal))],
 ]

@@ -1,6 +1,5 @@
-/** Writes model files in GGUF version 3, the format of ggml and llama.cpp: metadata, then tensors. */
+/** Writes model files in GGUF version 3, the format of llama.cpp. */
 
-/** A metadata value. */
 export type GgufValue =
   | { readonly type: 'uint32' | 'float32'; readonly value: number }
   | { readonly type: 'bool'; readonly value: boolean }
@@ -8,7 +7,7 @@ export type GgufValue =
   | { readonly type: 'array'; readonly of: 'int32' | 'float32'; readonly value: readonly number[] }
   | { readonly type: 'array'; readonly of: 'string'; readonly value: readonly string[] }
 
-/** A matrix with `rows` rows of `columns` numbers; a vector has one row. */
+/** A named matrix; a vector is a matrix with one row. */
 export interface GgufTensor {
   readonly name: string
   readonly columns: number
@@ -20,7 +19,7 @@ const typeNumbers = { uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array
 const F32 = 0
 const alignment = 32
 
-/** Builds the bytes of a GGUF file whose tensors are 32-bit floats. */
+/** Returns the bytes of a GGUF file with 32-bit float tensors. */
 export function renderGguf(
   metadata: Readonly<Record<string, GgufValue>>,
   tensors: readonly GgufTensor[],
@@ -52,7 +51,7 @@ export function renderGguf(
   return out.take()
 }
 
-/** Collects little-endian bytes. */
+/** A growing buffer of little-endian values. */
 class GgufBuffer {
   private readonly parts: Buffer[] = []
   private sizeBytes = 0

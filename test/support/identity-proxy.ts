@@ -1,22 +1,22 @@
-/** Runs a proxy that signs a user in with headers, configured like nginx in docs/console-identity.md. */
+/** Runs an authenticating proxy, configured like nginx in docs/console-identity.md. */
 import { createServer, type IncomingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 export interface IdentityProxy {
   readonly url: string
-  /** Forwards all further requests to this URL. */
-  leadTo(url: string): void
+  /** Forwards new requests to this URL. */
+  forwardTo(url: string): void
 }
 
 export interface IdentityProxyOptions {
-  /** The headers that the proxy sets on every request, replacing those of the browser. */
+  /** The identity headers that the proxy sets on every request. */
   readonly headers: Readonly<Record<string, string>>
-  /** The loopback address from which the proxy connects. */
+  /** The proxy's own loopback address. */
   readonly from: string
 }
 
-/** Headers that browsers must not set. */
+/** The headers that the proxy removes from the browser's requests. */
 const identityNames = [
   'x-email',
   'x-user',
@@ -28,7 +28,7 @@ const identityNames = [
   'authorization',
 ]
 
-/** Starts a proxy that stops with the test. */
+/** Starts a proxy and stops it when the test ends. */
 export async function startIdentityProxy({ headers, from }: IdentityProxyOptions): Promise<IdentityProxy> {
   let target: string
   const server = createServer((incoming, outgoing) => {
@@ -53,7 +53,7 @@ export async function startIdentityProxy({ headers, from }: IdentityProxyOptions
   })
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    leadTo(url) {
+    forwardTo(url) {
       target = url
     },
   }

@@ -1,4 +1,4 @@
-/** Builds, packs and installs the package in an empty project, as its users do. */
+/** Builds and packs the npm package, and installs it in an empty project. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,26 +9,26 @@ import { repository } from './process.ts'
 const run = promisify(execFile)
 
 export interface InstalledPackage {
-  /** The folder of the project. */
+  /** The project's folder. */
   readonly folder: string
-  /** The paths in the tarball. */
+  /** The paths of all files in the tarball. */
   readonly files: readonly string[]
   readonly sizeBytes: number
-  /** Runs a program in the project; returns its output. @throws Error when the program fails. */
+  /** Runs a program in the project; returns its standard output. @throws Error if it fails. */
   run(program: string, ...words: readonly string[]): Promise<string>
-  /** Writes a file into the project. */
+  /** Writes a file to the project. */
   write(name: string, text: string): Promise<void>
   remove(): Promise<void>
 }
 
-/** Packages that the project itself uses for pages and types. */
+/** Packages that the test project needs for its pages and types. */
 const guests = ['react', 'react-dom', '@types/react', '@types/node']
 
-/** Environment variables to keep; npm's own would make npm act on this repository. */
+/** The environment variables to pass on; npm's own would direct it to this repository. */
 const kept =
   /^(PATH|HOME|TMPDIR|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|npm_config_(registry|cache|userconfig|globalconfig))$/i
 
-/** Builds and installs the package; the caller removes the project. */
+/** Builds and installs the package; the caller must remove the project. */
 export async function installPackage(): Promise<InstalledPackage> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-package-'))
   const own = Object.entries(process.env).filter(([name]) => kept.test(name))
@@ -67,7 +67,7 @@ interface Packed {
   readonly files: readonly { readonly path: string }[]
 }
 
-/** Returns the version installed in the repository, which is in npm's cache. */
+/** Returns the package with the repository's version of it, which is in npm's cache. */
 async function nameVersion(name: string): Promise<string> {
   const text = await readFile(join(repository, 'node_modules', name, 'package.json'), 'utf8')
   return `${name}@${(JSON.parse(text) as { version: string }).version}`

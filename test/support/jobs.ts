@@ -1,4 +1,4 @@
-/** Inspects the jobs of uploads, and holds conversions until a test releases them. */
+/** Starts services with conversion jobs, reads the jobs, and holds conversions until a test releases them. */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Service } from '../../src/server/service.ts'
@@ -9,8 +9,8 @@ import { eventually, makeFolder } from './process.ts'
 import { getProgram } from './programs.ts'
 import type { Target } from './uploads.ts'
 
-/** Creates a clock that only the test advances, and whose waits end only on abort. */
-export function createMovedClock() {
+/** Creates a fake clock whose `wait` never resolves and rejects only when it is aborted. */
+export function createManualClock() {
   const clock = createFakeClock(Math.floor(Date.now() / 1000))
   const wait = (_ms: number, signal?: AbortSignal) =>
     new Promise<void>((_resolve, reject) => {
@@ -24,12 +24,12 @@ export interface JobsOptions {
   readonly options?: Parameters<typeof startApp>[1]
 }
 
-/** Starts a service with its own data directory and a clock that only the test advances. */
+/** Starts a service with a new data directory and a fake clock. */
 export async function startJobs({ env = {}, options = {} }: JobsOptions = {}) {
-  const clock = createMovedClock()
+  const clock = createManualClock()
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir, ...env }, { clock, ...options })
-  /** Advances the clock and makes the service look for due jobs. */
+  /** Advances the clock and makes the service check for due jobs. */
   const advance = (seconds: number) => {
     clock.advance(seconds)
     app.service.deps.artifacts.processing.wake()
@@ -44,14 +44,14 @@ export const getRow = ({ service }: { readonly service: Service }) =>
   service.deps.db.selectFrom('artifacts').selectAll().executeTakeFirstOrThrow()
 
 /** Lists the work folders of running conversions. */
-export const listWork = (dataDir: string) => readdir(join(dataDir, 'conversions', 'incoming'))
+export const listWorkFolders = (dataDir: string) => readdir(join(dataDir, 'conversions', 'incoming'))
 
-/** Waits until `ask` returns true; `what` describes the condition in the error. */
-export async function until(ask: () => Promise<boolean>, what: string): Promise<void> {
+/** Waits until `ask` resolves to true; `what` describes the condition in the timeout error. */
+export async function waitUntil(ask: () => Promise<boolean>, what: string): Promise<void> {
   if (!(await eventually(ask, true))) throw new Error(`timed out waiting until ${what}`)
 }
 
-/** Creates a gate before ffmpeg: it waits until the test opens the gate, then runs the script `before`. */
+/** Creates a PATH whose ffmpeg waits until `open` is called, and then runs the script `before`. */
 export async function makeGate(before = '') {
   const folder = await makeFolder()
   const [isOpen, started] = [join(folder, 'open'), join(folder, 'started')]
@@ -61,13 +61,13 @@ export async function makeGate(before = '') {
   return { env: { PATH: path }, folder, open: () => writeFile(isOpen, '') }
 }
 
-/** Returns how many conversions started behind the gate; each runs ffmpeg twice, for the video and the poster. */
-export async function countTries({ folder }: { readonly folder: string }): Promise<number> {
+/** Returns the number of started conversions; each runs ffmpeg twice, for the video and its poster. */
+export async function countConversions({ folder }: { readonly folder: string }): Promise<number> {
   const text = await readFile(join(folder, 'started'), 'utf8').catch(() => '')
   return (text.split('\n').length - 1) / 2
 }
 
-/** Reads an artifact with GET, including its bytes. */
+/** Downloads an artifact. */
 export async function openArtifact(
   target: Target,
   path: string,
@@ -79,7 +79,7 @@ export async function openArtifact(
   return { status: response.status, headers: response.headers, bytes }
 }
 
-/** Reads the status stream of an artifact up to the first status for which `last` returns true. */
+/** Reads an artifact's status stream until `last` returns true for a status; returns all statuses. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export async function watchUntil(app: TestApp, id: string, last: (status: any) => boolean): Promise<any[]> {
   const leaving = new AbortController()

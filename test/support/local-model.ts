@@ -1,4 +1,4 @@
-/** Starts services that run the tiny model in their own process. */
+/** Starts services with a tiny in-process model. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,18 +6,18 @@ import { afterAll, beforeAll } from 'vitest'
 import { openApp, type TestApp } from './app.ts'
 import { type TinyModelOptions, writeTinyModel } from './tiny-model.ts'
 
-/** A service with a tiny model, shared by all tests of a file because loading takes most of a second. */
-export interface LocalStand {
+/** A service that all tests of a file share, because loading a model takes most of a second. */
+export interface LocalModelHarness {
   readonly app: TestApp
   /** The path of the model file. */
   readonly path: string
 }
 
-/** Starts the service before the tests of a file, and stops it after them. */
-export function startLocalStand(
+/** Starts the service before a file's tests and closes it after them. */
+export function startLocalModelHarness(
   options: TinyModelOptions = {},
   env: Readonly<Record<string, string>> = {},
-): LocalStand {
+): LocalModelHarness {
   const path = writeModelFile(options)
   let app: TestApp | undefined
   beforeAll(async () => {
@@ -33,15 +33,12 @@ export function startLocalStand(
   }
 }
 
-/**
- * Returns the settings for an in-process model; with more threads, models would compete for the machine's few
- * processors.
- */
+/** Returns settings for an in-process model that uses one thread, because test machines have few cores. */
 export function localEnvironment(path: string): Record<string, string> {
   return { PARLEY_BACKEND: 'local', PARLEY_LOCAL_MODEL: path, PARLEY_LOCAL_THREADS: '1' }
 }
 
-/** Writes `tiny.gguf` into a new folder, which is removed after the file's tests. */
+/** Writes `tiny.gguf` to a new folder, which is removed after the file's tests; returns its path. */
 export function writeModelFile(options: TinyModelOptions = {}): string {
   const folder = mkdtempSync(join(tmpdir(), 'parley-model-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -50,12 +47,12 @@ export function writeModelFile(options: TinyModelOptions = {}): string {
   return path
 }
 
-/** Returns a chat request whose answer is always the same. */
+/** Returns a chat completion request with temperature 0, whose response is always the same. */
 export function greedy(text: string, more: object = {}): Record<string, unknown> {
   return { messages: [{ role: 'user', content: text }], temperature: 0, ...more }
 }
 
-/** Joins the text of a streamed response. */
+/** Joins the text of a stream's chunks. */
 export function joinText(events: readonly { choices: readonly { delta: { content?: string } }[] }[]): string {
   return events.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
 }

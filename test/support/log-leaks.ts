@@ -1,59 +1,54 @@
-/**
- * Checks every log line of the test run for secrets: presented keys and tokens, and texts sent to or received from
- * models. A line that contains one fails the test that wrote it.
- */
+/** Detects log lines that contain keys, tokens, or messages to and from models; the test then fails. */
 import diagnostics from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 
-/** The minimum length of a text, because shorter ones occur in ordinary words. */
+/** Shorter texts are ignored, because they occur in ordinary log lines. */
 const SHORTEST = 8
-/** The minimum number of different characters, because tests send long texts of few characters as filler. */
+/** Texts with fewer different characters are ignored, because tests use them as filler. */
 const FEWEST_CHARACTERS = 5
-/** The length of the searched prefix, because a line may contain only the beginning of a text. */
+/** Only this many characters of a text are searched for, because the log may truncate it. */
 const LONGEST = 40
-/** The maximum number of remembered texts, because property tests send very many. */
+/** The maximum number of stored texts; property tests send a large number. */
 const MOST_TEXTS = 50_000
-/** The size from which a body counts as binary. */
+/** Bodies above this size, in characters, are not searched for messages. */
 const LARGEST_BODY = 262_144
 
-/** Patterns of secrets, whether presented or not; redacted secrets do not match. */
+/** Matches keys and tokens, but not redacted ones. */
 const secretShapes =
   /(?:svc_scoped_|svc_(?!scoped_)|agnt_key-)\w{12}\w{6}|atk_[\w-]{8}\.[\w-]{8}|\bBearer [\w.~+/-]{8}|\/sign-in#[\w-]{20}|\bsk-[\w-]{8}/
 
-/** File positions in stack traces, which may contain a word that a test uses as text. */
+/** Matches file positions in stack traces, which may contain a text that a test sends. */
 const stackPlaces = /(?:file:\/\/)?\/[^\s)"]+:\d+:\d+/g
 
-/** Texts that must not be logged, keyed by their first characters. */
+/** The texts that must not be logged, by their first `SHORTEST` characters. */
 const texts = new Map<string, Set<string>>()
 let textCount = 0
 const leaks: string[] = []
 
-/** Returns the leaks found so far and clears them. */
+/** Returns the leaks found so far, and forgets them. */
 export function takeLeaks(): string[] {
   return leaks.splice(0)
 }
 
-/** Checks one log line. */
 export function checkLine(line: string): void {
   const [secret] = secretShapes.exec(line) ?? []
   const found = secret ?? findText(line.replaceAll(stackPlaces, ''))
   if (found !== undefined) leaks.push(`"${found}" is in the line ${line.trimEnd()}`)
 }
 
-/** Checks the log of a process. */
+/** Checks all lines of a process's log. */
 export function checkLines(output: string): void {
   for (const line of output.split('\n')) checkLine(line)
 }
 
-/** Forbids the text in all further log lines. */
-export function keepFromLog(text: string): void {
-  // Texts are split into runs of words, because a line may contain any part; a single word of a longer text is
-  // ignored.
+/** Treats new log lines that contain the text as leaks. */
+export function forbidInLog(text: string): void {
+  // Splits the text at punctuation, because a log line may contain only a part of it.
   const runs = text.match(/[\p{L}\p{N} ,'’_-]+/gu) ?? []
   for (const run of runs) {
     const piece = run.trim().slice(0, LONGEST)
     const isText = piece.length >= SHORTEST && new Set(piece).size >= FEWEST_CHARACTERS
-    // A text that is a field name of the API may appear in an error that names the field.
+    // Ignores API field names, which error messages may contain, and single words of a longer text.
     const isTelling = isText && !spokenFields.has(piece) && (runs.length === 1 || piece.includes(' '))
     if (!isTelling || textCount >= MOST_TEXTS) continue
     const start = piece.slice(0, SHORTEST)
@@ -72,27 +67,25 @@ function findText(line: string): string | undefined {
   return undefined
 }
 
-/** The JSON fields that contain messages in every API. */
+/** The JSON fields that contain messages in any of the APIs. */
 const spokenFields = new Set(['content', 'text', 'input', 'output', 'arguments', 'instructions', 'result'])
 
-/** Forbids all messages in a JSON body. */
-export function keepBodyFromLog(body: string): void {
+/** Treats new log lines that contain a message from this JSON body as leaks. */
+export function forbidMessagesInLog(body: string): void {
   if (body.length > LARGEST_BODY || !/^\s*[{[]/.test(body)) return
   try {
     JSON.parse(body, function takeSpoken(this: unknown, name, value) {
       if (typeof value !== 'string') return value
-      // For list items, JSON.parse passes an index instead of the field name, so any text with spaces counts as a message.
-      if (spokenFields.has(name) || (Array.isArray(this) && /\s/.test(value))) keepFromLog(value)
+      // List items have an index instead of a field name, so any item with a space is treated as a message.
+      if (spokenFields.has(name) || (Array.isArray(this) && /\s/.test(value))) forbidInLog(value)
       return value
     })
   } catch {
-    // A body that is not JSON contains no message.
+    // Ignores bodies that are not JSON.
   }
 }
 
-/**
- * Reads every request that a server of this process receives, and every body that this process sends with `fetch`.
- */
+/** Watches for messages in requests to this process's servers and in bodies sent with `fetch`. */
 export function watchMessages(): void {
   diagnostics.subscribe('http.server.request.start', (message) => {
     const { request } = message as { request: IncomingMessage }
@@ -101,7 +94,7 @@ export function watchMessages(): void {
   })
   const sendOn = globalThis.fetch
   globalThis.fetch = (input, init) => {
-    if (typeof init?.body === 'string') keepBodyFromLog(init.body)
+    if (typeof init?.body === 'string') forbidMessagesInLog(init.body)
     return sendOn(input, init)
   }
 }
@@ -109,19 +102,19 @@ export function watchMessages(): void {
 function keepCredentials({ headers }: IncomingMessage): void {
   const [, token] = /^bearer\s+(\S{16,})$/i.exec(headers.authorization ?? '') ?? []
   const end = token?.slice(-24) ?? ''
-  // A token of few different characters is a placeholder of a test.
-  if (new Set(end).size > 6) keepFromLog(end)
+  // Ignores placeholder tokens, which contain only a few different characters.
+  if (new Set(end).size > 6) forbidInLog(end)
   for (const [, secret = ''] of (headers.cookie ?? '').matchAll(/parley_session=([\w-]+)/g))
-    keepFromLog(secret)
+    forbidInLog(secret)
 }
 
-/** Copies the request body as it arrives, whether or not the server reads it. */
+/** Searches a request body for messages as it arrives, even if the server does not read it. */
 function keepBody(request: IncomingMessage): void {
   const pieces: Buffer[] = []
   const push = request.push.bind(request)
   request.push = (chunk: Buffer | null, encoding) => {
     if (chunk !== null) pieces.push(chunk)
-    else keepBodyFromLog(Buffer.concat(pieces).toString())
+    else forbidMessagesInLog(Buffer.concat(pieces).toString())
     return push(chunk, encoding)
   }
 }

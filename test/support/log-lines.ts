@@ -1,9 +1,9 @@
-/** Collects a service's log, so that tests can search it. */
+/** Collects a service's log lines for tests. */
 import type { Logger } from 'pino'
 import { createRedactedLog } from '../../src/telemetry/log.ts'
 import { checkLine } from './log-leaks.ts'
 
-/** Creates a debug logger like a service's, with its lines so far as JSON. */
+/** Creates a logger at debug level, and the list to which it appends its JSON lines. */
 export function createLineLog(): { log: Logger; lines: string[] } {
   const lines: string[] = []
   const write = (line: string) => {

@@ -1,12 +1,12 @@
 /**
- * Serves MCP over streamable HTTP in a second process: `node test/support/mcp-http-server.ts [--port N] [--modern] [--extra NAME]`
- * prints `listening <port>`. The path is `/mcp`; sessions are used as in version 1 of the MCP library, or not at all with `--modern`,
- * as in version 2. `--extra` adds a tool.
+ * Serves MCP over streamable HTTP. `node test/support/mcp-http-server.ts [--port N] [--modern] [--extra NAME]`
+ * prints `listening <port>` and serves the path `/mcp`. It uses sessions, like version 1 of the MCP library. With `--modern` it
+ * does not, like version 2. `--extra` adds a tool.
  *
- *   GET /__seen             returns calls, cancellations, Authorization headers, and started and ended sessions
+ *   GET /__seen             returns calls, cancellations, Authorization headers, and opened and closed sessions
  *   POST /__add?name=N      adds a tool and notifies the clients
- *   POST /__forget          drops all sessions
- *   /moved?to=URL           redirects to the URL with 307
+ *   POST /__forget          discards all sessions
+ *   /moved?to=URL           redirects to the URL with status 307
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -115,5 +115,5 @@ const server = createServer((request, response) => {
 server.listen(Number(settings.port), '127.0.0.1', () => {
   process.stdout.write(`listening ${(server.address() as AddressInfo).port}\n`)
 })
-// When started with an IPC channel, the process ends with its parent.
+// Exits when the parent process closes the IPC channel.
 process.once('disconnect', () => process.exit())

@@ -1,9 +1,9 @@
-/** Serves the test tools with version 2 of the MCP library: over HTTP without sessions, and over pipes. */
+/** Provides the test tools with version 2 of the MCP library, over HTTP without sessions or over stdio. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { callTool, listPage } from './mcp-tools.ts'
 
-/** Creates a server with the test tools. */
+/** Creates an MCP server with the test tools. */
 export function createModernServer(): Server {
   const server = new Server(
     { name: 'tests', version: '2' },
@@ -16,7 +16,7 @@ export function createModernServer(): Server {
   return server
 }
 
-/** Creates a handler with the test tools for Node's HTTP server. */
+/** Creates a handler for Node's HTTP server that serves the test tools. */
 export function createModernHandler() {
   const handler = createMcpHandler(createModernServer)
   return {

@@ -1,7 +1,4 @@
-/**
- * Runs an MCP server over pipes for the service under test. With `--stay` it and a child process ignore SIGTERM
- * and the end of input; `--pids FILE` writes both process ids to a file.
- */
+/** Runs a stdio MCP server; `--stay` ignores SIGTERM, and `--pids FILE` writes its and its child's process ids. */
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'

@@ -1,4 +1,4 @@
-/** Implements the tools of the MCP servers that tests start. */
+/** Implements the tools of the test MCP servers. */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { CallToolResult } from '@modelcontextprotocol/client'
 
@@ -11,7 +11,7 @@ interface Tool {
 const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] })
 const anything = { type: 'object' } as const
 
-/** The calls and cancellations so far. */
+/** The names of the called and of the cancelled tools so far. */
 export const seen = { calls: [] as string[], cancelled: [] as string[] }
 
 export const tools: Record<string, Tool> = {
@@ -53,7 +53,7 @@ export const tools: Record<string, Tool> = {
   die: { inputSchema: anything, run: () => process.exit(1) },
 }
 
-/** Calls a tool by name and records the call. */
+/** Records the call and runs the tool. */
 export async function callTool(
   name: string,
   args: Record<string, unknown>,
@@ -65,7 +65,7 @@ export async function callTool(
   return tool.run(args, signal)
 }
 
-/** Returns the tools in two pages. */
+/** Returns one of two pages of the tool list. */
 export function listPage(cursor: string | undefined) {
   const all = Object.entries(tools).map(([name, { description, inputSchema }]) => ({
     name,

@@ -6,42 +6,42 @@ import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ServiceOptions } from '../../src/server/build.ts'
 import type { TestApp } from './app.ts'
-import type { ChatStand } from './chat-stand.ts'
+import type { ChatHarness } from './chat-harness.ts'
 import { writeConfigFile } from './config-file.ts'
 import { eventually } from './process.ts'
 
 const program = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
-/** The path of the MCP program that communicates over pipes. */
+/** The path of the stdio MCP server. */
 export const stdioProgram = program('./mcp-stdio-server.ts')
 
-/** The requests that an MCP server over HTTP has received. */
+/** The requests that the HTTP MCP server has received. */
 export interface Seen {
   readonly calls: string[]
   readonly cancelled: string[]
   readonly authorizations: string[]
   readonly begun: number
   readonly ended: number
-  /** The number of redirected requests. */
+  /** The number of requests that were redirected. */
   readonly moved: number
 }
 
-/** An MCP server over HTTP; see the top of `mcp-http-server.ts`. */
+/** An HTTP MCP server in a separate process; see mcp-http-server.ts. */
 export interface McpHttpServer {
   readonly origin: string
   readonly url: string
   readonly process: ChildProcess
   seen(): Promise<Seen>
-  /** Adds a tool that answers with its name. */
+  /** Adds a tool that returns its own name. */
   add(name: string): Promise<void>
-  /** Drops all sessions, as a restart would. */
+  /** Discards all sessions, like a restart. */
   forget(): Promise<void>
   kill(): Promise<void>
   /** Starts a new process on the same port. */
   restart(more?: readonly string[]): Promise<McpHttpServer>
 }
 
-/** Starts a server that ends with the test. */
+/** Starts a server and stops it when the test ends. */
 export async function startMcpHttpServer(words: readonly string[] = []): Promise<McpHttpServer> {
   const child = fork(program('./mcp-http-server.ts'), words, {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -72,25 +72,24 @@ export async function startMcpHttpServer(words: readonly string[] = []): Promise
   }
 }
 
-/** Returns the environment of a service with these servers in the `mcp` section of its configuration file. */
+/** Writes a configuration file with these MCP servers; returns the environment that selects it. */
 export async function withMcp(servers: object): Promise<Record<string, string>> {
   return { PARLEY_CONFIG: await writeConfigFile(JSON.stringify({ mcp: servers })) }
 }
 
-/** Starts a service on the system clock with these MCP servers, and waits until it has listed the tools. */
+/** Starts a service with these MCP servers, and waits until it has listed the tools. */
 export async function startWithMcp(
-  stand: ChatStand,
+  harness: ChatHarness,
   servers: object,
   tools: readonly string[],
   options: Omit<ServiceOptions, 'config'> = {},
 ): Promise<TestApp> {
-  const app = await stand.start(await withMcp(servers), { clock: systemClock, ...options })
-  await hasTools(app, tools)
+  const app = await harness.start(await withMcp(servers), { clock: systemClock, ...options })
+  await waitForTools(app, tools)
   return app
 }
 
-/** Waits until the service has listed these tools. */
-export async function hasTools(app: TestApp, names: readonly string[]): Promise<void> {
+export async function waitForTools(app: TestApp, names: readonly string[]): Promise<void> {
   const { tools } = app.service.deps
   const listed = async () => names.every((name) => tools.list().some((tool) => tool.name === name))
   if (!(await eventually(listed, true)))

@@ -1,9 +1,8 @@
-/** Creates mock providers and requests for them, and joins their answers like a client. */
+/** Creates mock providers, sends requests to them and joins their streams. */
 import type OpenAI from 'openai'
 import { createMockBackend } from '../../src/providers/mock.ts'
-import { never, readAll } from './backend.ts'
+import { neverAborted, readAll } from './backend.ts'
 
-/** The body of a chat request. */
 export type Body = Record<string, unknown>
 
 interface ToolCallDelta {
@@ -13,7 +12,7 @@ interface ToolCallDelta {
   function: { name?: string; arguments: string }
 }
 
-/** An event of a stream, with the fields that tests use. */
+/** A chunk of a stream, with the fields that tests use. */
 export interface Chunk {
   id: string
   object: string
@@ -28,8 +27,8 @@ export interface Chunk {
   usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number }
 }
 
-/** Creates a mock provider with a fixed clock that records waits instead of waiting. */
-export function createWorld() {
+/** Creates a mock provider whose clock is fixed and records waits instead of waiting. */
+export function createMockProvider() {
   const waitsMs: number[] = []
   let ids = 0
   const backend = createMockBackend({
@@ -43,46 +42,46 @@ export function createWorld() {
   return { backend, waitsMs }
 }
 
-/** A mock provider for tests that use neither waits nor ids. */
-export const { backend } = createWorld()
+/** A mock provider that tests can share. */
+export const { backend } = createMockProvider()
 
-/** Returns a request with `content` as the user message. */
-export function say(content: unknown, more: Body = {}): Body {
+/** Returns a request body with `content` as the user message. */
+export function chatRequest(content: unknown, more: Body = {}): Body {
   return { model: 'mock', messages: [{ role: 'user', content }], ...more }
 }
 
-/** Requests a non-streaming answer, which must be valid UTF-8 and JSON. */
+/** Sends a non-streaming request; returns the parsed response. */
 export async function complete(body: Body, from = backend) {
-  const bytes = await from.complete({ body, signal: never })
+  const bytes = await from.complete({ body, signal: neverAborted })
   return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as OpenAI.ChatCompletion
 }
 
-/** Requests a non-streaming answer; returns its first choice. */
-export async function answerTo(body: Body) {
+/** Sends a non-streaming request; returns the first choice. */
+export async function firstChoiceOf(body: Body) {
   const choice = (await complete(body)).choices[0]
   if (choice === undefined) throw new Error('the answer has no choices')
   return choice
 }
 
-/** Requests a non-streaming answer; returns its text, or null when it calls tools. */
+/** Sends a non-streaming request; returns the text, or null if the model calls tools. */
 export async function textOf(body: Body) {
-  return (await answerTo(body)).message.content
+  return (await firstChoiceOf(body)).message.content
 }
 
-/** Requests a non-streaming answer; returns its tool calls as names and parsed arguments. */
+/** Sends a non-streaming request; returns the names and the parsed arguments of the tool calls. */
 export async function callsOf(body: Body) {
-  const calls = (await answerTo(body)).message.tool_calls ?? []
+  const calls = (await firstChoiceOf(body)).message.tool_calls ?? []
   return calls.flatMap((call) =>
     call.type === 'function' ? [[call.function.name, JSON.parse(call.function.arguments)]] : [],
   )
 }
 
-/** Requests a streamed response; returns all of its text. */
+/** Sends a streaming request; returns the complete response text. */
 export async function streamText(body: Body, from = backend) {
-  return (await readAll(await from.stream({ body, signal: never }))).toString('utf8')
+  return (await readAll(await from.stream({ body, signal: neverAborted }))).toString('utf8')
 }
 
-/** Parses the events of a stream except `[DONE]`; ignores text after the last blank line. */
+/** Parses the complete events of a stream, without `[DONE]`. */
 export function parseChunks(text: string): Chunk[] {
   const events = text.split('\n\n').slice(0, -1)
   return events
@@ -90,12 +89,12 @@ export function parseChunks(text: string): Chunk[] {
     .map((event) => JSON.parse(event.replace(/^data: /, '')))
 }
 
-/** Requests a streamed response; returns its events. */
+/** Sends a streaming request; returns the chunks. */
 export async function streamChunks(body: Body) {
   return parseChunks(await streamText(body))
 }
 
-/** Joins the deltas of one choice like a client. */
+/** Joins the deltas of one choice. */
 export function joinChoice(chunks: readonly Chunk[], index: number) {
   const parts = chunks.flatMap((chunk) => chunk.choices).filter((choice) => choice.index === index)
   const calls: { id: string | undefined; name: string; arguments: string }[] = []
@@ -107,12 +106,12 @@ export function joinChoice(chunks: readonly Chunk[], index: number) {
   return { content: calls.length > 0 ? null : content, calls, finish: parts.at(-1)?.finish_reason }
 }
 
-/** Returns a tool in the form of a request. */
+/** Returns a tool for a request's `tools`. */
 export function tool(name: string, parameters?: unknown) {
   return { type: 'function', function: { name, ...(parameters !== undefined && { parameters }) } }
 }
 
-/** The parameters of `weather`. */
+/** The parameter schema of the tool `weather`. */
 export const weatherSchema = {
   type: 'object',
   properties: {

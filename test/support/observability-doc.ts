@@ -1,26 +1,24 @@
-/** Reads the documented metrics and spans from the tables of docs/observability.md. */
+/** Reads the documented metrics and spans from the tables in docs/observability.md. */
 import { readFileSync } from 'node:fs'
 
 const doc = readFileSync(new URL('../../docs/observability.md', import.meta.url), 'utf8')
 
-/** A documented metric. */
 export interface PromisedMetric {
   readonly name: string
   readonly type: string
   readonly labels: readonly string[]
-  /** True when the metric exists without PostgreSQL and without workers. */
+  /** True if the metric also exists without PostgreSQL and without workers. */
   readonly isEverywhere: boolean
 }
 
-/** A documented kind of span. */
 export interface PromisedSpan {
-  /** The documented name, with variable parts in braces. */
+  /** The span's name, with variable parts in braces. */
   readonly name: string
   readonly kind: string
   readonly attributes: readonly string[]
 }
 
-/** Reads the rows of the table whose first heading is `heading`, as cells. */
+/** Returns the cells of the table whose first column is `heading`, row by row. */
 function readTable(heading: string): string[][] {
   const lines = doc.split('\n')
   const start = lines.findIndex((line) => line.startsWith(`| ${heading} |`))
@@ -53,7 +51,7 @@ export const promisedSpans: readonly PromisedSpan[] = readTable('Span').map(
   }),
 )
 
-/** The process metrics. The page lists them in prose, not in a table. */
+/** The names of the process metrics, which the page lists in a paragraph. */
 export const processMetrics: readonly string[] = listCodes(
   doc.slice(doc.indexOf('`process_cpu_seconds_total`'), doc.indexOf('Pauses of')),
 )

@@ -1,13 +1,11 @@
-/** Runs scripts in other processes, for example to open the same data directory. */
+/** Runs scripts in separate processes and communicates with them line by line. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { onTestFinished } from 'vitest'
 
-/**
- * A process that runs a script: `say` sends it a line, and `hears` waits for its next line. It ends with the test.
- */
+/** A process that runs a script; `say` sends it a line, and `hears` returns its next line. */
 export class OtherProcess {
   readonly child: ChildProcess
   private readonly lines: AsyncIterator<string>
@@ -35,10 +33,10 @@ export class OtherProcess {
   }
 }
 
-/** Returns a source file as an import specifier. */
+/** Returns the quoted import specifier of a file in `src/`. */
 export const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src', path))
 
-/** A script that opens the directory, prints `open` or the error, and keeps the directory open. */
+/** A script that opens the data directory, prints `open` or the error, and does not exit. */
 export const openScript = (role: 'server' | 'command', dataDir: string) => `
   import { openDatabase } from ${source('db/open.ts')}
   const { db } = await openDatabase({ dataDir: ${JSON.stringify(dataDir)}, role: '${role}' }).catch((error) => {

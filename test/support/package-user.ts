@@ -1,6 +1,6 @@
-/** Provides a TypeScript program and a server-rendered page that use every export of the package. */
+/** Contains a TypeScript program and a server-rendered page that use all exports of the package. */
 
-/** Compiles only if the types are right: lines marked with @ts-expect-error must fail. */
+/** A program that compiles only if the package's types are correct. */
 export const typedProgram = `
 import { type CompletedUpload, type Config, createService, type HostTools, parseConfig, type Service } from 'parley'
 import { type AppRouter, type Client, createClient, type Inputs, isTRPCClientError, type Outputs } from 'parley/client'
@@ -40,7 +40,7 @@ export const Chat = () => (useParleyChat().isReady ? null : createElement(Parley
 export const Wrong = () => createElement(ParleyChat, { theme: 'plaid' })
 `
 
-/** The strictest options, which also check the types of the package and of its imports. */
+/** A strict tsconfig that also checks the package's declaration files. */
 export const typedProject = JSON.stringify({
   compilerOptions: {
     ...{ module: 'nodenext', target: 'es2024', lib: ['es2024', 'dom', 'dom.iterable'], types: ['node'] },
@@ -49,7 +49,7 @@ export const typedProject = JSON.stringify({
   files: ['typed.ts'],
 })
 
-/** Renders the component and its hook without a browser. */
+/** A script that renders the component and its hook without a browser. */
 export const renderedPage = `
 import { ParleyChat, useParleyChat } from 'parley/react'
 import { createElement } from 'react'

@@ -1,4 +1,4 @@
-/** Runs PostgreSQL servers for tests: on a free port, in a temporary folder, without root, removed at the end. */
+/** Runs PostgreSQL servers for tests and creates databases on them. */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -15,33 +15,32 @@ import { getProgram } from './programs.ts'
 
 const run = promisify(execFile)
 
-/** The user id for PostgreSQL when the tests run as root, which PostgreSQL rejects. */
+/** The user id for PostgreSQL if the tests run as root, because PostgreSQL refuses to run as root. */
 const NOBODY = 65_534
 
-/** A PostgreSQL server of the tests. */
 export interface PostgresServer {
   readonly port: number
-  /** Returns the URL of a database, which need not exist. */
+  /** Returns the URL of a database, which may not exist. */
   urlOf(database: string): string
-  /** Stops the server like an operator, with notice to its clients. */
+  /** Stops the server gracefully; it notifies its clients. */
   stop(): Promise<void>
-  /** Stops the server like a crash. */
+  /** Stops the server as in a crash. */
   kill(): Promise<void>
-  /** Stops or continues all processes of the server. */
+  /** Pauses or continues all processes of the server. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): Promise<void>
-  /** Starts the server again, on the same port with the same rows. */
+  /** Starts the server again on the same port and with the same data. */
   start(): Promise<void>
   /** Stops the server and removes its folder. */
   remove(): Promise<void>
 }
 
-/** Creates and starts a server that does not sync to disk. */
+/** Creates and starts a server on a free port; it does not sync its writes to disk. */
 export async function startPostgres(): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-postgres-'))
   const isRoot = process.getuid?.() === 0
   if (isRoot) await chown(folder, NOBODY, NOBODY)
   const asNobody = isRoot ? [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : []
-  // The server ends when the test run is killed.
+  // Stops the server when the test run is killed.
   const asUser = ['setpriv', ...asNobody, '--pdeathsig=QUIT']
   const data = join(folder, 'data')
   const [initdb, postgres] = [getProgram('initdb'), getProgram('postgres')]
@@ -92,7 +91,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     if (ending === undefined || ending.exitCode !== null || ending.signalCode !== null) return
     const exited = once(ending, 'exit')
     ending.kill('SIGCONT')
-    // SIGINT is a fast shutdown, which also ends connections; SIGQUIT is an immediate one.
+    // SIGINT is PostgreSQL's fast shutdown, which closes connections; SIGQUIT is its immediate shutdown.
     ending.kill(name === 'SIGINT' ? 'SIGINT' : 'SIGQUIT')
     await exited
   }
@@ -110,7 +109,7 @@ export async function startPostgres(): Promise<PostgresServer> {
         try {
           process.kill(one, name)
         } catch (error) {
-          // A backend of a connection that has just closed exits before the signal.
+          // The process of a closed connection may have exited already.
           if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
         }
       }
@@ -123,7 +122,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   }
 }
 
-/** The database from which test databases are copied. */
+/** The name of the template database that test databases are copied from. */
 export const TEMPLATE = 'parley_template'
 
 /** Creates the template database with the current schema. */
@@ -133,7 +132,7 @@ export async function createTemplate(server: Pick<PostgresServer, 'urlOf'>): Pro
   await (await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })).close()
 }
 
-/** Creates a database on the server of the test run until the test ends, with the schema unless it is `empty`. */
+/** Creates a database that is dropped when the test ends; returns its URL. */
 export async function createTestDatabase(kind: 'migrated' | 'empty' = 'migrated'): Promise<string> {
   const name = `test_${randomBytes(8).toString('hex')}`
   const maintenance = inject('postgresUrl')
@@ -142,17 +141,17 @@ export async function createTestDatabase(kind: 'migrated' | 'empty' = 'migrated'
   return urlOf(name)
 }
 
-/** A database of this worker with an open connection, because opening one costs more than emptying the tables. */
+/** A reusable database with an open connection, because connecting takes longer than emptying the tables. */
 interface Borrowable {
   readonly url: string
   readonly client: pg.Client
 }
 
-/** Databases that no test uses; emptying one takes a tenth of the time of creating one. */
+/** Databases that are not in use; emptying one is ten times as fast as creating one. */
 const unused: Borrowable[] = []
 let borrowed = 0
 
-/** Borrows a migrated database without rows until it is given back. */
+/** Returns an empty database with the current schema; `giveBack` makes it available again. */
 export async function borrowDatabase(): Promise<{ readonly url: string; giveBack(): void }> {
   const one = unused.pop() ?? (await makeBorrowable())
   await one.client.query(emptyAll)
@@ -162,18 +161,18 @@ export async function borrowDatabase(): Promise<{ readonly url: string; giveBack
 async function makeBorrowable(): Promise<Borrowable> {
   const name = `worker_${process.env.VITEST_POOL_ID}_${borrowed++}`
   await query(inject('postgresUrl'), `create database ${name} template ${TEMPLATE}`).catch((error) => {
-    // The database is left over from an earlier worker.
+    // An earlier worker has already created the database.
     if (error.code !== '42P04') throw error
   })
   const url = urlOf(name)
   const client = new pg.Client({ connectionString: url })
-  // The server stops before the workers do.
+  // Ignores the error when the server stops before this worker.
   client.on('error', () => {})
   await client.connect()
   return { url, client }
 }
 
-/** Deletes every row in any order, and what a failed test left behind. */
+/** Deletes all rows, and triggers that a failed test has left behind. */
 const emptyAll = `do $$ declare name text; begin
   perform pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
   drop function if exists fail_at() cascade;
@@ -188,7 +187,7 @@ function urlOf(database: string): string {
   return url.href
 }
 
-/** Runs one statement on a new connection. */
+/** Runs one statement on a new connection; returns its rows. */
 export async function query(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
@@ -201,9 +200,9 @@ export async function query(databaseUrl: string, text: string): Promise<Record<s
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The URL of the maintenance database of the test run's server. */
+    /** The URL of the database `postgres` on the test run's server. */
     postgresUrl: string
-    /** The database that test services use. */
+    /** The kind of database that test services use. */
     database: 'sqlite' | 'postgres'
   }
 }

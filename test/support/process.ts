@@ -1,4 +1,4 @@
-/** Runs the `parley` command in a separate process, and ends the processes it started. */
+/** Runs `parley` commands and servers in separate processes. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -12,56 +12,51 @@ import { checkLines } from './log-leaks.ts'
 /** The root folder of this checkout. */
 export const repository = fileURLToPath(new URL('../..', import.meta.url))
 
-/**
- * Node's cache of compiled code, shared with the command; set from outside, it also covers the command's first
- * file.
- */
+/** Node's compile cache; the environment variable makes it apply to the process's first file too. */
 const compileCache = join(repository, 'node_modules/.cache/parley')
 
-/** Options for running the command. */
 export interface RunOptions {
-  /** The working directory, which contains `./data` and `.env`. */
+  /** The working directory, in which `data` and `.env` are stored. */
   readonly folder: string
   readonly env?: Readonly<Record<string, string>>
-  /** A command that runs the process, such as `setpriv …`. */
+  /** A command to run the process with, such as `setpriv …`. */
   readonly wrapper?: readonly string[]
-  /** Options for Node itself. */
+  /** Node's command-line options. */
   readonly nodeOptions?: readonly string[]
-  /** The `src/main.ts` of another checkout. */
+  /** The path of another main module; by default this checkout's `src/main.ts`. */
   readonly main?: string
 }
 
-/** The result of a process that has ended. */
-export interface Ended {
+/** The exit status and the output of a process. */
+export interface ProcessResult {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
   readonly stderr: string
 }
 
-/** A running process with its output so far. */
-export interface Running {
+/** A running process and its output so far. */
+export interface RunningProcess {
   readonly child: ChildProcess
   readonly pid: number
   readonly stdout: string
   readonly stderr: string
-  /** Resolves with the match once the output contains it; rejects if the process ends first. */
+  /** Waits until the output matches; rejects if the process exits first. */
   prints(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
-  /** Resolves when the process has ended and its output is complete. */
-  readonly ended: Promise<Ended>
-  /** Sends a signal. */
+  /** Resolves when the process has exited and its output is complete. */
+  readonly ended: Promise<ProcessResult>
   kill(signal: NodeJS.Signals): void
 }
 
-/** Creates a temporary folder that is removed after the test. */
+/** Creates a temporary folder that is removed after the test; returns its path. */
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-process-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** Starts `parley` with these arguments; of the test's environment it inherits only PATH. */
-export function startParley(words: readonly string[], options: RunOptions): Running {
+/** Starts `parley` with these arguments; it inherits only PATH from the test's environment. */
+export function startParley(words: readonly string[], options: RunOptions): RunningProcess {
   const { folder, env = {}, wrapper = [], nodeOptions = [], main = join(repository, 'src/main.ts') } = options
   const [command = '', ...rest] = [...wrapper, process.execPath, ...nodeOptions, main, ...words]
   const child = spawn(command, rest, {
@@ -76,7 +71,7 @@ export function startParley(words: readonly string[], options: RunOptions): Runn
       child.emit('printed')
     })
   }
-  const ended = once(child, 'close').then(([code, signal]): Ended => {
+  const ended = once(child, 'close').then(([code, signal]): ProcessResult => {
     checkLines(printed.stderr)
     return { code, signal, stdout: printed.stdout, stderr: printed.stderr }
   })
@@ -111,28 +106,26 @@ export function startParley(words: readonly string[], options: RunOptions): Runn
   }
 }
 
-/** Runs `parley` with these arguments until it exits. */
-export function runParley(words: readonly string[], options: RunOptions): Promise<Ended> {
+export function runParley(words: readonly string[], options: RunOptions): Promise<ProcessResult> {
   return startParley(words, options).ended
 }
 
-/** A server in a separate process. */
-export interface RunningServer extends Running {
+export interface RunningServer extends RunningProcess {
   readonly url: string
-  /** The first parent key, if this start printed one. */
+  /** The parent key that this start printed, if any. */
   readonly key: string | undefined
-  /** Stops the server gracefully and waits until it has ended. */
-  stop(): Promise<Ended>
-  /** Kills the server and waits until it has ended. */
-  crash(): Promise<Ended>
+  /** Stops the server gracefully and waits until it has exited. */
+  stop(): Promise<ProcessResult>
+  /** Kills the server and waits until it has exited. */
+  crash(): Promise<ProcessResult>
 }
 
 const printedKey = /svc_[0-9A-Za-z]{61}/
 
-/** The one-time link that the first start prints. */
+/** Matches the sign-in link that the first start prints. */
 export const printedLink = /(http:\S+\/console\/sign-in#[\w-]{43})\n/
 
-/** Starts `parley serve` on a free port and waits until it listens. */
+/** Starts `parley serve` on a free port and waits until it accepts requests. */
 export async function startServer(options: RunOptions): Promise<RunningServer> {
   const running = startParley(['serve'], { ...options, env: { PORT: '0', ...options.env } })
   const [, url = ''] = await running.prints(/listening on (http:\S+)\n/)
@@ -148,7 +141,7 @@ export async function startServer(options: RunOptions): Promise<RunningServer> {
   })
 }
 
-/** Sends a request with a key; returns the status and the body, parsed if it is JSON. */
+/** Sends a request; returns the status and the body, which is parsed if it is JSON. */
 export async function callServer(
   url: string,
   method: string,
@@ -169,7 +162,7 @@ export async function callServer(
   return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
 }
 
-/** Asks until the answer equals `wanted`, for at most 30 seconds; returns the last answer. */
+/** Calls `ask` until its result equals `wanted`, for at most 30 seconds; returns the last result. */
 export async function eventually<T>(ask: () => Promise<T>, wanted: T): Promise<T> {
   let answer = await ask()
   for (let tries = 0; answer !== wanted && tries < 300; tries++) {

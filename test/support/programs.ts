@@ -1,7 +1,7 @@
-/** Finds the system programs that some tests use; `npm test` installs them where possible. */
+/** Finds system programs that tests need. */
 import { findCommand, testPrograms } from '../../scripts/programs.mjs'
 
-/** Returns the path of a program on this machine. @throws Error naming the package to install. */
+/** Returns a program's path. @throws Error if it is missing; the message names the package to install. */
 export function getProgram(name: keyof typeof testPrograms): string {
   const { commands, debianPackage } = testPrograms[name]
   const path = findCommand(commands)

@@ -1,4 +1,4 @@
-/** Runs nginx and Caddy with the files of `deploy/`, on free ports and without root; the caller stops them. */
+/** Runs nginx and Caddy with the configuration files from `deploy/`. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -11,30 +11,28 @@ import { getProgram } from './programs.ts'
 
 const run = promisify(execFile)
 
-/** The user id for proxies when the tests run as root. */
+/** The user id for proxies if the tests run as root. */
 const NOBODY = 65_534
 
-/** A running proxy. */
 export interface RunningProxy {
   readonly url: string
-  /** The folder for buffered request bodies. */
+  /** The folder in which the proxy buffers request bodies. */
   readonly bodyFolder: string
-  /** Reads the access log and the error log. */
+  /** Returns the access log and the error log. */
   readLog(): Promise<string>
   stop(): Promise<void>
 }
 
-/** Options of a proxy. */
 export interface ProxyOptions {
-  /** The addresses of the replicas, without `http://`. */
+  /** The replicas' addresses in the form `host:port`. */
   readonly replicas: readonly [string, string]
-  /** Changes the file of `deploy/` before its placeholders are replaced. */
+  /** Changes the configuration before its placeholders are replaced. */
   readonly change?: (text: string) => string
-  /** Lines for the `http` block around the nginx file. */
+  /** Additional lines for nginx's `http` block. */
   readonly around?: string
 }
 
-/** The PEM of a certificate for this machine, and of its key. */
+/** A certificate for this machine and its private key, both in PEM format. */
 export interface Certificate {
   readonly cert: string
   readonly key: string
@@ -53,7 +51,7 @@ export async function makeCertificate(): Promise<Certificate> {
   return { cert: find('CERTIFICATE'), key: find('PRIVATE KEY') }
 }
 
-/** Replaces each placeholder; fails if one is missing. */
+/** Replaces placeholders in a text; throws if the text does not contain one of them. */
 function fillIn(text: string, places: readonly (readonly [string, string])[]): string {
   return places.reduce((filled, [name, value]) => {
     if (!filled.includes(name)) throw new Error(`${name} is not in the file`)
@@ -61,7 +59,7 @@ function fillIn(text: string, places: readonly (readonly [string, string])[]): s
   }, text)
 }
 
-/** Creates a folder with the certificate that the proxy's user can write to. */
+/** Creates a folder that contains the certificate and is writable for the proxy's user. */
 async function makeProxyFolder({ cert, key }: Certificate): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-proxy-'))
   await mkdir(join(folder, 'bodies'))
@@ -73,7 +71,7 @@ async function makeProxyFolder({ cert, key }: Certificate): Promise<string> {
   return folder
 }
 
-/** Starts a server in its folder and waits until its output matches `ready`. */
+/** Starts a proxy and waits until its output matches `ready`. */
 async function startIn(
   folder: string,
   command: readonly string[],
@@ -82,7 +80,7 @@ async function startIn(
 ): Promise<{ child: ChildProcess; said(): string }> {
   const isRoot = process.getuid?.() === 0
   const asNobody = isRoot ? [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : []
-  // The proxy ends when the test run is killed.
+  // Stops the proxy when the test run is killed.
   const words = [...asNobody, '--pdeathsig=KILL', ...command]
   const child = spawn('setpriv', words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], env })
   let said = ''
@@ -119,7 +117,7 @@ function toProxy(
   }
 }
 
-/** Starts nginx with `deploy/nginx.conf` inside a configuration like Debian's. */
+/** Starts nginx with `deploy/nginx.conf` inside an `http` block, as in Debian's configuration. */
 export async function startNginx(certificate: Certificate, options: ProxyOptions): Promise<RunningProxy> {
   const { replicas, change = (text) => text, around = '' } = options
   const folder = await makeProxyFolder(certificate)
@@ -149,7 +147,7 @@ export async function startNginx(certificate: Certificate, options: ProxyOptions
   })
 }
 
-/** Starts Caddy with `deploy/Caddyfile` and the given certificate. */
+/** Starts Caddy with `deploy/Caddyfile`. */
 export async function startCaddy(certificate: Certificate, options: ProxyOptions): Promise<RunningProxy> {
   const { replicas, change = (text) => text } = options
   const folder = await makeProxyFolder(certificate)

@@ -1,10 +1,10 @@
-/** Sends HTTP byte by byte, for requests that client libraries would not send. */
+/** Sends HTTP requests over raw TCP connections. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { TestApp } from './app.ts'
 
-/** An open connection with the bytes received so far. */
+/** An open TCP connection and the bytes received so far. */
 export class RawConnection {
   private readonly socket: Socket
   private received = ''
@@ -21,11 +21,10 @@ export class RawConnection {
       this.hasEnded = true
       this.wake()
     }
-    // A reset also ends the connection.
     socket.on('end', onEnd).on('error', onEnd).on('close', onEnd)
   }
 
-  /** Connects to the service from the given loopback address; the connection is closed with the test. */
+  /** Connects from `localAddress`; the connection is closed when the test ends. */
   static async open(app: Pick<TestApp, 'url'>, localAddress?: string): Promise<RawConnection> {
     const port = Number(new URL(app.url).port)
     const from = localAddress === undefined ? {} : { localAddress }
@@ -35,7 +34,7 @@ export class RawConnection {
     return new RawConnection(socket)
   }
 
-  /** Everything received so far. */
+  /** The text received so far. */
   get text(): string {
     return this.received
   }
@@ -44,7 +43,7 @@ export class RawConnection {
     this.socket.write(bytes)
   }
 
-  /** Half-closes the connection; the server can still send. */
+  /** Half-closes the connection: the server can still send. */
   endSending(): void {
     this.socket.end()
   }
@@ -54,7 +53,7 @@ export class RawConnection {
     this.socket.resetAndDestroy()
   }
 
-  /** Waits until the received text matches; rejects if the connection ends first. */
+  /** Waits until the received text matches; rejects if the connection closes first. */
   async receives(pattern: RegExp): Promise<string> {
     while (!pattern.test(this.received)) {
       if (this.hasEnded) throw new Error(`the connection ended after ${JSON.stringify(this.received)}`)
@@ -63,7 +62,7 @@ export class RawConnection {
     return this.received
   }
 
-  /** Waits until the server has closed the connection; returns everything received. */
+  /** Waits until the server closes the connection; returns the received text. */
   async ends(): Promise<string> {
     while (!this.hasEnded) await this.change()
     return this.received
@@ -76,7 +75,7 @@ export class RawConnection {
   }
 }
 
-/** Sends bytes on a new connection; resolves with the answer once the server has closed the connection. */
+/** Sends bytes on a new connection; returns the received text when the server closes it. */
 export async function exchange(
   app: Pick<TestApp, 'url'>,
   bytes: string | Buffer,
@@ -87,16 +86,16 @@ export async function exchange(
   return connection.ends()
 }
 
-/** Builds the text of a request; the caller sets Content-Length. */
+/** Builds a raw request; the caller must add Content-Length. */
 export function toRequest(line: string, headers: readonly string[], body = ''): string {
   return `${[`${line} HTTP/1.1`, ...headers].join('\r\n')}\r\n\r\n${body}`
 }
 
-/** Parses the status and the body of an answer; a JSON body is parsed too. */
+/** Parses a raw response; a JSON body is parsed too. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
-export function readAnswer(answer: string): { status: number; body: any } {
+export function parseRawResponse(answer: string): { status: number; body: any } {
   const [head = '', text = ''] = answer.split('\r\n\r\n')
-  // A chunked body is surrounded by chunk lengths.
+  // Ignores the chunk sizes around a chunked body.
   const [json] = /\{.*\}/s.exec(text) ?? []
   return { status: Number(head.slice(9, 12)), body: json === undefined ? text : JSON.parse(json) }
 }

@@ -1,4 +1,4 @@
-/** Runs a Redis server for a test: on a free port, in a temporary folder, without root, stopped with the test. */
+/** Runs a Redis server for a test. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chown } from 'node:fs/promises'
@@ -9,31 +9,31 @@ import { findFreePort } from './free-port.ts'
 import { makeFolder } from './process.ts'
 import { getProgram } from './programs.ts'
 
-/** Raises the priority, because replicas wait only 100 ms for Redis. */
+/** Raises the process's priority, because replicas wait only 100 ms for Redis. */
 function favour({ pid }: ChildProcess): void {
   try {
     setPriority(pid as number, -15)
   } catch {
-    // Only root may raise a priority.
+    // Only root can raise the priority.
   }
 }
 
-/** The user id for Redis when the tests run as root. */
+/** The user id for Redis if the tests run as root. */
 const NOBODY = 65_534
 
 export interface RedisServer {
   readonly url: string
-  /** A client for the test itself. */
+  /** A client that the test can use. */
   readonly client: Redis
-  /** Stops the server like a crash; its data is lost. */
+  /** Kills the server, which loses its data. */
   kill(): Promise<void>
-  /** Stops or continues the process, with its connections open. */
+  /** Pauses or continues the process; its connections stay open. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void
   /** Starts the server again on the same port. */
   start(): Promise<void>
 }
 
-/** Starts a server that stores nothing on disk. */
+/** Starts a server that does not write to disk, and stops it when the test ends. */
 export async function startRedis(): Promise<RedisServer> {
   const folder = await makeFolder()
   const isRoot = process.getuid?.() === 0

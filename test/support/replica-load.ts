@@ -1,17 +1,11 @@
-/**
- * Runs load on replicas behind a balancer: chats, streams, uploads, status queries and new agents, with every
- * answer checked.
- */
+/** Sends chats, streams, uploads, status requests and new agents to replicas, and checks the responses. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { GREETER, readEvents } from './app.ts'
 import { callServer } from './process.ts'
-import { beginUpload, patchUpload, readOffset, readStatus, type Target } from './uploads.ts'
+import { createUpload, patchUpload, readOffset, readStatus, type Target } from './uploads.ts'
 
-/**
- * One request and its result: `failed` for a missing, broken or 5xx answer, `wrong` for any other unexpected
- * answer.
- */
+/** A request's result: `failed` for a missing or 5xx response, `wrong` for another unexpected one. */
 export interface Outcome {
   readonly kind: string
   readonly beganAtMs: number
@@ -19,7 +13,7 @@ export interface Outcome {
   readonly detail: string
 }
 
-/** An upload that the load has completed. */
+/** An upload that has been completed. */
 export interface Uploaded {
   readonly id: string
   readonly bytes: Buffer
@@ -28,35 +22,35 @@ export interface Uploaded {
 export interface Load {
   readonly outcomes: readonly Outcome[]
   readonly uploads: readonly Uploaded[]
-  /** The ids of agents whose creation was acknowledged. */
+  /** The ids of the created agents. */
   readonly agents: readonly string[]
-  /** Stops the load; resolves when the last request and the last upload have ended. */
+  /** Stops the load; resolves when all requests and uploads have completed. */
   stop(): Promise<void>
 }
 
 const PARTS = 4
 const PART_BYTES = 192 * 1024
 
-/** An answer that no failure explains. */
+/** An unexpected response that a failed replica cannot explain. */
 class WrongAnswer extends Error {}
 
 function assertRight(isRight: boolean, what: string): void {
   if (!isRight) throw new WrongAnswer(what)
 }
 
-/** Throws for an unexpected status: a plain error for 5xx, and a WrongAnswer otherwise. */
+/** Throws an Error for an unexpected 5xx status, and a WrongAnswer for another unexpected status. */
 function assertStatus(status: number, wanted: number): void {
   if (status === wanted) return
   const message = `answered ${status}`
   throw status >= 500 ? new Error(message) : new WrongAnswer(message)
 }
 
-/** Starts the load; `known` is an artifact that is ready. */
+/** Starts sending requests; `known` is a ready artifact to download. */
 export function startLoad(target: Target, known: Uploaded): Load {
   const [outcomes, uploads, agents]: [Outcome[], Uploaded[], string[]] = [[], [], []]
   let isOver = false
 
-  /** Runs one request and records its result; returns whether it succeeded. */
+  /** Sends one request and records its outcome; returns whether it succeeded. */
   async function observe(kind: string, run: () => Promise<void>): Promise<boolean> {
     const beganAtMs = performance.now()
     const note = (result: Outcome['result'], detail: string) =>
@@ -113,7 +107,7 @@ export function startLoad(target: Target, known: Uploaded): Load {
 
   async function status(): Promise<void> {
     const { state, size } = await readStatus(target, known.id).catch((error) => {
-      // An error of the balancer has no body.
+      // The load balancer's error responses have no body.
       throw new Error(String(error))
     })
     if (state === undefined) throw new Error('no status')
@@ -127,13 +121,13 @@ export function startLoad(target: Target, known: Uploaded): Load {
     agents.push(answer.body.agent_id)
   }
 
-  /** Uploads like a client that never gives up; the server must hold every acknowledged byte. */
+  /** Uploads with unlimited retries, and checks that the server keeps all acknowledged bytes. */
   async function upload(): Promise<void> {
     const bytes = randomBytes(PARTS * PART_BYTES)
-    let begun: Awaited<ReturnType<typeof beginUpload>> | undefined
+    let begun: Awaited<ReturnType<typeof createUpload>> | undefined
     while (begun === undefined) {
       await observe('upload', async () => {
-        begun = await beginUpload(target, { size: bytes.length, metadata: { filename: 'data.bin' } })
+        begun = await createUpload(target, { size: bytes.length, metadata: { filename: 'data.bin' } })
       })
     }
     const going = begun

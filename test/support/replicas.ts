@@ -1,4 +1,4 @@
-/** Starts replicas of one installation, with the same database and secret. */
+/** Starts replicas that share a database, a secret and a key. */
 import { randomBytes } from 'node:crypto'
 import type { ServiceOptions } from '../../src/server/build.ts'
 import { startApp, type TestApp } from './app.ts'
@@ -6,14 +6,14 @@ import { forgeKey } from './forge-key.ts'
 import { createTestDatabase } from './postgres.ts'
 import { RawConnection, toRequest } from './raw-connection.ts'
 import { startRedis } from './redis.ts'
-import { type Begun, BODY_TYPE } from './uploads.ts'
+import { BODY_TYPE, type CreatedUpload } from './uploads.ts'
 
-/** The stores through which replicas coordinate. */
+/** The stores that replicas can use for coordination. */
 export const sharedStores = ['Redis', 'PostgreSQL'] as const
 export type SharedStore = (typeof sharedStores)[number]
 
-/** Returns the settings that all replicas of a new installation share. */
-export async function makeInstallation(store: SharedStore): Promise<Record<string, string>> {
+/** Creates a database; returns the settings that all replicas share. */
+export async function createReplicaSettings(store: SharedStore): Promise<Record<string, string>> {
   return {
     DATABASE_URL: await createTestDatabase(),
     PARLEY_SECRET: 'the secret that all replicas share',
@@ -22,7 +22,6 @@ export async function makeInstallation(store: SharedStore): Promise<Record<strin
   }
 }
 
-/** Starts two replicas. */
 export async function startReplicas(
   env: Readonly<Record<string, string>>,
   options: Omit<ServiceOptions, 'config'> = {},
@@ -31,8 +30,8 @@ export async function startReplicas(
   return [first, await startApp(env, options)]
 }
 
-/** Sends concurrent calls to the replicas in turn; returns how often each status occurred. */
-export async function callInTurn(
+/** Sends concurrent requests to the replicas in turn; returns the number of responses by status. */
+export async function callRoundRobin(
   apps: readonly TestApp[],
   calls: number,
   call: (app: TestApp) => Promise<{ readonly status: number }>,
@@ -49,10 +48,10 @@ export function countStatuses(answers: readonly { readonly status: number }[]): 
   return counts
 }
 
-/** Starts a PATCH that sends some bytes and never completes. */
+/** Sends a PATCH request with only part of its body. */
 export async function stallPatch(
   { url, key }: Pick<TestApp, 'url' | 'key'>,
-  { location }: Begun,
+  { location }: CreatedUpload,
   bytes: Buffer,
 ): Promise<RawConnection> {
   const connection = await RawConnection.open({ url })

@@ -1,16 +1,16 @@
-/** Ends a test run with a line that people and programs can read: `N passed, N failed`. */
+/** Prints the test results as the last line of a run: `N passed, N failed`. */
 import type { Reporter, SerializedError, TestModule, TestRunEndReason } from 'vitest/node'
 
-/** The number of tests by result; `failed` includes errors outside of tests. */
+/** The number of tests by result; `failed` includes errors outside tests. */
 export interface TestCounts {
   readonly passed: number
   readonly failed: number
   readonly skipped: number
 }
 
-/** Writes the line when the process exits, so that it is the last one; used together with vitest's own reporter. */
+/** Prints the line when the process exits, because Vitest's own reporter prints before that. */
 export class CountReporter implements Reporter {
-  /** The result until a run has ended; an unfinished run counts as failed. */
+  /** The counts if the run does not end; an unfinished run has failed. */
   #counts: TestCounts = { passed: 0, failed: 1, skipped: 0 }
 
   #flaky: readonly string[] = []
@@ -32,10 +32,7 @@ export class CountReporter implements Reporter {
   }
 }
 
-/**
- * Counts each test once, and counts broken files, broken hooks and unhandled errors as failures. A run that vitest
- * does not call passed has at least one failure.
- */
+/** Counts tests by result, and counts files that cannot be loaded, failed hooks and unhandled errors as failed. */
 export function countTests(
   modules: readonly TestModule[],
   unhandledErrorCount: number,
@@ -54,14 +51,14 @@ export function countTests(
   }
 }
 
-/** Lists the file and full name of each test that passed only when repeated. */
+/** Lists the tests that passed only after a retry. */
 function listFlaky(module: TestModule): string[] {
   return [...module.children.allTests()]
     .filter((test) => test.diagnostic()?.flaky === true)
     .map((test) => `${module.relativeModuleId} > ${test.fullName}`)
 }
 
-/** Renders the line: `12 passed, 0 failed`, with `, 3 skipped` if there are any. */
+/** Renders the counts, such as `12 passed, 0 failed, 3 skipped`; the last part is omitted if it is 0. */
 function renderCounts({ passed, failed, skipped }: TestCounts): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`
 }

@@ -1,19 +1,18 @@
-/** Requests responses and reads the events of their streams. */
+/** Sends requests to the Responses API and parses its streams. */
 import type { ResponseEvent } from '../../src/conversations/response-schema.ts'
 import type { Answer, TestApp } from './app.ts'
 
 export const RESPONSES = '/v1/responses'
 
-/** Requests a response, with the parent key by default. */
+/** Sends a request to the Responses API. */
 export function respond(app: TestApp, body: object, key = app.key): Promise<Answer> {
   return app.call('POST', RESPONSES, { key, body })
 }
 
-/** An event of any type. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into events of every kind
 export type AnyEvent = { type: ResponseEvent['type']; sequence_number: number } & Record<string, any>
 
-/** Streams a response, and checks that its events are named and numbered from 0. */
+/** Sends a streaming request; checks the names and sequence numbers of the events. */
 export async function streamResponse(
   app: TestApp,
   body: object,
@@ -24,7 +23,7 @@ export async function streamResponse(
   return { ...answer, events, types: events.map(({ type }) => type), last: events.at(-1) as AnyEvent }
 }
 
-/** Parses the events of a stream. @throws Error for a malformed or misplaced event. */
+/** Parses a stream's events. @throws Error for a malformed event or a wrong sequence number. */
 export function readResponseEvents(text: string): AnyEvent[] {
   const blocks = text.split('\n\n').filter((block) => block !== '' && !block.startsWith(':'))
   return blocks.map((block, index) => {
@@ -35,8 +34,8 @@ export function readResponseEvents(text: string): AnyEvent[] {
   })
 }
 
-/** Lists the event types without `response.`, and without repetitions. */
-export function outline(types: readonly string[]): string[] {
+/** Returns the event types without the prefix `response.` and without consecutive duplicates. */
+export function listEventTypes(types: readonly string[]): string[] {
   return types
     .map((type) => type.replace('response.', ''))
     .filter((type, index, all) => type !== all[index - 1])

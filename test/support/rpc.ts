@@ -1,9 +1,9 @@
-/** Calls the tRPC API with the client that applications use, or with raw requests. */
+/** Calls the tRPC API, with the published client or with raw requests. */
 import { type Client, createClient } from '../../client/rpc/index.ts'
 import { listOperations } from '../../src/server/api.ts'
 import type { Answer, CallOptions, TestApp } from './app.ts'
 
-/** Creates the tRPC client with a key or with headers. */
+/** Creates a tRPC client with a key or with headers. */
 export function createTypedClient(
   app: TestApp,
   credential: string | Readonly<Record<string, string>> = app.key,
@@ -16,7 +16,7 @@ export function createTypedClient(
 
 const kinds = new Map(listOperations().map(({ name, operation }) => [name, operation.kind]))
 
-/** Sends one raw call; a failure is in `answer.body.error.json`. */
+/** Sends one raw call; an error is in `body.error.json` of the response. */
 export function callProcedure(
   app: TestApp,
   name: string,

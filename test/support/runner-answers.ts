@@ -1,7 +1,4 @@
-/**
- * Provides answers in the exact form of Ollama (openai/openai.go, middleware/openai.go and server/routes.go) and
- * of llama-server (tools/server in llama.cpp: README.md, server-task.cpp, server-common.cpp).
- */
+/** Contains responses in the exact format of Ollama and of llama.cpp's llama-server. */
 
 const ollamaHead = {
   id: 'chatcmpl-553',
@@ -10,7 +7,7 @@ const ollamaHead = {
   system_fingerprint: 'fp_ollama',
 }
 
-/** An event of Ollama, which repeats the role in every event. */
+/** Returns an Ollama chunk; Ollama repeats the role in each chunk. */
 function ollamaChunk(delta: object, finish_reason: string | null = null): object {
   const choice = { index: 0, delta: { role: 'assistant', content: '', ...delta }, finish_reason }
   return { ...ollamaHead, object: 'chat.completion.chunk', choices: [choice] }
@@ -24,7 +21,6 @@ const weatherCall = {
   function: { name: 'get_weather', arguments: '{"city":"Paris"}' },
 }
 
-/** An error of Ollama. */
 function ollamaError(message: string, type: string) {
   return { error: { message, type, param: null, code: null } }
 }
@@ -38,7 +34,7 @@ export const ollama = {
       { id: 'bge-m3:latest', object: 'model', created: 1_757_000_002, owned_by: 'library' },
     ],
   },
-  /** The list before any model is pulled. */
+  /** The model list before a model is pulled. */
   noModels: { object: 'list', data: null },
   completion: {
     ...ollamaHead,
@@ -64,7 +60,7 @@ export const ollama = {
     ollamaChunk({}, 'tool_calls'),
     { ...ollamaHead, object: 'chat.completion.chunk', choices: [], usage: ollamaUsage },
   ],
-  /** The end of a failed stream: Ollama writes the error as an empty chunk, and nothing follows. */
+  /** A failed stream: Ollama writes an empty chunk instead of the error, and stops. */
   brokenChunks: [
     ollamaChunk({ content: 'Good' }),
     { ...ollamaChunk({}), created: -62_135_596_800, model: '' },
@@ -94,7 +90,7 @@ const llamaHead = {
 }
 const timings = { cache_n: 0, prompt_n: 44, prompt_ms: 30.958, predicted_n: 3, predicted_ms: 661.064 }
 
-/** An event of llama-server, which writes the finish reason before the index. */
+/** Returns a llama-server chunk; it writes the finish reason before the index. */
 function llamaChunk(delta: object, finish_reason: string | null = null): object {
   return { choices: [{ finish_reason, index: 0, delta }], ...llamaHead }
 }

@@ -1,4 +1,4 @@
-/** Implements the bucket of the scripted S3 server and the effect of every call on it. */
+/** Implements the scripted S3 server's bucket and its operations. */
 import { createHash, randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { S3Operation } from './s3-operations.ts'
@@ -15,7 +15,7 @@ interface StoredUpload {
   readonly parts: Map<number, Buffer>
 }
 
-/** A complete call. */
+/** A parsed request. */
 export interface Call {
   readonly key: string
   readonly query: URLSearchParams
@@ -29,7 +29,7 @@ export interface Answer {
   readonly body?: Buffer | string
 }
 
-/** An error that S3 defines. */
+/** An S3 error with its status and code. */
 export class S3Error extends Error {
   readonly status: number
   readonly code: string
@@ -44,9 +44,9 @@ export class S3Error extends Error {
 export class S3Contents {
   readonly objects = new Map<string, StoredObject>()
   readonly uploads = new Map<string, StoredUpload>()
-  /** The maximum number of names on a page of a list. */
+  /** The maximum number of names on a list page. */
   pageSize = 1_000
-  /** The clock, in Unix milliseconds. */
+  /** Returns the time in Unix milliseconds; tests can replace it. */
   now = () => Date.now()
 
   answer(operation: S3Operation, call: Call): Answer {

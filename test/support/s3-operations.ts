@@ -1,4 +1,4 @@
-/** Determines the S3 operation of a request. */
+/** Determines which S3 operation a request calls. */
 
 export type S3Operation =
   | 'HeadBucket'
@@ -13,7 +13,7 @@ export type S3Operation =
   | 'CompleteMultipartUpload'
   | 'AbortMultipartUpload'
 
-/** The S3 operations by HTTP method, target (bucket or object) and query parameter. */
+/** The operations by HTTP method, target (bucket or object) and query parameter. */
 const operations: readonly [method: string, onKey: boolean, parameter: string, operation: S3Operation][] = [
   ['HEAD', false, '', 'HeadBucket'],
   ['GET', false, 'list-type', 'ListObjectsV2'],

@@ -1,7 +1,4 @@
-/**
- * Runs a small S3 server on a loopback port: one bucket in memory, every call that the store uses, and faults on
- * request. It lacks only what the store does not use, such as ACLs and versions.
- */
+/** Runs a minimal S3 server with one in-memory bucket and scripted faults. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -16,32 +13,31 @@ import { errorXml } from './s3-xml.ts'
 
 export type { S3Operation }
 
-/** The fault of a call. */
 export type Fault =
-  /** An error that S3 defines. */
+  /** An S3 error response. */
   | { readonly status: number; readonly code: string }
-  /** `hang`: no answer; `reset`: the connection breaks; `lose`: the call takes effect, but the connection breaks. */
+  /** `hang`: no response; `reset`: a connection reset; `lose`: the same, but after the call took effect. */
   | 'hang'
   | 'reset'
   | 'lose'
-  /** The body breaks off or stalls after this number of bytes. */
+  /** The body ends or stalls after this number of bytes. */
   | { readonly cutAfterBytes: number }
   | { readonly stallAfterBytes: number }
 
-/** A call that the server has seen. */
+/** A request that the server has received. */
 export interface SeenCall {
   readonly operation: S3Operation
-  /** The key without the bucket. */
+  /** The object key without the bucket. */
   readonly key: string
   readonly headers: IncomingMessage['headers']
   readonly response: ServerResponse
-  /** The number of open calls of its kind when it arrived, including itself. */
+  /** The number of concurrent calls of this operation when this one arrived, including itself. */
   readonly atOnce: number
-  /** True when the connection closed before the answer was complete. */
+  /** True if the client disconnected before the response was complete. */
   isLeft: boolean
 }
 
-/** The server's credentials; no log may contain the secret. */
+/** The server's credentials. */
 export const credentials = {
   accessKeyId: 'AKIATESTTESTTESTTEST',
   secretAccessKey: 'a-secret-that-no-log-may-hold',
@@ -58,7 +54,7 @@ export class S3Server extends S3Contents {
     (request, response) => void this.onRequest(request, response),
   )
 
-  /** Starts a server that stops with the test. */
+  /** Starts a server and stops it when the test ends. */
   static async start(): Promise<S3Server> {
     const s3 = new S3Server()
     s3.server.listen(0, '127.0.0.1')
@@ -72,13 +68,13 @@ export class S3Server extends S3Contents {
     this.server.close().closeAllConnections()
   }
 
-  /** The configuration of a store that uses this server. */
+  /** The store configuration for this server. */
   get config(): S3Config {
     const { bucket, endpoint } = this
     return { bucket, endpoint, prefix: '', region: 'eu-test-1', forcePathStyle: true, credentials }
   }
 
-  /** The settings of a service that uses this server. */
+  /** The environment variables for this server. */
   get environment(): Record<string, string> {
     return {
       S3_BUCKET: this.bucket,
@@ -89,17 +85,16 @@ export class S3Server extends S3Contents {
     }
   }
 
-  /** Makes the next `times` calls of an operation fail, or all of them. */
+  /** Makes the next `times` calls of an operation fail; by default all. */
   fail(operation: S3Operation, fault: Fault, times = Number.POSITIVE_INFINITY): void {
     this.faults.push({ operation, fault, left: times })
   }
 
-  /** Serves only this number of further calls and rejects the rest, as if the caller had died before them. */
+  /** Rejects all calls after this number of further calls, as if the client had died. */
   serveOnly(calls: number): void {
     this.callsLeft = calls
   }
 
-  /** Removes all faults. */
   heal(): void {
     this.faults.length = 0
     this.callsLeft = Number.POSITIVE_INFINITY
@@ -113,7 +108,7 @@ export class S3Server extends S3Contents {
     return Math.max(...this.calls.filter((call) => call.operation === operation).map(({ atOnce }) => atOnce))
   }
 
-  /** Waits until the answer to the last call of that kind is blocked by its slow reader. */
+  /** Waits until a slow client blocks the response to the operation's last call. */
   async isStuck(operation: S3Operation): Promise<boolean> {
     const stuckBytes = () =>
       this.calls.findLast((call) => call.operation === operation)?.response.writableLength
@@ -126,7 +121,7 @@ export class S3Server extends S3Contents {
     }, true)
   }
 
-  /** Lists the objects that are blobs, without their prefix. */
+  /** Lists the names of stored blobs without their prefix. */
   listBlobs(): string[] {
     return [...this.objects.keys()].flatMap((key) => /[^/]*-[^/]*$/.exec(key)?.[0] ?? [])
   }
@@ -171,7 +166,7 @@ export class S3Server extends S3Contents {
   }
 }
 
-/** Checks that the signature covers these bytes, which the store relies on; the SDK computes the signature itself. */
+/** Throws if the access key id or the signed checksum of the body is wrong. */
 function assertSigned(headers: IncomingMessage['headers'], body: Buffer): void {
   if (!headers.authorization?.includes(`Credential=${credentials.accessKeyId}/`))
     throw new S3Error(403, 'InvalidAccessKeyId')

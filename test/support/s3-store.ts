@@ -1,4 +1,4 @@
-/** Opens stores on the scripted S3 server, and reads and writes them. */
+/** Opens blob stores on the scripted S3 server, and reads and writes blobs. */
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { type Logger, pino } from 'pino'
@@ -14,12 +14,11 @@ import type { S3Server } from './s3-server.ts'
 
 export const MIB = 1024 ** 2
 
-/** Timeouts that a test can wait for. */
-export const shortTimings = { connectMs: 1_000, idleMs: 300 }
-/** Timeouts that suit a busy machine. */
+/** Timeouts short enough for a test to wait for them. */
+export const shortTimeouts = { connectMs: 1_000, idleMs: 300 }
+/** Timeouts long enough for a busy machine. */
 const longTimings = { connectMs: 10_000, idleMs: 10_000 }
 
-/** Options of a store. */
 export interface StoreOptions {
   readonly config?: Partial<S3Config>
   readonly installationId?: string
@@ -30,14 +29,14 @@ export interface StoreOptions {
   readonly maxBytes?: number
 }
 
-/** Opens the `files` store of an installation until the test ends. */
+/** Opens a `files` store and closes it when the test ends. */
 export async function openStore(server: S3Server, options: StoreOptions = {}): Promise<Blobs> {
   const blobs = await openS3Blobs(...toArguments(server, 'files', options))
   onTestFinished(() => blobs.close())
   return blobs
 }
 
-/** Opens the resumable `artifacts` store of an installation until the test ends. */
+/** Opens a resumable `artifacts` store and closes it when the test ends. */
 export async function openResumable(server: S3Server, options: StoreOptions = {}): Promise<ResumableStore> {
   const [config, rest] = toArguments(server, 'artifacts', options)
   const store = await openS3ResumableStore(config, { ...rest, maxBytes: options.maxBytes ?? 5 * 1024 * MIB })
@@ -63,21 +62,24 @@ function toArguments(
   ]
 }
 
-/** Yields bytes in pieces, like a socket. */
-export async function* piecesOf(bytes: Buffer, pieceBytes = 64 * 1024): AsyncIterable<Uint8Array> {
+/** Yields bytes in chunks. */
+export async function* chunksOf(bytes: Buffer, pieceBytes = 64 * 1024): AsyncIterable<Uint8Array> {
   for (let start = 0; start < bytes.length; start += pieceBytes)
     yield bytes.subarray(start, start + pieceBytes)
 }
 
-/** Stores random bytes; returns them with their name. */
-export async function keepRandom(blobs: Blobs, sizeBytes: number): Promise<{ name: string; bytes: Buffer }> {
+/** Stores random bytes as a blob. */
+export async function storeRandomBlob(
+  blobs: Blobs,
+  sizeBytes: number,
+): Promise<{ name: string; bytes: Buffer }> {
   const bytes = randomBytes(sizeBytes)
-  const blob = await blobs.stage(piecesOf(bytes))
+  const blob = await blobs.stage(chunksOf(bytes))
   await blob.commit()
   return { name: blob.name, bytes }
 }
 
-export async function read(blobs: Blobs, name: string, range?: ByteRange): Promise<Buffer> {
+export async function readBlob(blobs: Blobs, name: string, range?: ByteRange): Promise<Buffer> {
   const stream: Readable = await blobs.open(name, range)
   return Buffer.concat(await stream.toArray())
 }

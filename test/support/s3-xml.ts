@@ -1,4 +1,4 @@
-/** Renders S3 answers in XML. */
+/** Renders S3 responses as XML. */
 
 export function errorXml(code: string): string {
   return `<?xml version="1.0"?><Error><Code>${code}</Code><Message>Scripted error.</Message></Error>`

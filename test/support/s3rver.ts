@@ -1,4 +1,4 @@
-/** Runs `s3rver`, an independent S3 implementation, in a separate process with a bucket in a folder. */
+/** Runs `s3rver`, an independent S3 implementation, in a separate process. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
@@ -10,7 +10,7 @@ const BUCKET = 'kept-by-s3rver'
 /** The only access key that s3rver accepts. */
 const KEY = 'S3RVER'
 
-/** Starts the server until the test ends; returns the settings of a service that uses it. */
+/** Starts a server that stops when the test ends; returns the environment variables for it. */
 export async function startS3rver(): Promise<Record<string, string>> {
   const program = createRequire(import.meta.url).resolve('s3rver/bin/s3rver.js')
   const words = [

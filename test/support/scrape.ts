@@ -1,18 +1,16 @@
-/** Reads `/metrics` like Prometheus. */
+/** Reads and parses `/metrics` like Prometheus. */
 
-/** A single sample. */
 export interface ScrapedSample {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-/** All metrics of a response. */
 export interface ScrapedMetrics {
-  /** The types by metric name. */
+  /** Each metric's type by name. */
   readonly types: ReadonlyMap<string, string>
   readonly samples: readonly ScrapedSample[]
-  /** Returns the sum of all samples with this name and these labels. */
+  /** Returns the sum of all samples that have this name and at least these labels. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number
 }
 
@@ -26,7 +24,7 @@ export async function scrape(
   return parseMetrics(text)
 }
 
-/** Parses the text format. @throws Error for a line that Prometheus would reject. */
+/** Parses Prometheus's text format. @throws Error for an invalid line. */
 export function parseMetrics(text: string): ScrapedMetrics {
   const types = new Map<string, string>()
   const samples: ScrapedSample[] = []

@@ -1,7 +1,4 @@
-/**
- * Runs before every test file: console warnings and errors fail the test that wrote them, and so do log lines that
- * contain a key, a token or a message.
- */
+/** Makes tests fail if they write warnings to the console, or secrets and messages to the log. */
 import { afterAll, afterEach, vi } from 'vitest'
 import { takeLeaks, watchMessages } from './log-leaks.ts'
 
@@ -18,7 +15,7 @@ function assertQuietConsole(): void {
   if (lines.length > 0) throw new Error(`The test wrote to the console.\n${lines.join('\n')}`)
 }
 
-/** Several test files may share a process. */
+/** A global flag, because several test files can run in the same process. */
 const watching = globalThis as { isWatchedForLeaks?: true }
 if (watching.isWatchedForLeaks === undefined) watchMessages()
 watching.isWatchedForLeaks = true

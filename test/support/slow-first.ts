@@ -1,7 +1,7 @@
-/** Orders test files with the slowest first, so that no worker starts a slow file at the end. */
+/** Orders test files with the slowest first, so that workers finish at about the same time. */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Path prefixes below test/, with the slowest first. */
+/** Path prefixes relative to test/, slowest first. */
 const slow = [
   ...[
     'cluster/replicas-killed',

@@ -1,4 +1,4 @@
-/** Mounts a small disk: a file system in memory that only one process and its children see. */
+/** Mounts a small in-memory file system that only a test's server can see. */
 import { spawnSync } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,17 +6,14 @@ import { openDatabase } from '../../src/db/open.ts'
 
 const own = ['unshare', process.getuid?.() === 0 ? '-m' : '-rm']
 
-/** Returns why no small disk can be mounted here, or undefined if it can. */
-export function findDiskObstacle(): string | undefined {
+/** Returns the error if this machine cannot mount a file system, or undefined if it can. */
+export function findMountError(): string | undefined {
   const [command = '', ...words] = [...own, 'sh', '-c', mountScript('1m'), '/mnt', 'true']
   const { status, stderr, error } = spawnSync(command, words, { encoding: 'utf8' })
   return status === 0 ? undefined : (error?.message ?? stderr)
 }
 
-/**
- * Prepares a data directory for a process that starts with the returned words: its artifacts folder is a disk of
- * `sizeMebibytes`. The database already exists, because a service creates none next to other files.
- */
+/** Creates a data directory; the returned command prefix mounts its artifacts folder with the given size. */
 export async function prepareSmallDisk(dataDir: string, sizeMebibytes: number): Promise<string[]> {
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const folder = join(dataDir, 'artifacts')

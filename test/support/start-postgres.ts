@@ -1,8 +1,8 @@
-/** Runs once before all tests: starts one PostgreSQL server on which each test gets its own databases. */
+/** Starts the PostgreSQL server that all tests of a run share. */
 import type { TestProject } from 'vitest/node'
 import { createTemplate, startPostgres } from './postgres.ts'
 
-/** The entry point that vitest calls; vitest calls the returned function at the end. */
+/** Vitest's global setup function; returns the teardown function. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startPostgres()
   try {

@@ -1,4 +1,4 @@
-/** Starts the scripted upstream in a separate process, and reads its request log. */
+/** Starts the scripted model provider in a separate process, and reads its request log. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -6,11 +6,11 @@ import type { SeenRequest } from './upstream.ts'
 
 export type { SeenRequest }
 
-/** A running upstream; its directives are listed at the top of `upstream.ts`. */
+/** A running scripted model provider; upstream.ts documents its directives. */
 export interface Upstream {
-  /** `http://127.0.0.1:<port>`. */
+  /** The provider's URL without a path. */
   readonly origin: string
-  /** The base URL of its API, ending in `/v1`. */
+  /** The base URL of its API, which ends in `/v1`. */
   readonly url: string
   readonly process: ChildProcess
   /** Lists the requests so far, oldest first. */
@@ -19,18 +19,18 @@ export interface Upstream {
   waitForRequest(text: string): Promise<SeenRequest>
   /** Waits for a request to a path. */
   waitForPath(path: string): Promise<SeenRequest>
-  /** Waits until the request's answer is complete or its connection has closed. */
+  /** Waits until the request's response is complete or its connection has closed. */
   waitForEnd(id: number): Promise<SeenRequest>
-  /** Waits until a write of the request's answer has been blocked for `ms`, or the request has ended. */
+  /** Waits until the client has blocked the response for `ms` milliseconds, or the request has ended. */
   waitForStall(id: number, ms: number): Promise<SeenRequest>
-  /** Sets directives for the next `times` requests to a path, or for all of them. */
+  /** Sets the directives for the next `times` requests to a path; by default for all. */
   script(path: string, text: string, times?: number): Promise<void>
-  /** Clears requests, scripts and counts. */
+  /** Clears the request log, the scripts and the counters. */
   clear(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts an upstream on a free loopback port. */
+/** Starts a provider on a free loopback port. */
 export async function startUpstream(): Promise<Upstream> {
   const program = fileURLToPath(new URL('./upstream.ts', import.meta.url))
   const child = fork(program, [], {
@@ -65,10 +65,10 @@ export async function startUpstream(): Promise<Upstream> {
   }
 }
 
-/** The upstream of this test worker, which ends with the worker. */
+/** The provider that all test files of a worker share. */
 let shared: Promise<Upstream> | undefined
 
-/** Returns the upstream that the test files of a worker share, with an empty log; tests must not stop it. */
+/** Returns the worker's shared provider after clearing it; tests must not stop it. */
 export async function shareUpstream(): Promise<Upstream> {
   shared ??= startUpstream()
   const upstream = await shared

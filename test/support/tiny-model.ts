@@ -1,25 +1,20 @@
-/**
- * Writes a language model small enough for tests: llama architecture, two layers, byte tokens and seeded random
- * weights. It says nothing sensible, but a real runtime loads it, reads UTF-8 as one token per byte, and answers
- * in printable ASCII, always the same. It calls one of the offered tools, and answers with text after a tool
- * result.
- */
+/** Writes a tiny llama model with random weights whose printable ASCII responses depend only on its seed. */
 import { writeFileSync } from 'node:fs'
 import { type GgufTensor, type GgufValue, renderGguf } from './gguf.ts'
+import { createRandom } from './random.ts'
 import { chatMlWithTools } from './tiny-template.ts'
 
-/** Options of the model. */
 export interface TinyModelOptions {
-  /** Another seed gives other answers. */
+  /** The seed of the weights. */
   readonly seed?: number
-  /** The tendency to end an answer: -100 = never, 10 (the default) = after some dozens of letters, 100 = at once. */
+  /** Higher values end responses earlier: -100 = never, 10 (default) = after dozens of letters, 100 = immediately. */
   readonly brevity?: number
   readonly chatTemplate?: string | null
   /** The context length in tokens; 2048 by default. */
   readonly contextLength?: number
-  /** The pooling type, which marks the model as an embedding model; 1 is the mean. */
+  /** GGUF's pooling type, which makes it an embedding model; 1 is the mean. */
   readonly poolingType?: number
-  /** Makes the model answer with reasoning only. */
+  /** Makes the model respond with reasoning only. */
   readonly thinks?: boolean
 }
 
@@ -30,7 +25,7 @@ const heads = 4
 const headWidth = width / heads
 
 const endOfTurn = '<|im_end|>'
-/** The opening of a call is a single token, because a random model would never spell it out. */
+/** The start of a tool call is a single token, because random weights would never spell it out. */
 const marks = {
   offered: '<tools>',
   answered: '<tool_response>',
@@ -38,20 +33,20 @@ const marks = {
   callEnd: '</tool_call>',
   think: '<think>',
 }
-/** GGUF's numbers for kinds of tokens. */
+/** GGUF's token types. */
 const kinds = { normal: 1, unknown: 2, control: 3, userDefined: 4, byte: 6 }
 
-/** Counts the tokens of a text without marks. */
+/** Returns the number of tokens in a text without marks. */
 export function countTinyTokens(text: string): number {
   return Buffer.byteLength(text)
 }
 
-/** Writes the model file, which is smaller than 1 MiB. */
+/** Writes a model file of less than 1 MiB. */
 export function writeTinyModel(path: string, options: TinyModelOptions = {}): void {
   writeFileSync(path, makeTinyModel(options))
 }
 
-/** Builds the bytes of the model file. */
+/** Returns the bytes of a model file. */
 export function makeTinyModel(options: TinyModelOptions = {}): Buffer {
   const tokens = listTokens()
   return renderGguf(makeMetadata(tokens, options), makeTensors(tokens, options))
@@ -116,7 +111,7 @@ function makeMetadata(
   }
 }
 
-/** Builds random weights, except for those that make the model call tools and end its turns. */
+/** Builds random weights, plus the weights that make the model call tools and end its turns. */
 function makeTensors(tokens: readonly TinyToken[], options: TinyModelOptions): GgufTensor[] {
   const random = createRandom(options.seed ?? 2)
   const matrix = (name: string, columns: number, rows: number, scale: number): GgufTensor => ({
@@ -156,11 +151,7 @@ function makeTensors(tokens: readonly TinyToken[], options: TinyModelOptions): G
   return [embedding, ...blocks.flatMap((block) => Object.values(block)), norm('output_norm'), output]
 }
 
-/**
- * The columns with a meaning, which random weights do not touch. `always` is 1 for every token, so the output
- * weight there is a bias; `offered`, `answered` and `called` each mark one token; `sawOffered` and `sawAnswered`
- * record that such a token occurred earlier.
- */
+/** The columns that random weights do not use; each is 1 for, or after, certain tokens (`always`: all tokens). */
 const columns = { always: 0, offered: 1, answered: 2, sawOffered: 3, sawAnswered: 4, called: 5 }
 
 function giveMeaning(
@@ -192,10 +183,7 @@ function giveMeaning(
 
 type LookingBlock = Readonly<Record<'query' | 'key' | 'value' | 'mix', GgufTensor>>
 
-/**
- * Makes two heads of a block look for a mark at any earlier position, in the pair of dimensions that position
- * encoding rotates least.
- */
+/** Makes two attention heads look for a mark, in the dimensions that the position encoding rotates least. */
 function lookBack({ query, key, value, mix }: LookingBlock): void {
   const looks = [
     [columns.offered, columns.sawOffered],
@@ -213,7 +201,7 @@ function lookBack({ query, key, value, mix }: LookingBlock): void {
   }
 }
 
-/** Reports whether an answer may contain the token: printable ASCII, and the space token. */
+/** Returns whether a response may contain the token: printable ASCII or a space. */
 function mayBeSaid(text: string): boolean {
   const byte = /^<0x(..)>$/.exec(text)?.[1]
   if (byte === undefined) return text === '\u2581'
@@ -227,15 +215,4 @@ function put(tensor: GgufTensor, row: number, column: number, value: number): vo
 
 function clearRow(tensor: GgufTensor, row: number): void {
   tensor.data.fill(0, row * tensor.columns, (row + 1) * tensor.columns)
-}
-
-/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }

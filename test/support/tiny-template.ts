@@ -1,6 +1,6 @@
-/** Provides chat templates for the tiny model. */
+/** Contains chat templates for the tiny model. */
 
-/** ChatML with tools, in the form of Qwen 2.5, which most current models use. */
+/** ChatML with tools, in the format of Qwen 2.5. */
 export const chatMlWithTools = `{%- if tools %}
     {{- '<|im_start|>system\\n' }}
     {%- if messages[0]['role'] == 'system' %}
@@ -51,7 +51,7 @@ export const chatMlWithTools = `{%- if tools %}
 {%- endif %}
 `
 
-/** ChatML of a model that reasons before it answers. */
+/** ChatML for a model that reasons before it responds. */
 export const chatMlWithThoughts = `{%- for message in messages %}
     {{- '<|im_start|>' + message.role + '\\n' }}
     {%- if message.reasoning_content %}

@@ -1,14 +1,13 @@
-/** Creates agents with server-side tools, and reads the outcome of their turns. */
+/** Creates agents with server-side tools, and reads tool calls and results. */
 
 import type { ServiceOptions } from '../../src/server/build.ts'
 import type { HostTool } from '../../src/server/service.ts'
 import type { StreamedAnswer, TestApp } from './app.ts'
-import { type ChatStand, say } from './chat-stand.ts'
+import { type ChatHarness, chatRequest } from './chat-harness.ts'
 
-/** The path of the chat API. */
 export const CHAT = '/v1/chat/completions'
 
-/** Returns a tool without a schema. */
+/** Returns a host tool. */
 export function tool(handler: HostTool['handler'], more: Omit<HostTool, 'handler'> = {}): HostTool {
   return { ...more, handler }
 }
@@ -20,23 +19,23 @@ export const citySchema = {
   required: ['city'],
 } as const
 
-/** Returns an agent definition with these tools, as JSON, which is also YAML. */
+/** Returns an agent definition with these tools as JSON. */
 export function agentWith(tools: readonly unknown[], name = 'A'): string {
   return JSON.stringify({ name, instructions: 'B', tools })
 }
 
-/** The outcome of a turn, streamed or not. */
+/** The result of a chat completion, streamed or not. */
 export interface Outcome {
   readonly content: string
   readonly calls: readonly string[]
   readonly finishes: readonly string[]
 }
 
-/** The two ways to answer a chat. */
+/** Whether a chat completion is streamed. */
 export type Way = 'whole' | 'streamed'
 export const ways: readonly Way[] = ['whole', 'streamed']
 
-/** Runs one turn in the given way. */
+/** Sends a chat completion. */
 export async function chat(app: TestApp, way: Way, key: string, body: object): Promise<Outcome> {
   if (way === 'streamed') return outcomeOf(await app.stream(body, key))
   const answer = await app.call('POST', CHAT, { key, body })
@@ -49,7 +48,7 @@ export async function chat(app: TestApp, way: Way, key: string, body: object): P
   }
 }
 
-/** Joins a stream like a client. */
+/** Joins a stream's chunks. */
 export function outcomeOf({ status, text, events }: StreamedAnswer): Outcome {
   if (status !== 200) throw new Error(`${status} ${text}`)
   const choices = events.flatMap((chunk) => chunk.choices ?? [])
@@ -64,36 +63,40 @@ function nameOfCall(call: { function: { name: string } }): string {
   return call.function.name
 }
 
-/** Lists the bodies that the provider received, oldest first. */
+/** Lists the bodies of the provider's requests, oldest first. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
-export async function bodiesOf(stand: ChatStand): Promise<any[]> {
-  return (await stand.listChats()).map(({ body }) => body)
+export async function listRequestBodies(harness: ChatHarness): Promise<any[]> {
+  return (await harness.listChats()).map(({ body }) => body)
 }
 
-/** Calls one tool in a complete turn; returns the result that the model receives. */
-export async function resultOf(stand: ChatStand, app: TestApp, name: string, args = '{}'): Promise<string> {
+/** Makes the model call a tool; returns the result that the model receives. */
+export async function resultOf(
+  harness: ChatHarness,
+  app: TestApp,
+  name: string,
+  args = '{}',
+): Promise<string> {
   const { agent_key } = await app.createAgent(agentWith([name]))
-  await stand.answerWith(answerCalling('whole', [{ name, args }]), 1)
-  const { finishes } = await chat(app, 'whole', agent_key, say('hello'))
+  await harness.answerWith(toolCallResponse('whole', [{ name, args }]), 1)
+  const { finishes } = await chat(app, 'whole', agent_key, chatRequest('hello'))
   if (finishes[0] !== 'stop') throw new Error(`the turn ended with ${finishes}`)
-  return resultsIn((await bodiesOf(stand)).at(-1))[0] ?? 'nothing'
+  return resultsIn((await listRequestBodies(harness)).at(-1))[0] ?? 'nothing'
 }
 
-/** Lists the texts of the tool messages in a body. */
+/** Lists the contents of the tool messages in a request body. */
 export function resultsIn(body: { messages: { role: string; content: string }[] }): string[] {
   return body.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
 }
 
-/** Returns service options with these host tools. */
-export function hosting(tools: Record<string, HostTool>): Pick<ServiceOptions, 'tools'> {
+export function withHostTools(tools: Record<string, HostTool>): Pick<ServiceOptions, 'tools'> {
   return { tools }
 }
 
 const names = { id: 'chatcmpl-x', created: 1, model: 'up-chat' }
 const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 }
 
-/** Builds a provider's answer with text and tool calls for `stand.answerWith`, whole or as events. */
-export function answerCalling(
+/** Builds a provider's response with text and tool calls, either whole or as stream events. */
+export function toolCallResponse(
   way: Way,
   calls: readonly { name: string; args?: string; more?: object }[],
   said: object = { content: 'Hm. ' },

@@ -1,4 +1,4 @@
-/** Uploads with the official client, tus-js-client, to a service under test. */
+/** Uploads with tus-js-client. */
 import type { Readable } from 'node:stream'
 import {
   type DetailedError,
@@ -8,20 +8,19 @@ import {
   type UrlStorage,
 } from 'tus-js-client'
 
-/** The service and the key for an upload. */
+/** The service's URL and the key for an upload. */
 export interface Destination {
   readonly url: string
   readonly key: string
 }
 
-/** An upload and its completion. */
 export interface ClientUpload {
   readonly upload: Upload
-  /** Rejects when the client gives up. */
+  /** Resolves when the upload is complete; rejects when the client stops retrying. */
   readonly done: Promise<void>
 }
 
-/** Prepares an upload as a page would, with short delays between attempts. */
+/** Prepares an upload with short delays between retries. */
 export function createClientUpload(
   source: Buffer | Readable,
   { url, key }: Destination,
@@ -40,13 +39,13 @@ export function createClientUpload(
   return { upload, done }
 }
 
-/** Returns the status and the text of the answer that made the client give up. */
-export function readRefusal(error: unknown): { status: number | undefined; text: string | undefined } {
+/** Returns the status and the text of the response that made the client stop retrying. */
+export function readUploadError(error: unknown): { status: number | undefined; text: string | undefined } {
   const { originalResponse } = error as DetailedError
   return { status: originalResponse?.getStatus(), text: originalResponse?.getBody() }
 }
 
-/** Stores upload URLs in memory, as the client does in a browser's storage. */
+/** Creates an in-memory replacement for the client's URL storage in a browser. */
 export function createUrlStorage(): UrlStorage {
   const kept = new Map<string, { readonly fingerprint: string; readonly upload: PreviousUpload }>()
   const list = (fingerprint?: string) =>

@@ -1,4 +1,4 @@
-/** Serves a page of another site on which users upload with Uppy. */
+/** Serves a page on another origin that uploads with Uppy. */
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -8,11 +8,11 @@ import type Tus from '@uppy/tus'
 import { build } from 'rolldown'
 import { onTestFinished } from 'vitest'
 
-/** The globals of the page's script. */
+/** The globals that the page's script sets. */
 export interface UppyWindow {
   readonly Uppy: typeof Uppy
   readonly Tus: typeof Tus
-  /** Creates a file of the given size with the bytes of `toPattern`. */
+  /** Creates a file whose content is `toPattern(sizeBytes)`. */
   createFile(sizeBytes: number): File
 }
 
@@ -24,7 +24,7 @@ const entry = `
   Object.assign(window, { Uppy, Tus, createFile })
 `
 
-/** Generates bytes that differ by position, equally in browsers and in Node; uses nothing outside of itself. */
+/** Generates a byte pattern; self-contained, because it is also serialized for the page. */
 export function toPattern(sizeBytes: number): Uint8Array<ArrayBuffer> {
   const words = Uint32Array.from({ length: Math.ceil(sizeBytes / 4) }, (_, place) =>
     Math.imul(place, 2_654_435_761),
@@ -34,7 +34,6 @@ export function toPattern(sizeBytes: number): Uint8Array<ArrayBuffer> {
 
 let bundling: Promise<string> | undefined
 
-/** Bundles the page's script with its imports. */
 async function bundle(): Promise<string> {
   const { output } = await build({
     input: 'page',
@@ -52,7 +51,7 @@ async function bundle(): Promise<string> {
   return output[0].code
 }
 
-/** Serves the page on its own origin until the test ends; returns its URL. */
+/** Serves the page until the test ends; returns its URL. */
 export async function serveUppyPage(): Promise<string> {
   bundling ??= bundle()
   const script = await bundling

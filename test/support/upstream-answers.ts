@@ -1,17 +1,17 @@
-/** Builds the scripted upstream's answers: completions, event streams, embeddings, model lists and errors. */
+/** Builds the scripted model provider's responses. */
 import { type ChatBody, type Json, Script, scriptText, toText } from './upstream-script.ts'
 
-/** A planned answer. */
+/** A response to send. */
 export interface Plan {
   readonly script: Script
   readonly status: number
   readonly headers: Record<string, string>
-  /** The body; event by event for a stream. */
+  /** The body; for a stream, one string per event. */
   readonly parts: readonly string[]
   readonly isStream: boolean
 }
 
-/** Plans the answer to a request for `path`. */
+/** Builds the response to a request. */
 export function toPlan(path: string, body: Json, text: string): Plan {
   const script = new Script(text)
   const status = script.number('status') ?? (script.has('redirect') ? 307 : 200)
@@ -39,7 +39,7 @@ function dump(value: unknown, script: Script): string {
   return script.has('python') ? dumpAsPython(value) : JSON.stringify(value)
 }
 
-/** Renders JSON like Python's `json.dumps`: with a space after commas and colons, and only ASCII. */
+/** Renders JSON like Python's `json.dumps`, with spaces after commas and colons and only in ASCII. */
 function dumpAsPython(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(dumpAsPython).join(', ')}]`
   if (typeof value === 'object' && value !== null) {
@@ -72,14 +72,14 @@ const listedModels = [
   { id: 'up-embedding', object: 'model', created: 1_700_000_002, owned_by: 'upstream' },
 ]
 
-/** The assistant's reply: pieces of text and reasoning, and tool calls with names and arguments. */
+/** The assistant's message: chunks of text, reasoning and tool calls. */
 interface Reply {
   readonly pieces: readonly string[]
   readonly reasoning: readonly string[]
   readonly calls: readonly (readonly string[])[]
 }
 
-/** Builds the reply; after a tool result, the reply quotes the result. */
+/** Builds the assistant's message, which quotes the preceding tool result, if any. */
 function toReply(body: Json, script: Script): Reply {
   const words = (text: string) => text.match(/\s*\S+/g) ?? []
   const last = (body as ChatBody).messages?.at(-1)
@@ -149,7 +149,7 @@ function toEmbeddings(body: Json): Json {
   return { object: 'list', data, model: body.model, usage: { prompt_tokens: 1, total_tokens: 1 } }
 }
 
-/** Lists the deltas of a reply in the order of a real server. */
+/** Lists the stream deltas of a message, in the order that real servers use. */
 function toDeltas({ pieces, reasoning, calls }: Reply, script: Script): Json[] {
   const toolDeltas = toToolCalls(calls).flatMap(({ id, function: { name, arguments: json } }, index) => {
     const opening = { index, id, type: 'function', function: { name, arguments: '' } }
@@ -185,7 +185,7 @@ function renderEvents(body: Json, script: Script): string[] {
   return breakEvents(texts, script)
 }
 
-/** Frames the texts as events, with the scripted faults. */
+/** Formats the texts as server-sent events with the scripted faults. */
 function breakEvents(texts: string[], script: Script): string[] {
   const end = script.has('crlf') ? '\r\n' : '\n'
   const toEvent = (text: string) =>

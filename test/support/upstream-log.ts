@@ -1,7 +1,7 @@
-/** Records the requests that the scripted upstream sees and how each one ended. */
+/** Records the requests to the scripted model provider, and how they ended. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** A request as the upstream saw it. */
+/** A request that the provider has received. */
 export interface SeenRequest {
   readonly id: number
   readonly method: string
@@ -9,17 +9,17 @@ export interface SeenRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** The parsed JSON body, or its text if it is not JSON; null without a body. */
   readonly body: unknown
-  /** The number of the connection, which shows reuse. */
+  /** The number of the TCP connection, which shows whether it was reused. */
   readonly connection: number
-  /** Bytes of the answer's body handed to the socket so far. */
+  /** The number of body bytes written to the socket so far. */
   sentBytes: number
-  /** The cause of its end: a complete response, a scripted fault or a client that disconnected; null while it runs. */
+  /** The reason for its end: a complete response, a scripted fault or a disconnect; null = not yet ended. */
   endedBy: 'answer' | 'script' | 'client' | null
-  /** The time of its end in Unix milliseconds. */
+  /** Unix milliseconds; null = not yet ended. */
   endedAt: number | null
 }
 
-/** Holds the latest 5,000 requests. */
+/** Stores the latest 5,000 requests. */
 export class RequestLog {
   private readonly requests: SeenRequest[] = []
   private readonly waiters = new Set<() => void>()
@@ -27,7 +27,7 @@ export class RequestLog {
   private requestCount = 0
   private connectionCount = 0
 
-  /** Records a request and follows it to its end. */
+  /** Records a request and updates the entry until the request ends. */
   add(request: IncomingMessage, response: ServerResponse, body: unknown): SeenRequest {
     const { socket } = request
     if (!this.connections.has(socket)) this.connections.set(socket, this.connectionCount++)
@@ -62,7 +62,7 @@ export class RequestLog {
     this.requests.length = 0
   }
 
-  /** Waits for a request that `fits`, checking after each event and forty times a second. */
+  /** Waits until `fits` returns true for a request; checks on each change and every 25 ms. */
   waitFor(fits: (seen: SeenRequest) => boolean): Promise<SeenRequest> {
     return new Promise((resolve) => {
       const look = () => {

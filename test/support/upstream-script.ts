@@ -1,4 +1,4 @@
-/** Parses the scripts of the upstream, and finds them in requests. */
+/** Parses the scripted model provider's directives. */
 
 export type Json = Record<string, unknown>
 
@@ -6,7 +6,7 @@ export interface ChatBody extends Json {
   messages?: { role?: string; content?: unknown }[]
 }
 
-/** The directives `{{up:name value}}` of one request, and the text around them. */
+/** The directives `{{up:name value}}` in a text, and the text without them. */
 export class Script {
   readonly rest: string
   private readonly directives: { name: string; value: string }[] = []
@@ -35,14 +35,14 @@ export class Script {
     return this.all(name)[0]
   }
 
-  /** Returns the number of a directive: 0 if it has none, undefined if the directive is absent. */
+  /** Returns a directive's number; 0 without a number, undefined if the directive is absent. */
   number(name: string): number | undefined {
     const value = this.text(name)
     return value === undefined ? undefined : Number(value)
   }
 }
 
-/** Finds the position after the braces that match those at `open`; a value may contain balanced braces. */
+/** Returns the offset after the `}}` that matches the `{{` at `open`; braces can be nested. */
 function findClose(text: string, open: number): number {
   let depth = 0
   for (let place = open; place < text.length; place++) {
@@ -52,13 +52,13 @@ function findClose(text: string, open: number): number {
   return text.length
 }
 
-/** Returns the text of a message's content in any form. */
+/** Returns the text of a message's content, which can be a string or a list of parts. */
 export function toText(content: unknown): string {
   if (typeof content === 'string') return content
   return Array.isArray(content) ? content.map((part: Json) => part.text ?? part).join(' ') : ''
 }
 
-/** Returns the text that contains the directives. */
+/** Returns the part of a request that can contain directives. */
 export function scriptText(body: Json): string {
   const { messages, input } = body as ChatBody
   return toText(messages?.findLast((message) => message.role === 'user')?.content ?? input)

@@ -1,23 +1,24 @@
-/** Sends the answers of the scripted upstream: whole or in pieces, delayed, cut off, or endless. */
+/** Sends the scripted model provider's responses, with the scripted delays and faults. */
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { createRandom } from './random.ts'
 import type { Plan } from './upstream-answers.ts'
 import type { SeenRequest } from './upstream-log.ts'
 import type { Script } from './upstream-script.ts'
 
-/** Times in Unix milliseconds since which a write of an answer has been blocked by its reader. */
+/** Unix milliseconds since when a client has blocked the response. */
 const stuckSince = new WeakMap<SeenRequest, number>()
 
-/** Reports whether writing the response has been blocked for at least `ms`. */
+/** Returns whether the client has blocked the response for at least `ms` milliseconds. */
 export function isStuck(seen: SeenRequest, ms: number): boolean {
   const since = stuckSince.get(seen)
   return since !== undefined && Date.now() - since >= ms
 }
 
-/** The mid-stream faults; each takes the number of events before it. */
+/** The faults in the middle of a stream; their value is the number of events before the fault. */
 const endings = ['hang-after', 'reset-after', 'cut-off', 'end-after'] as const
 
-/** Sends a planned answer; resolves when nothing more is written. */
+/** Sends a response; resolves after the last write. */
 export async function sendAnswer(plan: Plan, seen: SeenRequest, response: ServerResponse): Promise<void> {
   const { script } = plan
   await pauseFor(script.number('slow-head'))
@@ -57,7 +58,7 @@ function finish(
     response.end()
     return
   }
-  // The empty write is called back once everything before it has left the process.
+  // The callback of an empty write runs after all earlier writes are flushed.
   response.socket?.write('', () =>
     endByScript(seen, () => {
       if (ending === 'reset-after') response.socket?.resetAndDestroy()
@@ -95,17 +96,6 @@ function toWrites(parts: readonly string[], script: Script): readonly (string | 
   return writes
 }
 
-/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
-export function createRandom(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 async function flood(sizeBytes: number, seen: SeenRequest, response: ServerResponse): Promise<void> {
   const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(16_000) } }] })}\n\n`
   for (const start = seen.sentBytes; seen.sentBytes - start < sizeBytes; ) {
@@ -113,7 +103,7 @@ async function flood(sizeBytes: number, seen: SeenRequest, response: ServerRespo
   }
 }
 
-/** Writes, and waits for a slow reader; returns false once the client has disconnected. */
+/** Writes a chunk and respects back-pressure; returns false if the client has disconnected. */
 async function send(write: string | Buffer, seen: SeenRequest, response: ServerResponse): Promise<boolean> {
   if (seen.endedBy !== null) return false
   seen.sentBytes += typeof write === 'string' ? Buffer.byteLength(write) : write.length

@@ -52,7 +52,7 @@ const plans = new Map<string, Plan>()
 const firstCounts = new Map<string, number>()
 const pathScripts = new Map<string, { text: string; times: number }>()
 
-/** Handles the control paths; returns undefined for any other path. */
+/** Handles requests to control paths; returns undefined for other paths. */
 async function control(request: IncomingMessage, url: URL, raw: string): Promise<unknown> {
   const query = (name: string) => url.searchParams.get(name) ?? ''
   const isAsked = (seen: SeenRequest) => seen.id === Number(query('id'))
@@ -82,10 +82,7 @@ async function control(request: IncomingMessage, url: URL, raw: string): Promise
   }
 }
 
-/**
- * Returns the directives for a request: those set for its path, else those in its text; none once `first N` is
- * used up.
- */
+/** Returns a request's directives: those of its path or else those in its text, unless `first N` is used up. */
 function chooseScript(path: string, body: Json): string {
   const set = pathScripts.get(path)
   if (set !== undefined && set.times > 0) {
@@ -101,7 +98,7 @@ function chooseScript(path: string, body: Json): string {
   return count < limit ? text : ''
 }
 
-/** Caches the plan of each different request, so that benchmarks measure the sender and not the script. */
+/** Caches the response to each distinct request, so that benchmarks do not measure parsing. */
 function findPlan(path: string, raw: string, parsed: unknown): Plan {
   const body = (typeof parsed === 'object' && parsed !== null ? parsed : {}) as Json
   const text = chooseScript(path, body)
@@ -145,7 +142,7 @@ async function onRequest(request: IncomingMessage, response: ServerResponse): Pr
 }
 
 const server = createServer((request, response) => {
-  // A client that disconnects during its request gets no answer.
+  // Ignores errors from clients that disconnect during a request.
   onRequest(request, response).catch((error) => {
     if (!request.destroyed) process.stderr.write(`${error.stack}\n`)
     response.destroy()
@@ -155,5 +152,5 @@ server.keepAliveTimeout = 60_000
 server.listen({ port: Number(settings.port), host: '127.0.0.1', backlog: 4096 }, () => {
   process.stdout.write(`listening ${(server.address() as AddressInfo).port}\n`)
 })
-// When started with an IPC channel, the process ends with its parent.
+// Exits when the parent process closes the IPC channel.
 process.once('disconnect', () => process.exit())

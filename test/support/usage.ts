@@ -1,27 +1,37 @@
-/** Sends short chats, and reads the resulting usage. */
+/** Sends short chats, and reads their usage. */
+import type { Caller } from '../../src/operations/operation.ts'
 import type { UsageEntry, UsageList, UsageSums } from '../../src/usage/schema.ts'
 import type { Answer, TestApp } from './app.ts'
 
-/** Sends a message to the mock model. */
-export function ask(app: TestApp, content: string, more: object = {}, key = app.key): Promise<Answer> {
+export function sendChat(app: TestApp, content: string, more: object = {}, key = app.key): Promise<Answer> {
   const body = { model: 'mock', messages: [{ role: 'user', content }], ...more }
   return app.call('POST', '/v1/chat/completions', { key, body })
 }
 
-/** Returns the body of `GET /v1/usage`. */
+/** Returns the response body of `GET /v1/usage`. */
 export async function listUsage(app: TestApp, query = '', key = app.key): Promise<UsageList> {
   const { status, body, text } = await app.call('GET', `/v1/usage${query}`, { key })
   if (status !== 200) throw new Error(text)
   return body
 }
 
-/** Returns the sums of the last 30 days. */
+/** Returns the totals of the last 30 days. */
 export async function totalUsage(app: TestApp, key = app.key): Promise<UsageSums> {
   return (await listUsage(app, '', key)).total
 }
 
-/** Lists the group and the number of requests of every entry. */
+/** Returns each usage entry's group and number of requests. */
 export async function countBy(app: TestApp, grouping: 'day' | 'agent' | 'model', query = '') {
   const { data } = await listUsage(app, `?group_by=${grouping}${query}`)
   return data.map((entry: UsageEntry) => [entry[grouping], entry.requests])
+}
+
+/** Returns the app's parent key as the owner of a budget. */
+export function ownerOf(app: TestApp): Caller {
+  return { kind: 'parent', tenantId: app.key.slice(4, 16) }
+}
+
+/** Lists the used and the reserved tokens of all budgets. */
+export function listBudgetCounters({ service }: TestApp) {
+  return service.deps.db.selectFrom('budget_counters').select(['period', 'used', 'reserved']).execute()
 }

@@ -1,34 +1,33 @@
-/** Opens the status page of an artifact, and puts artifacts into the states it shows. */
+/** Opens artifacts' status pages and changes the artifacts' states. */
 import type { Updateable } from 'kysely'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import type { ArtifactTable } from '../../src/db/tables.ts'
 import type { TestApp } from './app.ts'
 
-/** A reserved artifact id with its tokens. */
+/** A reserved artifact and its tokens. */
 export interface Reserved {
   readonly artifact_id: string
   readonly upload_token: string
   readonly view_token: string
 }
 
-export async function reserve(app: TestApp, body: object = {}): Promise<Reserved> {
+export async function reserveArtifact(app: TestApp, body: object = {}): Promise<Reserved> {
   const answer = await app.call('POST', '/v1/artifacts', { body })
   if (answer.status !== 201) throw new Error(answer.text)
   return answer.body
 }
 
-/** Returns the URL path of the page. */
-export function pageOf({ artifact_id, view_token }: Reserved): string {
+/** Returns the status page's path and query. */
+export function statusPagePath({ artifact_id, view_token }: Reserved): string {
   return `/artifacts/${artifact_id}/watch?token=${view_token}`
 }
 
-/** Reads the row of an artifact. */
 export function readRow(app: TestApp, id: string) {
   const { db } = app.service.deps
   return db.selectFrom('artifacts').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
 }
 
-/** Updates the row of an artifact and publishes the change. */
+/** Updates an artifact's row and publishes the change. */
 export async function setArtifact(
   app: TestApp,
   id: string,
@@ -39,7 +38,7 @@ export async function setArtifact(
   artifacts.changes.publish(id)
 }
 
-/** Marks a ready artifact as converted, so that browsers may show it. */
+/** Marks an artifact as converted, so that the page displays it. */
 export function setConverted(
   app: TestApp,
   id: string,
@@ -50,13 +49,13 @@ export function setConverted(
   return setArtifact(app, id, { conversion_result: 'converted', conversion_reason: null, ...types, ...more })
 }
 
-/** A page with its console output, errors and forbidden requests. */
+/** A page and its console messages, errors and forbidden requests. */
 export interface OpenedPage {
   readonly page: Page
   readonly complaints: string[]
 }
 
-/** Opens a page and records requests to other origins. */
+/** Opens a page; `complaints` collects errors and requests to other origins. */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -75,8 +74,8 @@ export async function openPage(
   return { page, complaints }
 }
 
-/** Saves screenshots of the page in both themes and on a phone for review; the folder is not committed. */
-export async function photograph(page: Page, name: string): Promise<void> {
+/** Saves screenshots in both themes and on a phone, for manual review. */
+export async function saveScreenshots(page: Page, name: string): Promise<void> {
   const viewport = page.viewportSize() ?? { width: 900, height: 700 }
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
@@ -88,7 +87,7 @@ export async function photograph(page: Page, name: string): Promise<void> {
   await page.emulateMedia({ colorScheme: 'light' })
 }
 
-/** Measures how far the content extends beyond the right edge of a phone, in pixels. */
+/** Returns how far the page overflows a phone screen horizontally, in pixels. */
 export async function measureOverflow(page: Page): Promise<number> {
   const viewport = page.viewportSize() ?? { width: 900, height: 700 }
   await page.setViewportSize({ width: 390, height: 700 })

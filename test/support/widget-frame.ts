@@ -1,4 +1,4 @@
-/** Runs the widget frame in a real browser, inside a small page of another origin that implements the protocol. */
+/** Opens the widget frame in a browser, inside a page that implements the loader's protocol. */
 import { createServer } from 'node:http'
 import type { Browser, BrowserContextOptions, Frame, Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
@@ -6,10 +6,10 @@ import type { FrameMessage } from '../../widget/messages.ts'
 import type { FrameOptions } from '../../widget/options.ts'
 import { openApp, type TestApp } from './app.ts'
 import { launchBrowser } from './browser.ts'
-import { listenElsewhere } from './elsewhere.ts'
+import { listenOnOtherOrigin } from './other-origin.ts'
 import { hostPage } from './widget-host-page.ts'
 
-/** A tool that the page lists over MCP. */
+/** A tool that the page offers over MCP. */
 export interface ListedTool {
   readonly name: string
   readonly description?: string
@@ -18,39 +18,36 @@ export interface ListedTool {
 }
 
 export interface OpenOptions {
-  /** The key to use; the agent's key by default, and no key with null. */
+  /** The agent's key by default; null sends no key. */
   readonly key?: string | null
   readonly options?: Partial<FrameOptions>
   readonly context?: object
   readonly tools?: readonly ListedTool[]
   readonly browser?: BrowserContextOptions
-  /**
-   * True to use the frame's own site, though not its origin, because private windows store nothing for cross-site
-   * frames.
-   */
+  /** Uses a page on the frame's site, because private windows block storage in cross-site frames. */
   readonly isSameSite?: boolean
-  /** Another page of the same browser profile, which shares its storage. */
+  /** Opens the page in the same browser context as this one, so that they share storage. */
   readonly beside?: OpenFrame
 }
 
-/** A page with the open frame in it. */
+/** A page that contains the frame. */
 export interface OpenFrame {
   readonly page: Page
   readonly frame: Frame
-  /** The messages that the page received, oldest first. */
+  /** Returns the messages that the page has received, oldest first. */
   readonly said: () => Promise<FrameMessage[]>
   readonly post: (message: object) => Promise<void>
   readonly say: (text: string) => Promise<void>
-  /** Waits until no reply is being written. */
+  /** Waits until the current reply is complete. */
   readonly settle: () => Promise<void>
-  /** Every request of the browser, and every warning and error. */
+  /** The URLs of all requests. */
   readonly requests: readonly string[]
   readonly complaints: readonly string[]
-  /** Reads the texts of all replies, oldest first. */
+  /** Returns the texts of all replies, oldest first. */
   readonly replies: () => Promise<string[]>
 }
 
-export interface FrameStand {
+export interface FrameHarness {
   readonly app: TestApp
   readonly agent: { readonly agent_id: string; readonly agent_key: string }
   readonly browser: Browser
@@ -67,15 +64,15 @@ embed:
   starters: ["What can you do?", "Say something nice"]
 `
 
-/** Starts a service with an agent, a page on another site, and a browser; the caller closes them. */
-export async function openFrameStand(env: Readonly<Record<string, string>> = {}): Promise<FrameStand> {
+/** Starts a service with an agent, a page server and a browser; the caller must close the result. */
+export async function openFrameHarness(env: Readonly<Record<string, string>> = {}): Promise<FrameHarness> {
   const app = await openApp({ PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env })
   const agent = await app.createAgent(helper)
   const server = createServer((_request, response) =>
     response.setHeader('Content-Type', 'text/html').end(hostPage(app.url)),
   )
   const browser = await launchBrowser()
-  const hostUrl = `${await listenElsewhere(server)}/`
+  const hostUrl = `${await listenOnOtherOrigin(server)}/`
   return {
     app,
     agent,
@@ -139,7 +136,7 @@ async function openFrame(parts: Parts, options: OpenOptions): Promise<OpenFrame>
   }
 }
 
-/** The options that the loader sends by default. */
+/** The loader's default options. */
 export const plainOptions: FrameOptions = {
   theme: 'light',
   primaryColor: '#4f46e5',
@@ -148,24 +145,24 @@ export const plainOptions: FrameOptions = {
   isInline: false,
 }
 
-/** The globals that widget-host-page.ts defines. */
+/** The globals of the page in widget-host-page.ts. */
 export interface HostPage {
   connect(given: object): Promise<void>
   readonly said: FrameMessage[]
   readonly port: MessagePort
   readonly session: string
   readonly called: { name: string; args: unknown }[]
-  /** Answers a tool call; returning undefined sends no answer. */
+  /** Returns a tool call's result; undefined sends no result. */
   answerTool: (name: string, args: unknown, id: string) => unknown
 }
 
-/** Expects that the page received only messages of these types. */
+/** Asserts that the page has received only messages of these types. */
 export async function expectOnly(opened: OpenFrame, ...types: FrameMessage['type'][]): Promise<void> {
   const said = await opened.said()
   expect(said.filter(({ type }) => !types.includes(type))).toEqual([])
 }
 
-/** Finds visible text in the frame, excluding screen reader announcements. */
-export function shown(frame: Frame, text: string | RegExp): Locator {
+/** Finds visible text in the frame, without screen reader announcements. */
+export function visibleText(frame: Frame, text: string | RegExp): Locator {
   return frame.locator('header, main, footer, dialog').getByText(text)
 }

@@ -1,6 +1,6 @@
-/** Renders a page that embeds the frame and answers for its tools, like the loader. */
+/** Renders a page that embeds the widget frame and implements the loader's protocol. */
 
-/** Returns the HTML; `frameOrigin` is the origin of the service. */
+/** Returns the page's HTML; `frameOrigin` is the service's origin. */
 export function hostPage(frameOrigin: string): string {
   return `<!doctype html>
 <html lang="en"><head><title>A page</title><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -12,11 +12,11 @@ interface Given {
   readonly options: { readonly apiKey?: string }
   readonly context?: object
   readonly tools: object[]
-  /** The key in the frame's address; the public part of `apiKey` unless given. */
+  /** The key in the frame's URL; by default the public part of `apiKey`. */
   readonly address?: string
 }
 
-/** Runs in the page, so it can use nothing from outside. */
+/** Runs in the page, so it cannot use variables from this file. */
 function page(frameOrigin: string): void {
   // biome-ignore lint/suspicious/noExplicitAny: the page's own globals
   const here = globalThis as any

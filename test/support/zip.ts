@@ -1,32 +1,31 @@
-/** Writes ZIP archives, including invalid ones that no program would write. */
+/** Writes valid and invalid ZIP archives. */
 import { crc32, deflateRawSync } from 'node:zlib'
 
-/** A member of an archive. */
 export interface Member {
   readonly name: string | Buffer
   readonly data?: string | Uint8Array
   readonly isStored?: boolean
-  /** The Unix file mode, such as 0o120777 for a link. */
+  /** The Unix file mode, such as 0o120777 for a symbolic link. */
   readonly mode?: number
-  /** The name in the local header, if it differs from the directory. */
+  /** The name in the local header; by default the same as in the central directory. */
   readonly innerName?: string
-  /** False values for the headers. */
+  /** Overrides the correct value in the headers. */
   readonly checksum?: number
   readonly sizeBytes?: number
   readonly method?: number
   readonly flags?: number
   readonly extra?: Buffer
-  /** Bytes after the compressed data, counted as part of it. */
+  /** Extra bytes that are counted as compressed data. */
   readonly tail?: Buffer
-  /** Bytes after the member that nothing counts, such as a data descriptor. */
+  /** Extra bytes after the member that no header counts, such as a data descriptor. */
   readonly after?: Buffer
-  /** Zeros instead of checksum and sizes in the local header, as with a data descriptor. */
+  /** Writes zeros as the checksum and sizes in the local header, as if a data descriptor followed. */
   readonly isUnstated?: boolean
 }
 
 const UTF8 = 0x800
 
-/** Builds an archive of these members. */
+/** Returns an archive's bytes. */
 export function makeZip(members: readonly Member[]): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []
@@ -77,7 +76,7 @@ function renderMember(member: Member) {
     rest.writeUInt16LE(extra.length, 2)
     rest.writeUInt32LE((mode << 16) >>> 0, 10)
     rest.writeUInt32LE(offset, 14)
-    // The host system is Unix, which gives the mode its meaning.
+    // 3 marks the host system as Unix, so that readers use the mode.
     return Buffer.concat([sign(0x02014b50), Buffer.from([20, 3]), common, rest, name, extra])
   }
   const stated = Buffer.from(common)

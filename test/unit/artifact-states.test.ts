@@ -1,4 +1,4 @@
-/** Tests every combination of artifact state and event, and the resulting database updates. */
+/** Tests which events change the state of an artifact, and which database updates each state allows. */
 import { describe, expect, test } from 'vitest'
 import {
   completeLeased,
@@ -13,9 +13,9 @@ import {
   stateEvents,
   states,
 } from '../../src/artifacts/store.ts'
-import { opened, parentKey } from '../support/database.ts'
+import { openTestDatabase, parentKey } from '../support/database.ts'
 
-/** The next state for each state and event; a dash means the event is rejected. */
+/** The next state for each state and event. A dash means that the event is rejected. */
 const table: Readonly<Record<State, Readonly<Record<StateEvent, State | '-'>>>> = {
   unknown: { create: 'uploading', complete: '-', convert: '-', expire: '-', reject: '-', remove: '-' },
   uploading: {
@@ -40,23 +40,26 @@ const cells = states.flatMap((state) =>
   stateEvents.map((occurrence) => [state, occurrence, table[state][occurrence]] as const),
 )
 
-test('the table has a cell for every state and event', () => {
+test('the table of state changes in this test has a cell for every state and event', () => {
   expect(states).toEqual(Object.keys(table))
   for (const row of Object.values(table)) expect(Object.keys(row)).toEqual(stateEvents)
 })
 
 describe('an artifact', () => {
-  test.each(cells)('changes from %s on %s to %s (- means rejected)', (state, occurrence, next) => {
-    expect(findNextState(state, occurrence) ?? '-').toBe(next)
-    expect(listStatesBefore(occurrence).includes(state)).toBe(next !== '-')
-    if (next !== '-') expect(stateAfter(occurrence)).toBe(next)
-  })
+  test.each(cells)(
+    'in the state %s reacts to %s by changing to %s (- means rejected)',
+    (state, occurrence, next) => {
+      expect(findNextState(state, occurrence) ?? '-').toBe(next)
+      expect(listStatesBefore(occurrence).includes(state)).toBe(next !== '-')
+      if (next !== '-') expect(stateAfter(occurrence)).toBe(next)
+    },
+  )
 })
 
 const one = { blob: 'one', fence: 0 }
 
 async function storeOf(state: State) {
-  const { db } = await opened('server', ':memory:')
+  const { db } = await openTestDatabase('server', ':memory:')
   const owner = 'a'.repeat(12)
   await db.insertInto('parent_keys').values(parentKey(owner)).execute()
   await insertArtifact(db, { id: 'one', parent_key_id: owner, state, created_at: 1, blob: one.blob })
@@ -66,7 +69,7 @@ async function storeOf(state: State) {
 }
 
 describe("an artifact's row", () => {
-  test.each(states)('is updated only as the table allows in the state %s', async (state) => {
+  test.each(states)('in the state %s is updated only by allowed events', async (state) => {
     const moves = [
       ['complete', completeLeased],
       ['convert', convertArtifact],
@@ -79,7 +82,7 @@ describe("an artifact's row", () => {
     }
   })
 
-  test.each(states)('is deleted only as the table allows in the state %s', async (state) => {
+  test.each(states)('in the state %s is deleted only by allowed events', async (state) => {
     for (const occurrence of ['reject', 'remove'] as const) {
       const { db, readState } = await storeOf(state)
       const isLegal = table[state][occurrence] === 'unknown'

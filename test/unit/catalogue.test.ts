@@ -1,4 +1,4 @@
-/** Tests the model catalogue: refreshing lists, resolving model ids and choosing defaults. */
+/** Tests how the model catalogue refreshes its lists, resolves model ids and chooses default models. */
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parseConfig } from '../../src/config/parse.ts'
@@ -15,7 +15,7 @@ const holds =
   async () =>
     ids.map((id) => model(id))
 
-/** A backend that returns the nth response to the nth model list request and then repeats the last one. */
+/** Creates a backend that returns these model lists in order and then repeats the last one. */
 function createLister(
   name: string,
   ...answers: readonly List[]
@@ -55,14 +55,13 @@ async function createCatalogue(
   return catalogue
 }
 
-/** Waits until the condition holds; the test's time limit ends the wait. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }
 
 const ids = (catalogue: ModelCatalogue) => catalogue.list().map(({ id }) => id)
 
-test('the catalogue waits for the first model list only for a limited time', async () => {
+test('the catalogue waits only a limited time for the first model list', async () => {
   const quick = await createCatalogue([createLister('a', holds('one'))])
   await quick.ready()
   expect(ids(quick)).toEqual(['one'])
@@ -73,7 +72,7 @@ test('the catalogue waits for the first model list only for a limited time', asy
   expect(slow.health()).toEqual({ a: 'down' })
 })
 
-test('a backend that is unavailable at first is queried again until it answers', async () => {
+test('a backend that is unavailable at first is asked for its model list until it responds', async () => {
   const catalogue = await createCatalogue([createLister('a', fails, fails, holds('one'))], {
     retryEveryMs: 1,
   })
@@ -97,7 +96,7 @@ test('a model list is refreshed regularly', async () => {
   expect(catalogue.resolve('old')).toBeUndefined()
 })
 
-test('a model list stays valid while its backend is unavailable', async () => {
+test('a model list remains valid while its backend is unavailable', async () => {
   const catalogue = await createCatalogue([createLister('a', holds('one'), fails)], { refreshEveryMs: 1 })
   await catalogue.ready()
   await until(() => catalogue.health().a === 'down')
@@ -105,7 +104,7 @@ test('a model list stays valid while its backend is unavailable', async () => {
   expect(catalogue.resolve('two')).toBeUndefined()
 })
 
-test('a closed catalogue does not query any backend', async () => {
+test('a closed catalogue does not send requests to backends', async () => {
   const backend = createLister('a', fails)
   const catalogue = await createCatalogue([backend], { retryEveryMs: 1 })
   await until(() => backend.asked.length > 2)
@@ -116,7 +115,7 @@ test('a closed catalogue does not query any backend', async () => {
   expect(backend.asked).toHaveLength(length)
 })
 
-/** Returns the routes of these ids as `provider: model id`, or `-` if there is no route. */
+/** Returns each id's route as `provider: model id`, or `-` if it has no route. */
 function routesOf(catalogue: ModelCatalogue, ...wanted: readonly string[]): string[] {
   return wanted.map((id) => {
     const route = catalogue.resolve(id)
@@ -125,7 +124,7 @@ function routesOf(catalogue: ModelCatalogue, ...wanted: readonly string[]): stri
 }
 
 describe('a model id on a server with several providers', () => {
-  test("requires the provider's name as a prefix only if it is ambiguous", async () => {
+  test("needs the provider's name as a prefix only if it is ambiguous", async () => {
     const catalogue = await createCatalogue([
       createLister('a', holds('shared', 'mine')),
       createLister('b', holds('shared', 'yours')),
@@ -197,7 +196,7 @@ describe('a model id on a server with several providers', () => {
     }
   })
 
-  test("is sent to a provider without a model list if it has that provider's prefix or no other provider can have it", async () => {
+  test('may belong to a provider without a model list if no other provider lists it', async () => {
     const catalogue = await createCatalogue([
       createLister('a', holds('shared', 'mine')),
       createLister('b', holds('shared')),
@@ -219,7 +218,7 @@ describe('a model id on a server with several providers', () => {
     expect(ids(catalogue)).toEqual(['a/shared', 'mine', 'b/shared'])
   })
 
-  test('is resolved by provider name and provider model id', async () => {
+  test("can be resolved from a provider's name and its model id", async () => {
     const catalogue = await createCatalogue([createLister('a', holds('x', 'a/x')), createLister('b', fails)])
     await catalogue.ready()
     const found = (provider: string, id: string) => {
@@ -240,7 +239,7 @@ describe('a model id on a server with several providers', () => {
   })
 })
 
-test('the default model is the configured one, or else the first suitable model', async () => {
+test('the default model is the configured model or, without one, the first suitable model', async () => {
   const list: List = async () => [model('embedder', false), model('talker')]
   const own = await createCatalogue([createLister('a', list)])
   await own.ready()
@@ -250,7 +249,7 @@ test('the default model is the configured one, or else the first suitable model'
   expect([chosen.defaultModel(), chosen.defaultEmbeddingModel()]).toEqual(['special', 'small'])
 })
 
-test('a chat model that also supports embeddings is the embedding default only if there is no other', async () => {
+test('a chat model with embeddings is the default embedding model only if there is no other', async () => {
   const both: List = async () => [model('talker'), { ...model('both'), embeds: true }]
   const catalogue = await createCatalogue([createLister('a', both)])
   await catalogue.ready()

@@ -1,4 +1,4 @@
-/** Tests how the client's address is read, including link-local IPv6 addresses with a zone. */
+/** Tests how link-local IPv6 addresses with a zone are handled. */
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'
@@ -17,23 +17,23 @@ function requestFrom(remoteAddress: string, forwarded?: string): IncomingMessage
 describe.each(zones)('a link-local address with the zone "%s"', (zone) => {
   const address = `fe80::1:2${zone}`
 
-  test("becomes the client's address without the zone and belongs to a rate-limit group", () => {
+  test("is used without the zone as the client's address and for its rate limit", () => {
     const client = clientAddressOf(requestFrom(address), [])
     expect(client).toBe('fe80::1:2')
     expect(addressGroup(client)).toBe('65152:0:0:0')
   })
 
-  test('can be the address of a trusted proxy', () => {
+  test('can be the socket address of a trusted proxy', () => {
     expect(isWithin(address, [linkLocal])).toBe(true)
     expect(clientAddressOf(requestFrom(address, '203.0.113.9'), [linkLocal])).toBe('203.0.113.9')
   })
 
-  test('can be sent by a trusted proxy', () => {
+  test('can be sent in X-Forwarded-For by a trusted proxy', () => {
     const proxy = [ipaddr.IPv4.parse('10.0.0.0'), 8] as const
     expect(clientAddressOf(requestFrom('10.0.0.1', address), [proxy])).toBe('fe80::1:2')
   })
 
-  test('is rejected as the address of a model or MCP server', () => {
+  test('is rejected as the address of a gateway or an MCP server', () => {
     expect(isForbiddenAddress(address)).toBe(true)
   })
 })

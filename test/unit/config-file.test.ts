@@ -1,4 +1,4 @@
-/** Tests the `PARLEY_CONFIG` file: which providers it sets, and the error for each invalid value. */
+/** Tests which providers the `PARLEY_CONFIG` file sets, and the error for each invalid value in it. */
 import { join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ConfigError, parseConfig } from '../../src/config/parse.ts'
@@ -12,8 +12,8 @@ const NAME_RULE =
 const mock = (name = 'mock') => ({ kind: 'mock', name })
 const entry = (name: string) => `  ${name}: { url: https://${name}.org/v1 }\n`
 
-describe('the providers', () => {
-  test('are those in the file, in the same order and each with its key', async () => {
+describe('the configured providers', () => {
+  test('are those in the file, in the same order and with their keys', async () => {
     const text = `# ours
 providers:
   near:
@@ -32,7 +32,7 @@ providers:
   })
 
   test.each<[what: string, text: string, env: Record<string, string>, names: object[]]>([
-    ['those in the file when no backend is set', `providers:\n${entry('a')}`, {}, [gateway('a')]],
+    ['those in the file if PARLEY_BACKEND is not set', `providers:\n${entry('a')}`, {}, [gateway('a')]],
     [
       'those from the environment before those in the file',
       `providers:\n${entry('a')}`,
@@ -45,8 +45,8 @@ providers:
       { PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: 'https://gateway.org/v1' },
       [gateway('gateway'), gateway('a')],
     ],
-    ['the mock when the file names none', 'providers: {}', {}, [mock()]],
-    ['the mock when the file has no such section', '{}', {}, [mock()]],
+    ['the mock provider if the file does not contain any', 'providers: {}', {}, [mock()]],
+    ['the mock provider if the file has no providers section', '{}', {}, [mock()]],
     [
       'allowed to be called mock or gateway if the environment sets no backend',
       'providers: { mock: { kind: mock }, gateway: { url: https://gateway.org/v1 } }',
@@ -61,14 +61,14 @@ providers:
     expect(await providersOf(`providers: { "${name}": { kind: mock } }`)).toEqual([mock(name)])
   })
 
-  test('are read from a file with a byte order mark and Windows line endings', async () => {
+  test('can be in a file with a byte order mark and Windows line endings', async () => {
     expect(await providersOf(`\uFEFFproviders:\r\n${entry('a').replace('\n', '\r\n')}`)).toEqual([
       gateway('a'),
     ])
   })
 })
 
-test('PARLEY_CONFIG is relative to the working directory', async () => {
+test('the path in PARLEY_CONFIG is relative to the working directory', async () => {
   const path = relative(process.cwd(), await writeConfigFile(`providers:\n${entry('a')}`))
   expect((await parseConfig({ PARLEY_CONFIG: path })).config.providers).toEqual([gateway('a')])
 })
@@ -181,21 +181,21 @@ describe('the error for an invalid configuration file', () => {
     ],
     ['two documents', '{}\n---\n{}\n', 'Must be one YAML document, not several (line 2, column 1)'],
     ['invalid YAML', 'providers: [\n', 'Invalid YAML (line 2, column 1)'],
-  ])('names the position of %s', async (_what, text, problem) => {
+  ])('contains the position of %s', async (_what, text, problem) => {
     expect(await problemsOf(text)).toEqual([`<file>: ${problem}.`])
   })
 
   test.each([
     ['mock', {}],
     ['gateway', { PARLEY_GATEWAY_URL: 'https://gateway.org/v1' }],
-  ])('names the position of a provider name that the environment already uses: %s', async (name, env) => {
+  ])('contains the position of a provider name that the environment already uses: %s', async (name, env) => {
     const problem = `is already taken by the provider that PARLEY_BACKEND=${name} configures (line 1, column 14)`
     expect(
       await problemsOf(`providers: { ${name}: { kind: mock } }`, { PARLEY_BACKEND: name, ...env }),
     ).toEqual([`<file>: providers.${name}: ${problem}.`])
   })
 
-  test('lists every problem in the environment and the file from top to bottom', async () => {
+  test('lists every problem in the environment and, from top to bottom, in the file', async () => {
     const text = `providers:
   A:
     url: nowhere
@@ -221,7 +221,7 @@ mpc: {}
     ])
   })
 
-  test('gives the reason if the path does not exist or is a directory', async () => {
+  test('contains the reason if the file does not exist or is a directory', async () => {
     const folder = await makeFolder()
     for (const [path, reason] of [
       [join(folder, 'absent.yaml'), 'ENOENT'],

@@ -1,4 +1,4 @@
-/** Tests the settings for local runners and in-process models, in the environment and in the PARLEY_CONFIG file. */
+/** Tests the settings for local runners and in-process models. */
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ConfigError, parseConfig } from '../../src/config/parse.ts'
@@ -25,13 +25,13 @@ describe('the environment variables', () => {
     ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/v1'],
     ['http://127.0.0.1:8080/v1/', 'http://127.0.0.1:8080/v1'],
     ['https://runner.org/ollama', 'https://runner.org/ollama/v1'],
-  ])('can set a runner: PARLEY_LOCAL_URL %s gives %s', async (given, url) => {
+  ])('can configure a runner: PARLEY_LOCAL_URL=%s gives %s', async (given, url) => {
     expect(await providersOfEnvironment(given === undefined ? {} : { PARLEY_LOCAL_URL: given })).toEqual(
       runner(url),
     )
   })
 
-  test('can set an in-process model with a path relative to the working directory', async () => {
+  test('can configure an in-process model whose path is relative to the working directory', async () => {
     expect(await providersOfEnvironment({ PARLEY_LOCAL_MODEL: 'models/x.gguf' })).toEqual(
       model(resolve('models/x.gguf')),
     )
@@ -45,7 +45,7 @@ describe('the environment variables', () => {
     )
   })
 
-  test('cannot set a runner and an in-process model', async () => {
+  test('cannot configure both a runner and an in-process model', async () => {
     const both = { ...LOCAL, PARLEY_LOCAL_URL: 'http://a.org', PARLEY_LOCAL_MODEL: 'x.gguf' }
     const error = await parseConfig(both).catch((thrown: unknown) => thrown)
     expect((error as ConfigError).problems).toEqual([
@@ -71,11 +71,11 @@ describe('the configuration file', () => {
   test.each([
     ['{ kind: local }', 'http://127.0.0.1:11434/v1'],
     ['{ kind: local, url: "http://127.0.0.1:8080" }', 'http://127.0.0.1:8080/v1'],
-  ])('can set a runner with any name: %s', async (text, url) => {
+  ])('can configure a runner with any name: %s', async (text, url) => {
     expect(await providersOf(file(text))).toEqual(runner(url, 'near'))
   })
 
-  test('can set a model with a path relative to the file and with literal numbers or numbers from a variable', async () => {
+  test('can configure an in-process model with a path relative to the file and numbers from variables', async () => {
     const text = file(`{ kind: local, model: x.gguf, threads: 2, context: "\${TOKENS}" }`)
     const path = await writeConfigFile(text)
     const { config } = await parseConfig({ PARLEY_CONFIG: path, TOKENS: '1024' })
@@ -84,7 +84,7 @@ describe('the configuration file', () => {
     )
   })
 
-  test('can set a runner in addition to the one from the environment, but not with the same name', async () => {
+  test('can add a runner to the one from the environment if it has another name', async () => {
     const text = 'providers: { local: { kind: local } }'
     expect(await problemsOf(text, LOCAL)).toEqual([
       '<file>: providers.local: is already taken by the provider that PARLEY_BACKEND=local configures (line 1, column 14).',
@@ -100,7 +100,7 @@ describe('the configuration file', () => {
     ],
     ['{ kind: local, model: "" }', 'model: must not be empty (line 2, column 24)'],
     ['{ kind: local, model: 5 }', 'model: must be a string; put it in quotes (line 2, column 24)'],
-    ['{ kind: local, threads: 2 }', 'threads: needs model (line 2, column 24)'],
+    ['{ kind: local, threads: 2 }', 'threads: requires model (line 2, column 24)'],
     [
       '{ kind: local, model: x, threads: 0 }',
       'threads: must be a whole number from 1 to 512 (line 2, column 34)',

@@ -1,11 +1,11 @@
-/** Tests the `mcp` section of the configuration file: which servers it sets, and the error for each invalid value. */
+/** Tests which MCP servers the configuration file sets, and the error for each invalid value. */
 import { describe, expect, test } from 'vitest'
 import { parseFile, problemsOf } from '../support/config-file.ts'
 
 const serversOf = async (text: string, env: Record<string, string> = {}) =>
   (await parseFile(text, env)).config.mcp
 
-describe('the MCP servers', () => {
+describe('the configured MCP servers', () => {
   test('are those in the file, in the same order', async () => {
     const text = `mcp:
   near:
@@ -39,12 +39,12 @@ describe('the MCP servers', () => {
     ])
   })
 
-  test('may have another search path', async () => {
+  test('may have their own PATH', async () => {
     const [server] = await serversOf('mcp: { a: { command: x, env: { PATH: /opt } } }', { PATH: '/bin' })
     expect(server).toMatchObject({ env: { PATH: '/opt' } })
   })
 
-  test('do not change the providers', async () => {
+  test('do not affect the providers', async () => {
     const { config } = await parseFile('mcp: { a: { command: x } }')
     expect(config.providers).toEqual([{ kind: 'mock', name: 'mock' }])
   })
@@ -79,7 +79,7 @@ describe('the error for an invalid mcp section', () => {
     ['{ command: x, env: { A: 7 } }', 'mcp.a.env.A: must be a string; put it in quotes'],
     [`{ command: x, env: { A: "\${GONE}" } }`, 'mcp.a.env.A: refers to GONE, which is not set'],
     ['{ command: x, cwd: "" }', 'mcp.a.cwd: must not be empty'],
-  ])('names the position in %s', async (server, problem) => {
+  ])('contains the position in %s', async (server, problem) => {
     const [said, ...others] = await problemsOf(`mcp:\n  a: ${server}\n`)
     expect([said?.replace(/ \(line 2, column \d+\)\.$/, ''), others]).toEqual([`<file>: ${problem}`, []])
   })
@@ -87,13 +87,13 @@ describe('the error for an invalid mcp section', () => {
   test.each<[name: string, problem: string]>([
     ['A', NAME_RULE],
     ['a__b', 'a name must not contain __'],
-  ])('names the position of the server name %s', async (name, problem) => {
+  ])('contains the position of the server name %s', async (name, problem) => {
     expect(await problemsOf(`mcp:\n  ${name}: { command: x }\n`)).toEqual([
       `<file>: mcp.${name}: ${problem} (line 2, column 3).`,
     ])
   })
 
-  test('names the position of a list of servers', async () => {
+  test('contains the position of a list of servers', async () => {
     expect(await problemsOf('mcp: []\n')).toEqual([
       '<file>: mcp: must be a mapping of names to MCP servers (line 1, column 1).',
     ])

@@ -1,9 +1,9 @@
-/** Tests how the `PARLEY_CONFIG` file refers to environment variables, and that errors never contain its values. */
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in the file have this form
+/** Tests how the `PARLEY_CONFIG` file can refer to variables, and that errors never contain its values. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in the file use this syntax
 import { describe, expect, test } from 'vitest'
 import { gateway, parseFile, problemsOf, providersOf, writeConfigFile } from '../support/config-file.ts'
 
-describe('a reference', () => {
+describe('a variable reference in the configuration file', () => {
   const file = (key: string) => `providers:\n  a:\n    url: https://a.org/v1\n    api_key: ${key}\n`
   const keyOf = async (key: string, env: Record<string, string> = {}) =>
     (await providersOf(file(key), env)).map((provider) => 'apiKey' in provider && provider.apiKey)[0]
@@ -16,11 +16,11 @@ describe('a reference', () => {
     ['$KEY', '$KEY'],
     ['$', '$'],
     ['"{}"', '{}'],
-  ])('%s is read as %s', async (written, read) => {
+  ])('written as %s gives the value %s', async (written, read) => {
     expect(await keyOf(written, { KEY: ' secret\n', _k2: '${KEY}' })).toBe(read)
   })
 
-  test('may appear in any string and name a secret that is read from a file', async () => {
+  test('may be part of any string and refer to a variable with a _FILE form', async () => {
     const env = {
       PARLEY_GATEWAY_API_KEY_FILE: await writeConfigFile('from-file\n'),
       HOST_NAME: 'a.org',
@@ -31,7 +31,7 @@ describe('a reference', () => {
     expect(await providersOf(text, env)).toEqual([gateway('a', { apiKey: 'from-file' })])
   })
 
-  test('marks its variable as used', async () => {
+  test('prevents a warning that its variable is unused', async () => {
     const env = { PARLEY_FAR_KEY: 'k', PARLEY_GATEWAY_API_KEY: 'k', PARLEY_NEAR_KEY: 'k' }
     const { warnings } = await parseFile(file('${PARLEY_FAR_KEY}${PARLEY_GATEWAY_API_KEY}'), env)
     expect(warnings).toEqual([expect.stringMatching(/^PARLEY_NEAR_KEY is not a setting/)])
@@ -45,7 +45,7 @@ describe('a reference', () => {
     ['"${}"', 'contains ${ without a variable name; write $${ for a literal ${'],
     ['"${1}"', 'contains ${ without a variable name; write $${ for a literal ${'],
     ['"${KEY:-x}"', 'contains ${ without a variable name; write $${ for a literal ${'],
-  ])('%s is rejected', async (written, problem) => {
+  ])('is rejected if it is %s', async (written, problem) => {
     expect(await problemsOf(file(written), { KEY: 'secret', BLANK: ' ' })).toEqual([
       `<file>: providers.a.api_key: ${problem} (line 4, column 5).`,
     ])
@@ -58,13 +58,13 @@ describe('a configuration error', () => {
     ['in a key', 'providers: { a: { url: https://a.org/v1, api_key: "hidden key" } }'],
     ['next to a reference', 'providers: { a: { url: https://a.org/v1, api_key: "hidden${NO}" } }'],
     ['in a kind', 'providers: { a: { kind: hidden } }'],
-    ['in place of a provider', 'providers: { a: hidden }'],
+    ['instead of a provider', 'providers: { a: hidden }'],
     ['after a colon without a space', 'providers: { a: { url: https://a.org/v1, api_key:hidden } }'],
     ['at the start of a block of text', 'providers:\n  a:\n    api_key: |hidden\n'],
     ['in quotes that do not close', 'providers:\n  a:\n    api_key: "hidden\n'],
     ['in an invalid escape', 'providers: { a: { api_key: "\\xhidden" } }'],
     ['on a separate line', 'providers:\n  a:\n    url: https://a.org/v1\n    hidden\n'],
-    ['after the end', 'providers: {}\nhidden\n'],
+    ['after the end of the mapping', 'providers: {}\nhidden\n'],
     ['as an alias', 'providers: { a: { api_key: *hidden } }'],
     ['from the environment', 'providers: { a: { url: "${KEY}", api_key: "${KEY} ${KEY}" } }'],
   ])('never contains a value %s', async (_where, text) => {

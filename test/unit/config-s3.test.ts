@@ -1,4 +1,4 @@
-/** Tests the S3 settings, alone and in combination. */
+/** Tests the settings for storage in an S3 bucket. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -19,7 +19,7 @@ async function problemsOf(variables: Record<string, string>): Promise<readonly s
 }
 
 describe('an S3 bucket', () => {
-  test('requires only its name on AWS', async () => {
+  test('on AWS requires only a name', async () => {
     expect(await s3Of({})).toEqual({
       bucket: 'parley',
       prefix: '',
@@ -30,7 +30,7 @@ describe('an S3 bucket', () => {
     })
   })
 
-  test('uses path-style URLs by default outside AWS', async () => {
+  test('outside AWS has path-style URLs by default', async () => {
     const there = { S3_ENDPOINT: 'http://127.0.0.1:9000/', ...keys }
     const s3 = {
       bucket: 'parley',
@@ -43,16 +43,16 @@ describe('an S3 bucket', () => {
     expect(await s3Of({ ...there, S3_FORCE_PATH_STYLE: 'false' })).toEqual({ ...s3, forcePathStyle: false })
   })
 
-  test.each(['production', 'production/'])('uses the prefix %s', async (prefix) => {
+  test.each(['production', 'production/'])('can have the prefix %s', async (prefix) => {
     expect(await s3Of({ S3_PREFIX: prefix })).toMatchObject({ prefix: 'production/' })
   })
 
-  test('uses the AWS region unless S3_REGION is set', async () => {
+  test('is in the region AWS_REGION unless S3_REGION is set', async () => {
     expect(await s3Of({ AWS_REGION: 'eu-central-1' })).toMatchObject({ region: 'eu-central-1' })
     expect(await s3Of({ AWS_REGION: 'eu-central-1', S3_REGION: 'auto' })).toMatchObject({ region: 'auto' })
   })
 
-  test('can be used with secrets in files', async () => {
+  test('can have secrets from files', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'secret'), 'secret\n')
     await writeFile(join(folder, 'token'), 'token\n')
@@ -64,10 +64,10 @@ describe('an S3 bucket', () => {
     expect(await s3Of(given)).toMatchObject({ credentials: { ...credentials, sessionToken: 'token' } })
   })
 
-  test('is unused when PARLEY_DATA_DIR is :memory:', async () => {
+  test('is not used if PARLEY_DATA_DIR is :memory:', async () => {
     const { config, warnings } = await parseConfig({ S3_BUCKET: 'parley', PARLEY_DATA_DIR: ':memory:' })
     expect(config.s3).toBeUndefined()
-    expect(warnings).toEqual(['S3_BUCKET is ignored: PARLEY_DATA_DIR=:memory: does not keep any files.'])
+    expect(warnings).toEqual(['S3_BUCKET is ignored: PARLEY_DATA_DIR=:memory: does not store any files.'])
   })
 })
 
@@ -89,7 +89,7 @@ describe('an incomplete S3 configuration', () => {
     expect(await problemsOf({ S3_BUCKET: 'parley', ...variables })).toEqual([problem])
   })
 
-  test('is accepted without S3_BUCKET because other tools may use the AWS variables', async () => {
+  test('is accepted if S3_BUCKET is not set, because other programs use the AWS variables', async () => {
     const { config, warnings } = await parseConfig({
       AWS_ACCESS_KEY_ID: 'AKIATEST',
       AWS_REGION: 'eu-central-1',
@@ -98,7 +98,7 @@ describe('an incomplete S3 configuration', () => {
     expect(warnings).toEqual([])
   })
 
-  test('causes a warning without S3_BUCKET', async () => {
+  test('causes a warning if S3_BUCKET is not set', async () => {
     const { warnings } = await parseConfig({ S3_REGION: 'eu-central-1' })
     expect(warnings).toEqual(['S3_REGION is ignored: it requires S3_BUCKET.'])
   })

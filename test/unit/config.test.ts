@@ -1,4 +1,4 @@
-/** Tests the settings in the environment, and the error or warning for each invalid one. */
+/** Tests how settings are read from environment variables, and the errors and warnings for invalid ones. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ async function problemsOf(variables: Record<string, string>): Promise<readonly s
   return (error as ConfigError).problems
 }
 
-describe('without any variable', () => {
+describe('without environment variables', () => {
   test('the server listens on loopback with the mock backend and SQLite in ./data', async () => {
     expect(await parseConfig({})).toEqual({
       warnings: [],
@@ -90,7 +90,7 @@ describe('without any variable', () => {
     })
   })
 
-  test('an empty variable counts as unset', async () => {
+  test('an empty variable is treated as unset', async () => {
     const blank = Object.fromEntries(settingNames.map((name) => [name, ' ']))
     expect(await parseConfig(blank)).toEqual(await parseConfig({}))
   })
@@ -105,12 +105,12 @@ describe('.env.example', () => {
     }))
   }
 
-  test('names every variable exactly once', async () => {
+  test('contains every variable exactly once', async () => {
     const names = (await listed()).map(({ name }) => name)
     expect(names.toSorted()).toEqual([...settingNames].sort())
   })
 
-  test('states each default', async () => {
+  test('contains the default of each variable', async () => {
     const stated = Object.fromEntries((await listed()).map(({ name, value }) => [name, value]))
     for (const [name, schema] of Object.entries(Settings.shape)) {
       const statedValue = stated[name] === '' ? undefined : schema.parse(stated[name])
@@ -118,7 +118,7 @@ describe('.env.example', () => {
     }
   })
 
-  test('explains each variable in the line above it', async () => {
+  test('contains an explanation in the line above each variable', async () => {
     const lines = (await readFile(join(import.meta.dirname, '../../.env.example'), 'utf8')).split('\n')
     for (const [index, line] of lines.entries()) {
       if (/^#[A-Z][A-Z0-9_]*=/.test(line) && !line.includes('_FILE='))
@@ -127,7 +127,7 @@ describe('.env.example', () => {
   })
 })
 
-describe('an invalid value', () => {
+describe('an invalid setting', () => {
   test.each([
     ['PORT', ['-1', '65536', '3000.5', '0x10', 'http', '1e3']],
     ['HOST', ['two hosts', 'http://127.0.0.1']],
@@ -186,20 +186,20 @@ describe('an invalid value', () => {
     ['S3_FORCE_PATH_STYLE', ['yes', '1']],
     ['AWS_ACCESS_KEY_ID', ['two words', 'ünicode']],
     ['AWS_SECRET_ACCESS_KEY', ['line\nbreak']],
-  ])('is rejected under its name: %s', async (name, values) => {
+  ])('causes an error that starts with its name: %s', async (name, values) => {
     for (const value of values) {
       const problems = await problemsOf({ [name]: value })
       expect(problems).toEqual([expect.stringMatching(new RegExp(`^${name} must be .+\\.$`))])
     }
   })
 
-  test('never appears in the message', async () => {
+  test('causes an error that does not contain its value', async () => {
     const wrong = Object.fromEntries(Object.keys(Settings.shape).map((name) => [name, 'private\tvalue']))
     const error = await parseConfig(wrong).catch((thrown: unknown) => thrown)
     expect(String(error)).not.toContain('private')
   })
 
-  test('is reported together with all others in one error', async () => {
+  test('is reported in a single error with all other invalid settings', async () => {
     const error = await parseConfig({
       PORT: 'x',
       PARLEY_SECRET: 'short',
@@ -232,14 +232,14 @@ describe('DATABASE_URL', () => {
     'postgres://u:hidden@db',
     'postgres://u:hid den@db/parley',
     'parley',
-  ])('rejects %s without repeating it', async (url) => {
+  ])('rejects %s with an error that does not contain it', async (url) => {
     const [problem, ...others] = await problemsOf({ DATABASE_URL: url })
     expect(problem).toContain('DATABASE_URL must be a URL such as postgres://')
     expect(problem).not.toMatch(/hid|mysql/)
     expect(others).toEqual([])
   })
 
-  test('allows a bucket together with PARLEY_DATA_DIR=:memory:', async () => {
+  test('allows a bucket in combination with PARLEY_DATA_DIR=:memory:', async () => {
     const given = {
       DATABASE_URL: 'postgres://u@db/parley',
       PARLEY_DATA_DIR: ':memory:',
@@ -250,24 +250,24 @@ describe('DATABASE_URL', () => {
   })
 })
 
-describe('a valid value', () => {
-  test('may be port 0, which selects any free port', async () => {
+describe('a valid setting', () => {
+  test('can be port 0, which selects any free port', async () => {
     expect((await configOf({ PORT: '0' })).server.port).toBe(0)
   })
 
-  test('is trimmed', async () => {
+  test('is read without surrounding white space', async () => {
     expect((await configOf({ PORT: ' 8080\n' })).server.port).toBe(8080)
   })
 
-  test('may be 0, which disables a rate limit', async () => {
+  test('can be 0 to disable a rate limit', async () => {
     expect((await configOf({ PARLEY_RATE_LIMIT_PARENT: '0' })).limits.parent).toBe(0)
   })
 
-  test('may be a fraction of a second for a timeout', async () => {
+  test('can be a fraction of a second', async () => {
     expect((await configOf({ PARLEY_HEARTBEAT_SECONDS: '0.25' })).timings.heartbeatMs).toBe(250)
   })
 
-  test('is resolved to an absolute path for the data directory, unless it is :memory:', async () => {
+  test('is converted to an absolute path if it is a data directory other than :memory:', async () => {
     expect((await configOf({ PARLEY_DATA_DIR: 'x/../y' })).dataDir).toBe(resolve('y'))
     expect((await configOf({ PARLEY_DATA_DIR: ':memory:' })).dataDir).toBe(':memory:')
   })
@@ -276,7 +276,7 @@ describe('a valid value', () => {
     ['https://a.org/openai/v1', 'https://a.org/openai/v1'],
     ['http://127.0.0.1:8000/v1/', 'http://127.0.0.1:8000/v1'],
     ['http://[::1]:8000/v1//', 'http://[::1]:8000/v1'],
-  ])('is stored without the trailing slash for the gateway URL %s', async (given, url) => {
+  ])('is stored without a trailing slash if it is the gateway URL %s', async (given, url) => {
     expect(
       (await configOf({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: given, PARLEY_GATEWAY_API_KEY: 'k' }))
         .providers,
@@ -287,11 +287,11 @@ describe('a valid value', () => {
     ['https://a.org', 'https://a.org'],
     ['https://a.org/', 'https://a.org'],
     ['http://a.org:8080/chat/', 'http://a.org:8080/chat'],
-  ])('is stored without the trailing slash for the public URL %s', async (given, url) => {
+  ])('is stored without a trailing slash if it is the public URL %s', async (given, url) => {
     expect((await configOf({ PARLEY_PUBLIC_URL: given })).server.publicUrl).toBe(url)
   })
 
-  test('may contain networks and addresses of trusted proxies, including IPv4-mapped IPv6', async () => {
+  test('can contain networks and addresses of trusted proxies, including IPv4-mapped IPv6 addresses', async () => {
     const { server } = await configOf({
       PARLEY_TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,fd00::/8,::1,::ffff:172.16.0.0/108',
     })
@@ -304,18 +304,18 @@ describe('a valid value', () => {
     ])
   })
 
-  test('is converted to lower case and keeps ports for allowed hosts', async () => {
+  test('is converted to lower case if it is a list of allowed hosts', async () => {
     const { server } = await configOf({ PARLEY_ALLOWED_HOSTS: 'Chat.Example.org, localhost:3000,[::1]:3000' })
     expect(server.allowedHosts).toEqual(['chat.example.org', 'localhost:3000', '[::1]:3000'])
   })
 })
 
-describe('a secret', () => {
+describe('a secret setting', () => {
   test.each([
     ['PARLEY_SECRET', SECRET, 'secret'],
     ['PARLEY_PARENT_KEY', mintKey('parent', randomBytes).text, 'parentKey'],
   ] as const)(
-    'is read without the trailing newline from the file that the _FILE form of %s names',
+    'can be read, without its trailing newline, from the file in %s_FILE',
     async (name, text, field) => {
       const path = join(folder, field)
       await writeFile(path, `${text}\n`)
@@ -324,7 +324,7 @@ describe('a secret', () => {
     },
   )
 
-  test('can be read from a file for the gateway', async () => {
+  test('can be read from a file if it is the gateway’s key', async () => {
     const path = join(folder, 'gateway')
     await writeFile(path, 'gateway-key')
     const { providers } = await configOf({
@@ -335,7 +335,7 @@ describe('a secret', () => {
     expect(providers).toMatchObject([{ apiKey: 'gateway-key' }])
   })
 
-  test('is rejected when it is set both directly and by file', async () => {
+  test('is rejected if it is set both directly and by file', async () => {
     const path = join(folder, 'both')
     await writeFile(path, SECRET)
     expect(await problemsOf({ PARLEY_SECRET: SECRET, PARLEY_SECRET_FILE: path })).toEqual([
@@ -343,15 +343,15 @@ describe('a secret', () => {
     ])
   })
 
-  test('is rejected from an empty file', async () => {
+  test('is rejected if its file is empty', async () => {
     const path = join(folder, 'empty')
     await writeFile(path, '\n')
     expect(await problemsOf({ PARLEY_SECRET_FILE: path })).toEqual([
-      'PARLEY_SECRET_FILE names an empty file; write the secret to it.',
+      'PARLEY_SECRET_FILE refers to an empty file; write the secret to it.',
     ])
   })
 
-  test('is validated when read from a file, and the error does not repeat it', async () => {
+  test('from a file is validated, and the error does not contain the secret', async () => {
     const path = join(folder, 'short')
     await writeFile(path, 'too short')
     const [problem] = await problemsOf({ PARLEY_SECRET_FILE: path })
@@ -360,8 +360,8 @@ describe('a secret', () => {
   })
 })
 
-describe('a warning', () => {
-  test('names an unknown PARLEY_ variable and the nearest known one, never its value', async () => {
+describe('a warning about settings', () => {
+  test('contains the name of an unknown PARLEY_ variable and the nearest known name but no value', async () => {
     const { warnings } = await parseConfig({
       PARLEY_RATELIMIT_PARENTS: '5',
       PARLEY_SECRT: 'hidden',
@@ -373,7 +373,7 @@ describe('a warning', () => {
     ])
   })
 
-  test('names unused gateway settings', async () => {
+  test('contains the names of unused gateway settings', async () => {
     const { warnings } = await parseConfig({ PARLEY_GATEWAY_URL: 'https://a.org/v1' })
     expect(warnings).toEqual(['PARLEY_GATEWAY_URL is ignored: it requires PARLEY_BACKEND=gateway.'])
   })

@@ -1,4 +1,4 @@
-/** Tests helpers of the console: allowed origins, YAML paths, embed code and relative days. */
+/** Tests the console's helper functions for origins, YAML paths, embed code and dates. */
 import { describe, expect, test } from 'vitest'
 import { pathOf } from '../../client/agents/complete-definition.ts'
 import { defaultLooks, renderReact, renderScript } from '../../client/embed/appearance.ts'
@@ -22,11 +22,11 @@ describe('checkPage', () => {
     ['https://example.com', 'https://*.example.com', false],
     ['https://notexample.com', 'https://*.example.com', false],
     ['http://127.0.0.1:3000/console', 'https://example.com', true],
-  ])('decides whether %s matches the allowed origin %s: %s', (address, origin, isShown) => {
+  ])('returns whether %s matches the allowed origin %s: %s', (address, origin, isShown) => {
     expect(isAllowed(address, origin)).toBe(isShown)
   })
 
-  test('accepts every site if the agent names no origins', () => {
+  test('accepts every site if the agent does not have allowed origins', () => {
     expect(isAllowed('https://anything.example')).toBe(true)
   })
 
@@ -53,7 +53,7 @@ test.each<[above: string[], lead: string, path: (string | 'item')[]]>([
   expect(pathOf(above, lead).map((step) => (typeof step === 'string' ? step : 'item'))).toEqual(path)
 })
 
-test('the embed code contains only settings that differ from the defaults, escaped', () => {
+test('the embed code contains only settings that differ from the defaults, in escaped form', () => {
   const looks = { ...defaultLooks, title: 'A "b" & c', autoOpen: true }
   const embedding = { origin: 'https://chat.example', agentKey: 'agnt_key-x', looks }
   expect(renderScript(embedding)).toBe(

@@ -1,4 +1,4 @@
-/** Tests that the console's form changes one value of a definition and keeps the surrounding text. */
+/** Tests that the console's form changes a value in a definition without changing the text around it. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
@@ -81,7 +81,7 @@ describe('changeDefinition', () => {
       'custom: kept\n',
       'custom: kept\nembed:\n  origins:\n    - https://a.example\n',
     ],
-  ])('leaves all other text unchanged in a change %s', (_name, path, value, from, to) => {
+  ])('does not affect other text in a change %s', (_name, path, value, from, to) => {
     expect(text.split(from)).toHaveLength(2)
     expect(change(path, value)).toBe(text.replace(from, () => to))
   })
@@ -93,16 +93,16 @@ describe('changeDefinition', () => {
     expect(changed.endsWith('custom: kept\n')).toBe(true)
   })
 
-  test('keeps the text when the value is the same', () => {
+  test('does not change the text if the value is the same', () => {
     expect(change(['name'], 'Greeter')).toBe(text)
   })
 
-  test('removes a mapping that becomes empty', () => {
+  test('removes a mapping that has become empty', () => {
     const small = 'name: A\nbehavior:\n  tone: warm\n'
     expect(changeDefinition(small, 'yaml', ['behavior', 'tone'], undefined)).toBe('name: A\n')
   })
 
-  test('changes the front matter or the text below it in Markdown', () => {
+  test('changes only the front matter or only the text below it in Markdown', () => {
     const markdown = '---\nname: A # shown\n---\n\nGreet.\n'
     expect(readDefinition(markdown, 'markdown')).toEqual({ name: 'A', instructions: 'Greet.\n' })
     expect(changeDefinition(markdown, 'markdown', ['name'], 'B')).toBe(
@@ -118,7 +118,7 @@ describe('changeDefinition', () => {
     expect(parse(editYaml('a: false\n', ['a'], value))).toEqual({ a: value })
   })
 
-  test('creates the first key in an empty text', () => {
+  test('adds the first key to an empty text', () => {
     expect(changeDefinition('', 'yaml', ['name'], 'A')).toBe('name: A\n')
     expect(changeDefinition('# Soon.\n', 'yaml', ['name'], 'A')).toBe('# Soon.\nname: A\n')
   })
@@ -130,10 +130,10 @@ test('YAML text that is not a mapping cannot be read', () => {
   expect(readDefinition('no front matter', 'markdown')).toBeUndefined()
 })
 
-test('any change at any path appears in the text, and nothing else changes', () => {
+test('changeDefinition changes the value at any path and nothing else', () => {
   const scalar = fc.oneof(
     fc.stringMatching(/^[ -~\n\u00e4\u6f22]{0,30}$/),
-    // A definition is JSON, which cannot represent -0.
+    // Adding 0 converts -0 to 0 because JSON cannot represent -0.
     fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => number + 0),
     fc.boolean(),
     fc.constantFrom('', ' ', '#', '- a', 'a: b', 'null', '\n', 'a\n', ' a\n b\n\n'),
@@ -148,7 +148,7 @@ test('any change at any path appears in the text, and nothing else changes', () 
     ),
     map: fc.dictionary(key, tie('value'), { minKeys: 1, maxKeys: 3 }),
   }))
-  // Removes values that the printer does not preserve.
+  // Removes values that the YAML printer does not preserve.
   const map = fc
     .dictionary(key, tree, { minKeys: 1, maxKeys: 3 })
     .map((value): Record<string, unknown> => parse(stringify(value)))
@@ -165,7 +165,7 @@ test('any change at any path appears in the text, and nothing else changes', () 
   )
 })
 
-/** Returns whether the path can be changed in the value, that is, whether its parent exists. */
+/** Returns whether the path's parent exists in the value, so that the path can be changed. */
 function isChangeable(whole: unknown, path: readonly (string | number)[]): boolean {
   let held: unknown = whole
   for (const key of path) {

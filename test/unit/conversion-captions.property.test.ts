@@ -1,4 +1,4 @@
-/** Tests with generated captions that the output is valid WebVTT without HTML and keeps the input's cues. */
+/** Tests with generated captions that conversion returns valid WebVTT with the same cues and without HTML. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'
@@ -34,7 +34,7 @@ const subrip = fc
     ),
   )
 
-/** Fragments of captions, to be combined in any order. */
+/** Fragments of captions that the tests combine in any order. */
 const pieces = fc.constantFrom(
   'WEBVTT',
   '\n',
@@ -60,7 +60,7 @@ const pieces = fc.constantFrom(
 const fragments = fc.array(pieces, { maxLength: 30 }).map((parts) => parts.join(''))
 const webvttFragments = fragments.map((text) => `WEBVTT\n\n${text}`)
 
-/** Returns the WebVTT that the server would deliver, or undefined if it rejects the input. */
+/** Returns the WebVTT that the server would serve, or undefined if it rejects the input. */
 function convertForServing(text: string): string | undefined {
   try {
     return toWebvtt(Buffer.from(text)) ?? text
@@ -72,7 +72,7 @@ function convertForServing(text: string): string | undefined {
 
 const markup = /<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:[.\s][^<>]*)?>/g
 
-test('SubRip is converted to WebVTT with the same times in order and without HTML', () => {
+test('SubRip captions are converted to WebVTT with the same times, in order and without HTML', () => {
   fc.assert(
     fc.property(subrip, (blocks) => {
       const served = convertForServing(blocks.join('\n')) ?? ''
@@ -86,7 +86,7 @@ test('SubRip is converted to WebVTT with the same times in order and without HTM
   )
 })
 
-/** Returns whether a cue has text besides position tags; cues without text are omitted. */
+/** Returns whether a cue has text in addition to position tags. The conversion omits cues without text. */
 function hasText(block: string): boolean {
   const [, , ...lines] = block.split('\n')
   return lines.some((line) => line.replaceAll('{\\an8}', '').trim() !== '')
@@ -97,7 +97,7 @@ function startOf(line: string): number {
   return (hours * 60 + minutes) * 60 + seconds
 }
 
-test('a second conversion of any output changes nothing', () => {
+test('converting captions a second time does not change them', () => {
   fc.assert(
     fc.property(fc.oneof(fragments, webvttFragments), (text) => {
       const served = convertForServing(text)
@@ -112,7 +112,7 @@ test('a second conversion of any output changes nothing', () => {
   )
 })
 
-test('arbitrary bytes are converted or rejected without other errors', () => {
+test('arbitrary bytes are either converted or rejected as captions, without other errors', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
       convertForServing(Buffer.from(bytes).toString('latin1'))

@@ -1,12 +1,12 @@
-/** Tests the conversion of captions to safe WebVTT; valid WebVTT stays unchanged. */
+/** Tests that captions are converted to safe WebVTT and that valid WebVTT is not changed. */
 import { describe, expect, test, vi } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'
 import { ConversionRejection } from '../../src/conversion/job.ts'
 
-// Converting megabytes of input is slow on a busy machine.
+// Converting megabytes of captions may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-/** Returns the WebVTT, `unchanged`, or the reason for the rejection. */
+/** Returns the converted WebVTT, `unchanged`, or the reason for a rejection. */
 function convert(content: string | Uint8Array): string {
   try {
     return toWebvtt(Buffer.from(content as string)) ?? 'unchanged'
@@ -19,7 +19,7 @@ function convert(content: string | Uint8Array): string {
 const srt = '1\n00:00:01,000 --> 00:00:02,500\nHello\n\n2\n00:00:03,000 --> 00:00:04,000\nthere\n'
 const vtt = 'WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHello\n\n00:00:03.000 --> 00:00:04.000\nthere\n'
 
-describe('SubRip', () => {
+describe('a SubRip file', () => {
   const one = (text: string) => `1\n00:00:01,000 --> 00:00:02,000\n${text}\n`
   const textOf = (content: string) => convert(content).split('\n').slice(3).join('\n').trimEnd()
 
@@ -42,7 +42,7 @@ describe('SubRip', () => {
       `${srt.slice(srt.indexOf('2\n00:00:03'))}\n${srt.slice(0, srt.indexOf('2\n00:00:03'))}`,
     ],
     ['leading empty lines', `\n\n${srt}`],
-  ])('is converted with %s', (_what, content) => {
+  ])('with %s is converted to WebVTT', (_what, content) => {
     expect(convert(content)).toBe(vtt)
   })
 
@@ -59,7 +59,7 @@ describe('SubRip', () => {
     ['there --> here', 'there --&gt; here'],
     ['one\n\ntwo', 'one\ntwo'],
     ['3', '3'],
-  ])('is converted safely with the text %j', (text, shown) => {
+  ])('with the text %j is converted to safe WebVTT', (text, shown) => {
     expect(textOf(one(text))).toBe(shown)
   })
 
@@ -79,7 +79,7 @@ describe('SubRip', () => {
   })
 })
 
-describe('WebVTT', () => {
+describe('a WebVTT file', () => {
   test.each([
     ['only its signature', 'WEBVTT'],
     [
@@ -96,7 +96,7 @@ describe('WebVTT', () => {
       'style sheets and regions',
       `WEBVTT\n\nSTYLE\n::cue { color: red }\n\nREGION\nid:a\nwidth:40%\n\n${vtt.slice(8)}`,
     ],
-  ])('stays unchanged with %s', (_what, content) => {
+  ])('with %s is not changed', (_what, content) => {
     expect(convert(content)).toBe('unchanged')
   })
 
@@ -126,7 +126,7 @@ describe('WebVTT', () => {
       `WEBVTT\n\n${cue} align:start onclick:x=1\na\n`,
       `WEBVTT\n\n${cue} align:start\na\n`,
     ],
-  ])('is repaired with %s', (_what, content, repaired) => {
+  ])('with %s is repaired', (_what, content, repaired) => {
     expect(convert(content)).toBe(repaired)
     expect(convert(repaired)).toBe('unchanged')
   })
@@ -146,13 +146,13 @@ test.each([
   ['unclosed tags', '<font '.repeat(300_000)],
   ['spaces', `x${' '.repeat(2_000_000)}\u2028x`],
   ['one long word', '&a'.repeat(500_000)],
-])('megabytes of %s are converted quickly', (_what, text) => {
+])('captions with megabytes of %s are converted quickly', (_what, text) => {
   const times = '00:00:01.000 --> 00:00:02.000'
   for (const content of [`1\n${times} ${text}\n${text}\n`, `WEBVTT\n\n${times} ${text}\n${text}\n`])
     expect(convert(content)).toMatch(/^WEBVTT/)
 })
 
-describe('the encoding', () => {
+describe('the encoding of captions', () => {
   const umlauts = srt.replace('Hello', 'Grüße, Ærø – “ça va”')
   const shown = vtt.replace('Hello', 'Grüße, Ærø – “ça va”')
   const swap = (text: string) => Buffer.from(text, 'utf16le').swap16()
@@ -169,11 +169,11 @@ describe('the encoding', () => {
     ['UTF-16 without a byte order mark', Buffer.from(umlauts, 'utf16le')],
     ['big-endian UTF-16 without a byte order mark', swap(umlauts)],
     ['Windows-1252', western],
-  ])('%s is detected', (_what, bytes) => {
+  ])('is detected if it is %s', (_what, bytes) => {
     expect(convert(bytes)).toBe(shown)
   })
 
-  test('is UTF-8 after the conversion of UTF-16 WebVTT', () => {
+  test('is UTF-8 after UTF-16 WebVTT is converted', () => {
     expect(convert(Buffer.from(`\ufeff${shown}`, 'utf16le'))).toBe(shown)
   })
 

@@ -1,4 +1,4 @@
-/** Tests the guarantees of an open database connection, and how constraint errors are recognized. */
+/** Tests the settings of a SQLite connection, and how constraint violations are recognized. */
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { mapConstraintError, openDatabase } from '../../src/db/open.ts'
 import { assertSqliteVersion } from '../../src/db/sqlite.ts'
-import { listIds, opened, parentKey } from '../support/database.ts'
+import { listIds, openTestDatabase, parentKey } from '../support/database.ts'
 import { makeFolder } from '../support/process.ts'
 
 let dataDir: string
@@ -16,8 +16,8 @@ beforeEach(async () => {
 })
 
 describe('a SQLite connection', () => {
-  test('is durable, checks foreign keys and does not trust the schema', async () => {
-    const { db } = await opened('server', dataDir)
+  test('has the settings for durable writes, foreign keys and an untrusted schema', async () => {
+    const { db } = await openTestDatabase('server', dataDir)
     const setting = async (name: string) => {
       const { rows } = await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(db)
       return Object.values(rows[0] ?? {})[0]
@@ -32,26 +32,26 @@ describe('a SQLite connection', () => {
     expect(await setting('journal_size_limit')).toBe(67_108_864)
   })
 
-  test('moves the WAL into the database file on close, and can be closed repeatedly', async () => {
+  test('moves the WAL into the database file when it is closed, and can be closed repeatedly', async () => {
     const database = await openDatabase({ dataDir, role: 'server' })
     await database.db.insertInto('parent_keys').values(parentKey('kept')).execute()
     await Promise.all([database.close(), database.close()])
     await database.close()
     expect((await readdir(dataDir)).sort()).toEqual(['.lock', 'parley.db'])
-    expect(await listIds(await opened('server', dataDir))).toEqual(['kept'])
+    expect(await listIds(await openTestDatabase('server', dataDir))).toEqual(['kept'])
   })
 
-  test('has every table and creates no file in memory mode', async () => {
-    const first = await opened('server', ':memory:')
-    const second = await opened('command', ':memory:')
+  test('has every table in memory mode but does not create a file', async () => {
+    const first = await openTestDatabase('server', ':memory:')
+    const second = await openTestDatabase('command', ':memory:')
     await first.db.insertInto('parent_keys').values(parentKey('mine')).execute()
     expect(await listIds(first)).toEqual(['mine'])
     expect(await listIds(second)).toEqual([])
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('can run more distinct statements than it keeps prepared', async () => {
-    const { db } = await opened('server', ':memory:')
+  test('can run more different statements than its cache of prepared statements can hold', async () => {
+    const { db } = await openTestDatabase('server', ':memory:')
     for (let length = 1; length <= 600; length++) {
       const ids = Array.from({ length }, (_, index) => `id-${index}`)
       await db.selectFrom('parent_keys').selectAll().where('id', 'in', ids).execute()
@@ -60,7 +60,7 @@ describe('a SQLite connection', () => {
   })
 
   test('rolls back a failed transaction and remains usable', async () => {
-    const database = await opened('server', ':memory:')
+    const database = await openTestDatabase('server', ':memory:')
     const attempt = database.db.transaction().execute(async (trx) => {
       await trx.insertInto('parent_keys').values(parentKey('lost')).execute()
       throw new Error('transaction failed')
@@ -70,20 +70,20 @@ describe('a SQLite connection', () => {
     expect(await listIds(database)).toEqual(['kept'])
   })
 
-  test.each(['3.51.2', '3.9.0', '2.99.99'])('rejects SQLite %s', (version) => {
+  test.each(['3.51.2', '3.9.0', '2.99.99'])('is rejected with SQLite %s', (version) => {
     expect(() => assertSqliteVersion(version)).toThrow(
       `SQLite ${version} is too old: version 3.51.3 or newer is required.`,
     )
   })
 
-  test.each(['3.51.3', '3.51.10', '3.100.0', '4.0.0'])('accepts SQLite %s', (version) => {
+  test.each(['3.51.3', '3.51.10', '3.100.0', '4.0.0'])('is accepted with SQLite %s', (version) => {
     expect(() => assertSqliteVersion(version)).not.toThrow()
   })
 })
 
 describe('a constraint violation', () => {
   async function errorOf(insert: string): Promise<unknown> {
-    const { db } = await opened('server', ':memory:')
+    const { db } = await openTestDatabase('server', ':memory:')
     await sql`create table things (id text primary key, name text not null unique, owner text references things (id))`.execute(
       db,
     )
@@ -101,14 +101,14 @@ describe('a constraint violation', () => {
     ['uniqueness of the primary key', `('a', 'two', null)`, 'unique'],
     ['uniqueness of another column', `('b', 'one', null)`, 'unique'],
     ['a foreign key', `('b', 'two', 'missing')`, 'foreign_key'],
-    ['another kind', `('b', null, null)`, undefined],
-  ])('is recognized: %s', async (_, insert, kind) => {
+    ['something else', `('b', null, null)`, undefined],
+  ])('is recognized if it concerns %s', async (_, insert, kind) => {
     const error = await errorOf(insert)
     expect(error).toMatchObject({ code: expect.stringContaining('SQLITE_CONSTRAINT_') })
     expect(mapConstraintError(error)).toBe(kind)
   })
 
-  test('is distinguished from every other error', () => {
+  test('is not confused with any other error', () => {
     expect(mapConstraintError(new Error('other'))).toBeUndefined()
     expect(mapConstraintError(undefined)).toBeUndefined()
   })
@@ -117,7 +117,7 @@ describe('a constraint violation', () => {
     ['23505', 'unique'],
     ['23503', 'foreign_key'],
     ['23502', undefined],
-  ])('is mapped from the PostgreSQL code %s to %s', (code, kind) => {
+  ])('with the PostgreSQL code %s is reported as %s', (code, kind) => {
     expect(mapConstraintError(Object.assign(new Error('pg'), { code }))).toBe(kind)
   })
 })

@@ -1,4 +1,4 @@
-/** Tests that a full disk is reported as such and preserves existing rows. */
+/** Tests that a full disk fails only the current transaction and does not damage the database. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
 
-test('a transaction that fills the disk fails with SQLITE_FULL, and the next one succeeds', async () => {
+test('a transaction that fills the disk fails with SQLITE_FULL, and a smaller one succeeds afterwards', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'parley-full-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const { db, close } = await openDatabase({ dataDir: join(folder, 'data'), role: 'server' })

@@ -1,9 +1,9 @@
-/** Tests the data directory's lock within one process. */
+/** Tests that only one server can use a data directory, while commands can share it. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
-import { listIds, opened, parentKey, refusal } from '../support/database.ts'
+import { listIds, openTestDatabase, parentKey, startupErrorOf } from '../support/database.ts'
 import { makeFolder } from '../support/process.ts'
 
 let folder: string
@@ -15,35 +15,35 @@ beforeEach(async () => {
 })
 
 describe('the data directory lock', () => {
-  test('prevents a second server in the same process, and the error names the first', async () => {
-    await opened('server', dataDir)
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toBe(
+  test("prevents a second server from starting, with an error that contains the first server's process id", async () => {
+    await openTestDatabase('server', dataDir)
+    expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toBe(
       `Another Parley server (process ${process.pid}) is using the data directory ${dataDir}; stop it, or give this one its own PARLEY_DATA_DIR.`,
     )
   })
 
-  test('is reported with a remedy when its file is damaged', async () => {
+  test('causes an error with a remedy if its file is damaged', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, '.lock'), 'not a database, '.repeat(100))
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
+    expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toMatch(
       /\.lock is not usable .*delete that file/,
     )
   })
 })
 
-describe('a command that runs next to a server', () => {
-  test('reads what the server wrote, and the server reads what the command wrote', async () => {
-    const server = await opened('server', dataDir)
+describe('a command that runs alongside a server', () => {
+  test("can read the server's writes, and the server can read the command's writes", async () => {
+    const server = await openTestDatabase('server', dataDir)
     await server.db.insertInto('parent_keys').values(parentKey('from-server')).execute()
-    const command = await opened('command', dataDir)
+    const command = await openTestDatabase('command', dataDir)
     await command.db.insertInto('parent_keys').values(parentKey('from-command')).execute()
     expect(await listIds(server)).toEqual(['from-command', 'from-server'])
     expect(await listIds(command)).toEqual(['from-command', 'from-server'])
   })
 
   test('does not acquire the lock', async () => {
-    await (await opened('server', dataDir)).close()
-    await opened('command', dataDir)
-    expect(await listIds(await opened('server', dataDir))).toEqual([])
+    await (await openTestDatabase('server', dataDir)).close()
+    await openTestDatabase('command', dataDir)
+    expect(await listIds(await openTestDatabase('server', dataDir))).toEqual([])
   })
 })

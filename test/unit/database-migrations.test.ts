@@ -1,4 +1,4 @@
-/** Tests migrations: only servers apply them, and either all of them or none. */
+/** Tests that only servers apply migrations, and that either all of them or none take effect. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Migration, sql } from 'kysely'
@@ -7,7 +7,7 @@ import { applyMigrations, listPendingMigrations } from '../../src/db/migrate.ts'
 import { migrations } from '../../src/db/migrations/index.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { openSqlite, toKysely } from '../../src/db/sqlite.ts'
-import { listIds, opened, raw, refusal } from '../support/database.ts'
+import { listIds, openSqliteFile, openTestDatabase, startupErrorOf } from '../support/database.ts'
 import { makeFolder } from '../support/process.ts'
 
 let dataDir: string
@@ -18,32 +18,34 @@ beforeEach(async () => {
 
 describe('SQLite migrations', () => {
   test('are all applied when a server opens the database', async () => {
-    const { db } = await opened('server', dataDir)
+    const { db } = await openTestDatabase('server', dataDir)
     expect(await listPendingMigrations(db, migrations)).toEqual([])
   })
 
-  test('make the server and commands fail if this version does not know them', async () => {
-    await (await opened('server', dataDir)).close()
-    raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
+  test('that this version does not know prevent servers and commands from opening the database', async () => {
+    await (await openTestDatabase('server', dataDir)).close()
+    openSqliteFile(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
-      expect(await refusal(openDatabase({ dataDir, role }))).toContain(
+      expect(await startupErrorOf(openDatabase({ dataDir, role }))).toContain(
         'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
   })
 
-  test('make a command fail if they are pending and are applied only by the server', async () => {
+  test('that are pending prevent commands, but not servers, from opening the database', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
-    raw(dataDir).exec('create table unrelated (id text)')
-    expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
+    openSqliteFile(dataDir).exec('create table unrelated (id text)')
+    expect(await startupErrorOf(openDatabase({ dataDir, role: 'command' }))).toContain(
       'missing migrations: 0001_create_keys_and_agents',
     )
-    expect(raw(dataDir).prepare('select name from sqlite_schema').all()).toEqual([{ name: 'unrelated' }])
-    expect(await listIds(await opened('server', dataDir))).toEqual([])
+    expect(openSqliteFile(dataDir).prepare('select name from sqlite_schema').all()).toEqual([
+      { name: 'unrelated' },
+    ])
+    expect(await listIds(await openTestDatabase('server', dataDir))).toEqual([])
   })
 
-  test('leave the database unchanged if one fails, even if earlier ones in the same run succeeded', async () => {
+  test('do not change the database if one of them fails, even after earlier ones in the same run', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)
@@ -56,12 +58,14 @@ describe('SQLite migrations', () => {
         },
       },
     }
-    expect(await refusal(applyMigrations(connection, db, steps))).toContain('The migration 0002_fail failed')
+    expect(await startupErrorOf(applyMigrations(connection, db, steps))).toContain(
+      'The migration 0002_fail failed',
+    )
     expect(connection.prepare('select name from sqlite_schema').all()).toEqual([])
     expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)
   })
 
-  test('may rebuild a referenced table but may not leave a broken reference', async () => {
+  test('may rebuild a referenced table but must not leave a broken reference', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)
@@ -85,7 +89,7 @@ describe('SQLite migrations', () => {
     await applyMigrations(connection, db, { '1_create': create, '2_rebuild': rebuild })
     expect(connection.prepare('select * from child').all()).toEqual([{ id: 'p' }])
     expect(
-      await refusal(
+      await startupErrorOf(
         applyMigrations(connection, db, { '1_create': create, '2_rebuild': rebuild, '3_lose': lose }),
       ),
     ).toContain('broken reference')

@@ -1,4 +1,4 @@
-/** Tests which permissions of a data directory are reported as too wide. */
+/** Tests which permissions of a data directory are reported as too broad. */
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -13,7 +13,7 @@ async function createDataDirectory(): Promise<string> {
   return dataDir
 }
 
-test('the permission check reports nothing for a new data directory or in memory mode', async () => {
+test('the permission check accepts a new data directory and memory mode', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir })
   await app.createAgent()
@@ -21,7 +21,7 @@ test('the permission check reports nothing for a new data directory or in memory
   expect(await listLoosePermissions(':memory:')).toEqual([])
 })
 
-test.each([0o770, 0o707, 0o777])('a directory with mode %o is reported', async (mode) => {
+test.each([0o770, 0o707, 0o777])('the permission check reports a directory with mode %o', async (mode) => {
   const dataDir = await createDataDirectory()
   await chmod(dataDir, mode)
   expect(await listLoosePermissions(dataDir)).toEqual([
@@ -29,7 +29,7 @@ test.each([0o770, 0o707, 0o777])('a directory with mode %o is reported', async (
   ])
 })
 
-test('a readable file is reported if other users can enter the directory', async () => {
+test('the permission check reports a readable file if other users can access its directory', async () => {
   const dataDir = await createDataDirectory()
   const path = join(dataDir, 'parley.db')
   await chmod(path, 0o644)

@@ -1,11 +1,11 @@
-/** Tests the secret of a data directory, generated once or written by an operator. */
+/** Tests how the secret in a data directory is generated, read and rejected. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { loadOrCreateSecret } from '../../src/db/data-directory.ts'
-import { refusal } from '../support/database.ts'
+import { startupErrorOf } from '../support/database.ts'
 import { makeFolder } from '../support/process.ts'
 
 let dataDir: string
@@ -15,8 +15,8 @@ beforeEach(async () => {
   await mkdir(dataDir)
 })
 
-describe('the generated secret', () => {
-  test('is generated once from 48 random bytes and is readable only by its user', async () => {
+describe("a data directory's secret", () => {
+  test('is generated only once, from 48 random bytes, and is readable only by its user', async () => {
     const secret = await loadOrCreateSecret(dataDir, randomBytes)
     expect(Buffer.from(secret, 'base64')).toHaveLength(48)
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe(`${secret}\n`)
@@ -30,23 +30,23 @@ describe('the generated secret', () => {
     expect(await loadOrCreateSecret(dataDir, randomBytes)).toBe('x'.repeat(32))
   })
 
-  test('is rejected and kept if it has fewer than 32 bytes', async () => {
+  test('is rejected but not replaced if it has fewer than 32 bytes', async () => {
     await writeFile(join(dataDir, 'secret'), 'too short\n')
-    const message = await refusal(loadOrCreateSecret(dataDir, randomBytes))
+    const message = await startupErrorOf(loadOrCreateSecret(dataDir, randomBytes))
     expect(message).toContain(`${join(dataDir, 'secret')} must contain at least 32 bytes`)
     expect(message).not.toContain('too short')
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe('too short\n')
   })
 
-  test('is never written in memory mode', async () => {
+  test('is not written to disk in memory mode', async () => {
     const secret = await loadOrCreateSecret(':memory:', randomBytes)
     expect(Buffer.from(secret, 'base64')).toHaveLength(48)
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('is rejected with its path if it cannot be read', async () => {
+  test('causes an error with its path if it cannot be read', async () => {
     await mkdir(join(dataDir, 'secret'))
-    expect(await refusal(loadOrCreateSecret(dataDir, randomBytes))).toContain(
+    expect(await startupErrorOf(loadOrCreateSecret(dataDir, randomBytes))).toContain(
       `The file ${join(dataDir, 'secret')} is not usable by`,
     )
   })

@@ -1,18 +1,18 @@
-/** Tests how statements wait for the write lock of SQLite. */
+/** Tests how statements wait for SQLite's write lock. */
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { disableBlockingWaits, openSqlite, toKysely } from '../../src/db/sqlite.ts'
 import { toServiceError } from '../../src/lib/errors.ts'
-import { opened, parentKey, raw } from '../support/database.ts'
+import { openSqliteFile, openTestDatabase, parentKey } from '../support/database.ts'
 import { makeFolder } from '../support/process.ts'
 
 async function openLocked(patienceMs?: number) {
   const dataDir = await makeFolder()
-  await (await opened('server', dataDir)).close()
+  await (await openTestDatabase('server', dataDir)).close()
   const connection = openSqlite(join(dataDir, 'parley.db'))
   onTestFinished(() => void connection.close())
   disableBlockingWaits(connection)
-  const other = raw(dataDir)
+  const other = openSqliteFile(dataDir)
   other.exec('begin immediate')
   const db = toKysely(connection, patienceMs)
   const insert = (id: string) => db.insertInto('parent_keys').values(parentKey(id)).execute()
@@ -23,7 +23,7 @@ async function openLocked(patienceMs?: number) {
   return { other, insert, insertInTransaction, listIds }
 }
 
-test('statements and transactions that write wait for the lock, and reads do not', async () => {
+test('writing statements and transactions wait for the lock, but reads do not', async () => {
   const { other, insert, insertInTransaction, listIds } = await openLocked()
   const writes = [insert('1'), insertInTransaction('2'), insert('3'), insertInTransaction('4')]
   expect(await listIds()).toEqual([])
@@ -32,7 +32,7 @@ test('statements and transactions that write wait for the lock, and reads do not
   expect(await listIds()).toEqual(['1', '2', '3', '4'])
 })
 
-test('writes that waited too long fail with 503, and the connection stays usable', async () => {
+test('a write that waits too long fails with 503, and the connection remains usable', async () => {
   const { other, insert, insertInTransaction, listIds } = await openLocked(0)
   const results = await Promise.allSettled([insert('1'), insertInTransaction('2'), insert('3')])
   for (const result of results)
@@ -44,7 +44,7 @@ test('writes that waited too long fail with 503, and the connection stays usable
 })
 
 test.each(['SQLITE_BUSY_RECOVERY', 'SQLITE_BUSY_SNAPSHOT', 'SQLITE_LOCKED_SHAREDCACHE'])(
-  'a request that fails with %s returns 503',
+  'a request that fails with the SQLite error %s returns 503',
   (code) => {
     expect(toServiceError(Object.assign(new Error('locked'), { code })).status).toBe(503)
   },

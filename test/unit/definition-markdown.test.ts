@@ -1,7 +1,7 @@
-/** Tests definitions as Markdown: invalid front matter, and rendering definitions of other formats as Markdown. */
+/** Tests how Markdown definitions are validated, and how other definitions are rendered as Markdown. */
 import { describe, expect, test } from 'vitest'
 import { parseDefinition, renderMarkdown } from '../../src/agents/definition.ts'
-import { complete, expectRefusal, refusalOf } from '../support/definition.ts'
+import { definitionErrorOf, expectDefinitionError, fullDefinition } from '../support/definition.ts'
 
 const brokenMarkdown: [text: string, message: string][] = [
   [
@@ -12,7 +12,10 @@ const brokenMarkdown: [text: string, message: string][] = [
     ' ---\nname: A\n---\n\na',
     'Must start with front matter: a line with ---, the configuration, and another line with --- (line 1, column 1)',
   ],
-  ['---\nname: A\n--- \n\na', 'The front matter must end with a line --- (line 5, column 2)'],
+  [
+    '---\nname: A\n--- \n\na',
+    'The front matter must end with a line that contains only --- (line 5, column 2)',
+  ],
   [
     '---\nname: A\n---\na',
     'The line --- at the end of the front matter must be followed by an empty line (line 4, column 1)',
@@ -25,11 +28,11 @@ const brokenMarkdown: [text: string, message: string][] = [
   ['---\nname: A\n---\n\n \n', 'instructions: must not be blank (line 5, column 1)'],
   [
     '---\nname: A\ninstructions: b\n---\n\na',
-    'instructions: must follow the front matter, not be part of it (line 3, column 15)',
+    'instructions: must come after the front matter, not inside it (line 3, column 15)',
   ],
   [
     '---\nname: A\ninstructions:\n---\n\na',
-    'instructions: must follow the front matter, not be part of it (line 3, column 14)',
+    'instructions: must come after the front matter, not inside it (line 3, column 14)',
   ],
   [
     '---\r\nname: A\r\ntemperature: 3\r\n---\r\n\r\na',
@@ -38,15 +41,15 @@ const brokenMarkdown: [text: string, message: string][] = [
 ]
 
 describe('an invalid Markdown definition', () => {
-  test.each(brokenMarkdown)('is rejected: %j', (text, message) => {
-    expectRefusal(refusalOf(text, 'markdown'), message)
+  test.each(brokenMarkdown)('is rejected with the position of the fault: %j', (text, message) => {
+    expectDefinitionError(definitionErrorOf(text, 'markdown'), message)
   })
 })
 
-describe('a definition as Markdown', () => {
-  test('keeps the configuration as written, without the instructions', () => {
-    expect(renderMarkdown(complete, 'yaml')).toBe(
-      `---\n${complete.replace(/instructions: .*(?=model)/s, '')}---\n\nBe kind.\n\nUse find_room for rooms.\n`,
+describe('a definition rendered as Markdown', () => {
+  test('has the unchanged configuration, without the instructions, as its front matter', () => {
+    expect(renderMarkdown(fullDefinition, 'yaml')).toBe(
+      `---\n${fullDefinition.replace(/instructions: .*(?=model)/s, '')}---\n\nBe kind.\n\nUse find_room for rooms.\n`,
     )
   })
 
@@ -80,12 +83,12 @@ describe('a definition as Markdown', () => {
       'name: A\nx: |+\n  b\n\ninstructions: |\n  a\n\n\nmodel: m\n',
       '---\nname: A\nx: |+\n  b\n\nmodel: m\n---\n\na\n',
     ],
-  ])('is rendered from %s', (_, text, markdown) => {
+  ])('may come from %s', (_, text, markdown) => {
     expect(renderMarkdown(text, 'yaml')).toBe(markdown)
     expect(parseDefinition(markdown, 'markdown')).toEqual(parseDefinition(text, 'yaml'))
   })
 
-  test('is unchanged if it was posted as Markdown', () => {
+  test('is unchanged if it was created as Markdown', () => {
     const text = '---\r\nname: A # x\n---\n\n a\n---\n\n'
     expect(renderMarkdown(text, 'markdown')).toBe(text)
   })

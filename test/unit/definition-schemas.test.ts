@@ -1,9 +1,15 @@
-/** Tests the input schemas of an agent's tools: valid schemas, invalid schemas and size limits. */
+/** Tests which input schemas the tools of an agent definition may have. */
 import { describe, expect, test } from 'vitest'
 import { parseDefinition } from '../../src/agents/definition.ts'
-import { expectRefusal, least, names, refusalOf, withSchema } from '../support/definition.ts'
+import {
+  definitionErrorOf,
+  expectDefinitionError,
+  minimalDefinition,
+  toolNames,
+  withSchema,
+} from '../support/definition.ts'
 
-/** Invalid input schemas; each starts at column 33. */
+/** Invalid input schemas with their errors. In the definition, each schema starts at column 33. */
 const invalidSchemas: [schema: string, message: string][] = [
   ['{ type: string }', 'type: must be object (line 3, column 41)'],
   ['{ type: [object, "null"] }', 'type: must be object (line 3, column 41)'],
@@ -86,15 +92,15 @@ const validSchemas = [
 describe('an invalid input schema', () => {
   test.each(
     invalidSchemas.map(([schema, message]) => [withSchema(schema), `tools[0].inputSchema.${message}`]),
-  )('is rejected: %j', (text = '', message = '') => {
-    expectRefusal(refusalOf(text), message)
+  )('is rejected with the position of the fault: %j', (text = '', message = '') => {
+    expectDefinitionError(definitionErrorOf(text), message)
   })
 
-  test('is rejected for enum values that the schema library cannot compare', () => {
+  test('is rejected if the schema library cannot compare its enum values', () => {
     const draft = '$schema: "http://json-schema.org/draft-07/schema"'
     const text = withSchema(`{ ${draft}, enum: [{ valueOf: 1 }, { valueOf: 2 }] }`)
-    expectRefusal(
-      refusalOf(text),
+    expectDefinitionError(
+      definitionErrorOf(text),
       'tools[0].inputSchema: must contain only values that can be compared (line 3, column 33)',
     )
   })
@@ -105,22 +111,25 @@ describe("a tool's input schema", () => {
     expect(parseDefinition(withSchema(schema), 'yaml').tools).toHaveLength(1)
   })
 
-  test('counts towards the limit of 64 KiB for all tools', () => {
+  test('is included in the limit of 64 KiB for the schemas of all tools', () => {
     const two = (bytes: number) => {
       const filler = `{"description":"${'x'.repeat(32 * 1024)}"}`
       const rest = 64 * 1024 - JSON.stringify([JSON.parse(filler), { description: '' }]).length + bytes
-      return `${least}tools: [{ name: a, inputSchema: ${filler} }, { name: b, inputSchema: { description: ${'y'.repeat(rest)} } }]`
+      return `${minimalDefinition}tools: [{ name: a, inputSchema: ${filler} }, { name: b, inputSchema: { description: ${'y'.repeat(rest)} } }]`
     }
     expect(parseDefinition(two(0), 'yaml').tools).toHaveLength(2)
-    expectRefusal(refusalOf(two(1)), 'tools: must contain at most 64 KiB of input schemas (line 3, column 8)')
+    expectDefinitionError(
+      definitionErrorOf(two(1)),
+      'tools: must contain at most 64 KiB of input schemas (line 3, column 8)',
+    )
   })
 
-  test('counts towards the limit of 2000 values for all tools', () => {
+  test('is included in the limit of 2,000 values for the schemas of all tools', () => {
     const two = (values: number) =>
-      `${least}tools: [{ name: a, inputSchema: { required: [${names(values - 5)}] } }, { name: b, inputSchema: { enum: [1] } }]`
+      `${minimalDefinition}tools: [{ name: a, inputSchema: { required: [${toolNames(values - 5)}] } }, { name: b, inputSchema: { enum: [1] } }]`
     expect(parseDefinition(two(2000), 'yaml').tools).toHaveLength(2)
-    expectRefusal(
-      refusalOf(two(2001)),
+    expectDefinitionError(
+      definitionErrorOf(two(2001)),
       'tools: must contain at most 2000 values in input schemas (line 3, column 8)',
     )
   })

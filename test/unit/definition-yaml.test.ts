@@ -1,8 +1,8 @@
-/** Tests which YAML features a definition must not use, and that hostile YAML is rejected early. */
+/** Tests which YAML features a definition must not use, and that hostile YAML is rejected quickly. */
 import { describe, expect, test } from 'vitest'
-import { expectRefusal, least, refusalOf } from '../support/definition.ts'
+import { definitionErrorOf, expectDefinitionError, minimalDefinition } from '../support/definition.ts'
 
-/** Lines added to the minimal definition, and the resulting error. */
+/** Lines that make the minimal definition invalid, each with its error. */
 const invalidAdditions: [addition: string, message: string][] = [
   ['other: &a x', 'other: YAML anchors are not allowed; quote text that starts with & (line 3, column 8)'],
   [
@@ -33,7 +33,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['...\n\uFEFF# again', 'Must not contain a byte order mark (line 4, column 1)'],
 ]
 
-/** Complete definitions, and the resulting error. */
+/** Complete invalid definitions, each with its error. */
 const invalidTexts: [text: string, message: string][] = [
   ['', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
   ['\n\n# only this', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
@@ -45,12 +45,12 @@ const invalidTexts: [text: string, message: string][] = [
 ]
 
 describe('an invalid YAML definition', () => {
-  test.each([...invalidAdditions.map(([addition, message]) => [least + addition, message]), ...invalidTexts])(
-    'is rejected: %j',
-    (text = '', message = '') => {
-      expectRefusal(refusalOf(text), message)
-    },
-  )
+  test.each([
+    ...invalidAdditions.map(([addition, message]) => [minimalDefinition + addition, message]),
+    ...invalidTexts,
+  ])('is rejected with the position of the fault: %j', (text = '', message = '') => {
+    expectDefinitionError(definitionErrorOf(text), message)
+  })
 })
 
 describe('256 KiB of hostile YAML', () => {
@@ -87,15 +87,15 @@ describe('256 KiB of hostile YAML', () => {
     ['invalid escape', ' "', '\\q', 'Invalid YAML: Invalid escape sequence \\q (line 3, column 9)'],
     ['second document', '\n', '---\n', 'Must be one YAML document, not several (line 4, column 1)'],
   ])('is rejected at the first %s', (_, start, unit, message) => {
-    const head = `${least}other:${start}`
+    const head = `${minimalDefinition}other:${start}`
     const text = head + unit.repeat((256 * 1024 - head.length) / unit.length)
-    expect(refusalOf(text).message.slice(0, message.length)).toBe(message)
+    expect(definitionErrorOf(text).message.slice(0, message.length)).toBe(message)
   })
 
-  test('does not change the stack trace limit of other code', () => {
+  test('does not change Error.stackTraceLimit for other code', () => {
     const before = Error.stackTraceLimit
     Error.stackTraceLimit = before + 1
-    refusalOf('a: b: c')
+    definitionErrorOf('a: b: c')
     expect(Error.stackTraceLimit).toBe(before + 1)
     Error.stackTraceLimit = before
   })

@@ -10,14 +10,14 @@ import { type Definition, definition, handWritten, slipped, style } from '../sup
 
 const formats: readonly DefinitionFormat[] = ['yaml', 'markdown']
 
-/** Writes a value, and skips it if the YAML library does not read the same value back. */
+/** Writes a value as YAML; skips this test run if the YAML library would not read the same value. */
 function written(value: object, write: (value: object) => string): string {
   const text = write(value)
   fc.pre(text.isWellFormed() && isDeepStrictEqual(readPlainly(text), value))
   return text
 }
 
-/** Returns the value that the YAML library alone reads from a text. */
+/** Parses a text with the YAML library only. */
 function readPlainly(text: string): unknown {
   try {
     return parse(text.replace(/^\uFEFF/, ''), { logLevel: 'error' })
@@ -26,7 +26,7 @@ function readPlainly(text: string): unknown {
   }
 }
 
-/** Returns the expected parse result: the known keys, with defaults for missing ones. */
+/** Returns the expected result of parsing: the known keys, with defaults for missing keys. */
 function known(value: Definition): object {
   const {
     name,
@@ -41,7 +41,7 @@ function known(value: Definition): object {
   return { name, instructions, model, temperature, tools, pageTools, behavior, embed }
 }
 
-/** Returns the configuration of a rendered definition, including unknown keys. */
+/** Returns the front matter of a rendered definition, including unknown keys. */
 function configurationOf(markdown: string): unknown {
   return readPlainly(markdown.slice('---\n'.length, markdown.search(/(?<=\n)---\r?\n/)))
 }
@@ -60,7 +60,7 @@ function outcomeOf(text: string, format: DefinitionFormat): unknown {
 }
 
 describe('a definition', () => {
-  test('is parsed correctly in any YAML style, also after conversion to Markdown', () => {
+  test('has the same values in any YAML style and after conversion to Markdown', () => {
     fc.assert(
       fc.property(definition, style, (value, write) => {
         const text = written(value, write)
@@ -73,7 +73,7 @@ describe('a definition', () => {
     )
   })
 
-  test('is parsed the same from handwritten Markdown', () => {
+  test('in handwritten YAML has the same values after conversion to Markdown', () => {
     fc.assert(
       fc.property(handWritten, (text) => {
         const outcome = outcomeOf(text, 'yaml')
@@ -88,7 +88,7 @@ describe('a definition', () => {
   })
 })
 
-test('every invalid definition is rejected with one line that names the position', () => {
+test('an invalid definition is rejected with an error of one line that contains the position', () => {
   fc.assert(
     fc.property(slipped, fc.constantFrom(...formats), (text, format) => {
       const outcome = outcomeOf(format === 'yaml' ? text : `---\n${text}\n---\n\nBe kind.`, format)

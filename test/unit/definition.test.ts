@@ -1,11 +1,17 @@
-/** Tests agent definitions: the rules for every field, and the errors for text that violates them. */
+/** Tests which agent definitions are valid, and the errors for invalid ones. */
 import { describe, expect, test } from 'vitest'
 import { type DefinitionFormat, parseDefinition, toolName } from '../../src/agents/definition.ts'
-import { complete, expectRefusal, least, names, refusalOf } from '../support/definition.ts'
+import {
+  definitionErrorOf,
+  expectDefinitionError,
+  fullDefinition,
+  minimalDefinition,
+  toolNames,
+} from '../support/definition.ts'
 
 describe('reading a definition', () => {
-  test('returns every field, and the tools as written', () => {
-    expect(parseDefinition(complete, 'yaml')).toEqual({
+  test('returns every field, and each tool in the notation of the definition', () => {
+    expect(parseDefinition(fullDefinition, 'yaml')).toEqual({
       name: 'Guide',
       instructions: 'Be kind.\n\nUse find_room for rooms.\n',
       model: 'small',
@@ -35,8 +41,8 @@ describe('reading a definition', () => {
     })
   })
 
-  test('adds the default values', () => {
-    expect(parseDefinition(least, 'yaml')).toStrictEqual({
+  test('returns default values for missing fields', () => {
+    expect(parseDefinition(minimalDefinition, 'yaml')).toStrictEqual({
       name: 'Guide',
       instructions: 'Be kind.',
       temperature: 0.7,
@@ -50,20 +56,22 @@ describe('reading a definition', () => {
     ['unknown keys', 'temprature: 3\nnested: { deep: [1] }\n<<: { name: B }\nconstructor: 1\n'],
     ['comments and a document end marker', '# done\n...\n# really\n'],
   ])('ignores %s', (_, addition) => {
-    expect(parseDefinition(least + addition, 'yaml')).toStrictEqual(parseDefinition(least, 'yaml'))
+    expect(parseDefinition(minimalDefinition + addition, 'yaml')).toStrictEqual(
+      parseDefinition(minimalDefinition, 'yaml'),
+    )
   })
 
   test.each([
     ['JSON', '{"name":"Guide","instructions":"Be kind."}'],
-    ['a byte order mark', `\uFEFF${least}`],
-    ['CRLF line endings', least.replaceAll('\n', '\r\n')],
-    ['a directive and a document marker', `%YAML 1.2\n---\n${least}`],
-    ['a missing trailing newline', least.trimEnd()],
+    ['a byte order mark', `\uFEFF${minimalDefinition}`],
+    ['CRLF line endings', minimalDefinition.replaceAll('\n', '\r\n')],
+    ['a directive and a document marker', `%YAML 1.2\n---\n${minimalDefinition}`],
+    ['a missing trailing newline', minimalDefinition.trimEnd()],
     ['front matter', '---\nname: Guide\n---\n\nBe kind.', 'markdown'],
     ['front matter with CRLF line ends', '---\r\nname: Guide\r\n---\r\n\r\nBe kind.', 'markdown'],
     ['front matter after a byte order mark', '\uFEFF---\nname: Guide\n---\n\nBe kind.', 'markdown'],
   ] as [string, string, DefinitionFormat?][])('accepts %s', (_, text, format = 'yaml') => {
-    expect(parseDefinition(text, format)).toEqual(parseDefinition(least, 'yaml'))
+    expect(parseDefinition(text, format)).toEqual(parseDefinition(minimalDefinition, 'yaml'))
   })
 
   test.each([
@@ -86,27 +94,26 @@ describe('reading a definition', () => {
     ['the maximum temperature', 'temperature: 2', { temperature: 2 }],
     ['the word no as text', 'model: no', { model: 'no' }],
     ['a name of 200 code points', `model: ${'🙂'.repeat(200)}`, { model: '🙂'.repeat(200) }],
-    ['128 tools', `tools: [${names(128)}]`, { tools: names(128).split(',') }],
+    ['128 tools', `tools: [${toolNames(128)}]`, { tools: toolNames(128).split(',') }],
   ])('accepts %s', (_, addition, expected) => {
-    expect(parseDefinition(least + addition, 'yaml')).toMatchObject(expected)
+    expect(parseDefinition(minimalDefinition + addition, 'yaml')).toMatchObject(expected)
   })
 
-  test('keeps every character of the instructions in Markdown', () => {
+  test('does not change any character of the instructions in Markdown', () => {
     const { instructions } = parseDefinition('---\nname: A\n---\n\n\n a\r\n---\n\nb  ', 'markdown')
     expect(instructions).toBe('\n a\r\n---\n\nb  ')
   })
 
-  test('accepts 256 KiB and rejects one more byte', () => {
+  test('accepts text of 256 KiB and rejects a longer one', () => {
     const head = 'name: A\ninstructions: '
     const text = head + 'é'.repeat((256 * 1024 - head.length) / 2)
     expect(parseDefinition(text, 'yaml').instructions).toHaveLength(text.length - head.length)
-    expect(refusalOf(`${text}a`)).toMatchObject({ reason: 'too_large', status: 413 })
+    expect(definitionErrorOf(`${text}a`)).toMatchObject({ reason: 'too_large', status: 413 })
   })
 })
 
-/** Lines added to the minimal definition, and the resulting error. */
+/** Lines that make the minimal definition invalid, each with its error. */
 const invalidAdditions: [addition: string, message: string][] = [
-  // Fields.
   ['temperature: 3', 'temperature: must be between 0 and 2 (line 3, column 14)'],
   ['temperature: -0.1', 'temperature: must be between 0 and 2 (line 3, column 14)'],
   ['temperature: warm', 'temperature: must be a number (line 3, column 14)'],
@@ -124,9 +131,8 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['other: { "__proto__": a }', 'other.__proto__: is not allowed as a key (line 3, column 10)'],
   ['other: { : a }', 'other: must have a key before each colon (line 3, column 9)'],
   ['"a key": { b.c: .inf }', '["a key"]["b.c"]: must be a finite number (line 3, column 17)'],
-  // Tools.
   ['tools: open_door', 'tools: must be a list (line 3, column 8)'],
-  [`tools: [${names(129)}]`, 'tools: must be at most 128 tools (line 3, column 8)'],
+  [`tools: [${toolNames(129)}]`, 'tools: must have at most 128 tools (line 3, column 8)'],
   ['tools: [a, 5]', 'tools[1]: must be a tool name, or a mapping with a name (line 3, column 12)'],
   ['tools: [[a]]', 'tools[0]: must be a tool name, or a mapping with a name (line 3, column 9)'],
   ['tools:\n- description: Opens', 'tools[0].name: is required (line 4, column 3)'],
@@ -141,7 +147,6 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['tools: [a, a]', 'tools[1]: repeats tools[0] (line 3, column 12)'],
   ['tools: [{ name: a, description: [] }]', 'tools[0].description: must be a string (line 3, column 33)'],
   ['tools: [{ name: a, inputSchema: [] }]', 'tools[0].inputSchema: must be a mapping (line 3, column 33)'],
-  // Page tools.
   [
     'pageTools: some',
     'pageTools: must be `all`, or a mapping with `restricted` or `blocked` (line 3, column 12)',
@@ -161,7 +166,6 @@ const invalidAdditions: [addition: string, message: string][] = [
     'pageTools: { blocked: [postMessage_a] }',
     'pageTools.blocked[0]: must be the name that the page uses, without postMessage_ (line 3, column 24)',
   ],
-  // Fields of behavior and embed.
   ['behavior: warm', 'behavior: must be a mapping (line 3, column 11)'],
   ['behavior: { tone: [] }', 'behavior.tone: must be a string (line 3, column 19)'],
   ['behavior: { language: 5 }', 'behavior.language: must be a string (line 3, column 23)'],
@@ -172,8 +176,8 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['embed: { title: 5 }', 'embed.title: must be a string (line 3, column 17)'],
   ['embed: { starters: [5] }', 'embed.starters[0]: must be a string (line 3, column 21)'],
   [
-    `embed: { origins: [${names(101).replaceAll('t', 'http://t')}] }`,
-    'embed.origins: must be at most 100 origins (line 3, column 19)',
+    `embed: { origins: [${toolNames(101).replaceAll('t', 'http://t')}] }`,
+    'embed.origins: must have at most 100 origins (line 3, column 19)',
   ],
   ...[
     'https://a.com/',
@@ -191,7 +195,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ]),
 ]
 
-/** Complete definitions, and the resulting error. */
+/** Complete invalid definitions, each with its error. */
 const invalidTexts: [text: string, message: string][] = [
   ['# a\nname: A', 'instructions: is required (line 2, column 1)'],
   ['instructions: a\nname:', 'name: is required (line 2, column 6)'],
@@ -203,21 +207,23 @@ const invalidTexts: [text: string, message: string][] = [
 ]
 
 describe('an invalid definition', () => {
-  test.each([...invalidAdditions.map(([addition, message]) => [least + addition, message]), ...invalidTexts])(
-    'is rejected: %j',
-    (text = '', message = '') => {
-      expectRefusal(refusalOf(text), message)
-    },
-  )
+  test.each([
+    ...invalidAdditions.map(([addition, message]) => [minimalDefinition + addition, message]),
+    ...invalidTexts,
+  ])('is rejected with the position of the fault: %j', (text = '', message = '') => {
+    expectDefinitionError(definitionErrorOf(text), message)
+  })
 
-  test('is rejected with one short line, even if the invalid part is long', () => {
-    const { message } = refusalOf(`${least}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`)
+  test('is rejected with an error of one short line, even if the invalid part is long', () => {
+    const { message } = definitionErrorOf(
+      `${minimalDefinition}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`,
+    )
     expect(message).toMatch(
       /^\["é\\n(é\\n){31}…"\]\["🙂{32}…"\]: must be a finite number \(line 3, column \d+\)$/u,
     )
   })
 })
 
-test("a tool's name can be read from both notations", () => {
+test("toolName returns a tool's name from either notation", () => {
   expect([toolName('a'), toolName({ name: 'b', description: 'c' })]).toEqual(['a', 'b'])
 })

@@ -1,49 +1,27 @@
-/**
- * Tests `compose.yaml`, `deploy/kubernetes.yaml` and `deploy/parley.service` as far as possible without running
- * them.
- */
-import { readFile, stat, writeFile } from 'node:fs/promises'
+/** Tests that the example deployment files match the server's settings, without starting containers. */
+import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { parseConfig } from '../../src/config/parse.ts'
-import { settingNames } from '../../src/config/settings.ts'
-import { getText, parseDockerfile, readEnvironment, type Stage } from '../support/dockerfile.ts'
+import { configOf, image, moveFiles, readRepositoryFile } from '../support/deploy-files.ts'
+import { getText, readEnvironment } from '../support/dockerfile.ts'
 import { forgeKey } from '../support/forge-key.ts'
 import { makeFolder, repository } from '../support/process.ts'
 
-const read = (path: string) => readFile(join(repository, path), 'utf8')
-const image = parseDockerfile(await read('Dockerfile')).at(-1) as Stage
 const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-/** Variables that are not settings of Parley but that the image sets. */
-const others = ['NODE_ENV']
-
-/** Returns the configuration that these variables result in, and expects no warnings. */
-async function configOf(variables: Readonly<Record<string, string>>) {
-  for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
-  const { config, warnings } = await parseConfig(variables)
-  expect(warnings).toEqual([])
-  return config
-}
-
-/** Moves file paths of the container into a temporary folder. */
-function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
-  const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
-  return Object.fromEntries(moved) as Record<string, string>
-}
-
 const secondsOf = (text: string) => Number(/^(\d+)s$/.exec(text)?.[1])
 
 describe('compose.yaml', () => {
-  /** Replaces every operator variable with its default. */
+  /** Replaces every variable of the form `${NAME:-default}` with its default. */
   const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
-  const load = async () => parse(fillIn(await read('compose.yaml')), { merge: true })
+  const load = async () => parse(fillIn(await readRepositoryFile('compose.yaml')), { merge: true })
 
-  test('refers only to existing services, networks, volumes and secrets', async () => {
+  test('refers only to services, networks, volumes and secrets that it defines', async () => {
     const { services, networks, volumes, secrets } = await load()
     for (const service of Object.values<Record<string, unknown>>(services)) {
       const named = service as Record<string, Iterable<string> & Record<string, string>>
@@ -72,17 +50,17 @@ describe('compose.yaml', () => {
       })
       expect('ports' in service, name).toBe(name === 'balancer')
       expect(String(service.image), name).not.toMatch(/:latest$/)
-      // The image defines its own health check.
+      // The Parley image already defines a health check.
       expect('healthcheck' in service, name).toBe(!name.startsWith('parley'))
     }
     expect(networks.back).toEqual({ internal: true })
   })
 
-  test('gives the load balancer the tested Caddyfile and makes the replicas trust only the load balancer', async () => {
+  test('mounts the tested Caddyfile and configures the replicas to trust only the load balancer', async () => {
     const { services } = await load()
     const { balancer } = services
     expect(balancer.volumes).toContain('./deploy/Caddyfile:/etc/caddy/Caddyfile:ro')
-    const caddyfile = await read('deploy/Caddyfile')
+    const caddyfile = await readRepositoryFile('deploy/Caddyfile')
     for (const name of Object.keys(balancer.environment)) expect(caddyfile).toContain(`{$${name}:`)
     for (const address of balancer.environment.PARLEY_REPLICAS.split(' ')) {
       const [host, port] = address.split(':')
@@ -91,7 +69,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('waits for open requests on stop', async () => {
+  test('gives containers enough time to finish open requests when they stop', async () => {
     const { services } = await load()
     const { config } = await parseConfig({})
     for (const name of ['balancer', 'parley-1', 'parley-2']) {
@@ -103,9 +81,9 @@ describe('compose.yaml', () => {
 })
 
 describe('deploy/kubernetes.yaml', () => {
-  // biome-ignore lint/suspicious/noExplicitAny: every object has a different shape
+  // biome-ignore lint/suspicious/noExplicitAny: each Kubernetes object has a different shape
   const load = async (): Promise<any[]> => {
-    const documents = parseAllDocuments(await read('deploy/kubernetes.yaml'))
+    const documents = parseAllDocuments(await readRepositoryFile('deploy/kubernetes.yaml'))
     expect(documents.flatMap(({ errors }) => errors)).toEqual([])
     return documents.map((document) => document.toJS())
   }
@@ -116,7 +94,7 @@ describe('deploy/kubernetes.yaml', () => {
     return { find, pod, container: pod.spec.containers[0] }
   }
 
-  test('gives replicas complete settings from the files in its secret', async () => {
+  test('configures replicas completely, with secrets from files', async () => {
     const { find, pod, container } = await getPod()
     const folder = await makeFolder()
     const secret: Record<string, string> = find('Secret').stringData
@@ -133,7 +111,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(config.server.publicUrl).toBe(`https://${find('Ingress').spec.rules[0].host}`)
   })
 
-  test('refers only to existing objects', async () => {
+  test('refers only to objects that it defines', async () => {
     const { find, pod, container } = await getPod()
     const labels = pod.metadata.labels
     for (const kind of ['Deployment', 'PodDisruptionBudget']) {
@@ -157,7 +135,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(mounts.sort()).toEqual(volumes.sort())
   })
 
-  test("runs as the image's user, who can write only to /data and /tmp", async () => {
+  test("runs containers as the image's user, which can write only to /data and /tmp", async () => {
     const { pod, container } = await getPod()
     const [user, group] = getText(image, 'USER').split(':').map(Number)
     expect(pod.spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: user, runAsGroup: group })
@@ -171,7 +149,7 @@ describe('deploy/kubernetes.yaml', () => {
     expect(paths).toEqual([built.PARLEY_DATA_DIR, '/tmp'])
   })
 
-  test('waits for load balancers first, and then for open requests', async () => {
+  test('gives pods enough time to leave load balancers and then finish open requests', async () => {
     const { pod, container } = await getPod()
     const { config } = await parseConfig({})
     const [, pauseSeconds] = container.lifecycle.preStop.exec.command
@@ -179,9 +157,9 @@ describe('deploy/kubernetes.yaml', () => {
     expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(neededSeconds)
   })
 
-  test('configures the Ingress like the nginx file', async () => {
+  test('configures the Ingress like deploy/nginx.conf', async () => {
     const { find } = await getPod()
-    const nginx = await read('deploy/nginx.conf')
+    const nginx = await readRepositoryFile('deploy/nginx.conf')
     const settingOf = (name: string) =>
       new RegExp(`^ *${name} (.*);$`, 'm').exec(nginx)?.[1]?.replace(/^(\d+)s$/, '$1')
     const names: Record<string, string> = { 'proxy-body-size': 'client_max_body_size' }
@@ -195,11 +173,12 @@ describe('deploy/kubernetes.yaml', () => {
 })
 
 describe('deploy/parley.service', () => {
-  test('works with the initial settings in docs/deploy.md and waits for open requests', async () => {
-    const unit = await read('deploy/parley.service')
+  test('matches the settings in docs/deploy.md and allows enough time to finish open requests', async () => {
+    const unit = await readRepositoryFile('deploy/parley.service')
     const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
     const [, folder = '', settings = ''] =
-      /install .* (\/.*)\/\.env <<'END'\n([\s\S]*?)END\n/.exec(await read('docs/deploy.md')) ?? []
+      /install .* (\/.*)\/\.env <<'END'\n([\s\S]*?)END\n/.exec(await readRepositoryFile('docs/deploy.md')) ??
+      []
     expect(settingOf('WorkingDirectory')).toBe(folder)
     const secrets = await makeFolder()
     await writeFile(join(secrets, 'secret'), parentKey)

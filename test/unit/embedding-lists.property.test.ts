@@ -1,12 +1,11 @@
-/** Tests with generated embedding lists that the result does not depend on how the network splits them. */
+/** Tests with generated embedding lists that network splits do not affect parsing. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { toWantedList } from '../../src/embeddings/list.ts'
-import { cutAt, cuts } from '../support/rounds.ts'
+import { splitAt, splitPositions } from '../support/client-streams.ts'
 
 const model = 'up-embedding'
 
-/** Returns a backend's list of these vectors. */
 function listOf(embeddings: readonly unknown[]) {
   const data = embeddings.map((embedding, index) => ({ object: 'embedding', index, embedding }))
   return { object: 'list', data, model, usage: { prompt_tokens: 3, total_tokens: 3 } }
@@ -16,7 +15,7 @@ function encode(vector: readonly number[]): string {
   return Buffer.from(Float32Array.from(vector).buffer).toString('base64')
 }
 
-/** Returns the resulting text and whether the chunks were forwarded, or the error. */
+/** Returns the resulting text and whether it was forwarded unchanged, or the error. */
 function read(pieces: readonly Buffer[], count: number, encoding: 'float' | 'base64') {
   try {
     const list = toWantedList(pieces, { count, encoding, model })
@@ -28,19 +27,19 @@ function read(pieces: readonly Buffer[], count: number, encoding: 'float' | 'bas
 
 const anyEncoding = fc.constantFrom('float' as const, 'base64' as const)
 const float32 = fc.float({ noNaN: true, noDefaultInfinity: true })
-// JSON.stringify writes -0 as 0.
+// Adding 0 converts -0 to 0 because JSON.stringify writes -0 as 0.
 const anyVector = fc.array(
   float32.map((number) => number + 0),
   { maxLength: 12 },
 )
 const anyVectors = fc.array(anyVector, { minLength: 1, maxLength: 4 })
 
-/** A list as a backend might write it, from well-formed to invalid. */
+/** A valid or invalid embedding list. */
 const anyList = fc
   .record({
     vectors: anyVectors,
     encoding: anyEncoding,
-    /** A value in place of another vector. */
+    /** An unexpected value that replaces one of the vectors. */
     oddity: fc.option(fc.constantFrom(null, [null], [[1]], 'no base64', encode([1])), {
       nil: undefined,
       freq: 2,
@@ -62,16 +61,16 @@ const anyList = fc
   })
 
 describe('an embedding list', () => {
-  test('is parsed the same in one chunk and in many', () => {
+  test('is parsed identically in one chunk and in many chunks', () => {
     fc.assert(
-      fc.property(anyList, anyEncoding, cuts, ({ bytes, count }, wanted, shares) => {
-        expect(read(cutAt(bytes, shares), count, wanted)).toEqual(read([bytes], count, wanted))
+      fc.property(anyList, anyEncoding, splitPositions, ({ bytes, count }, wanted, shares) => {
+        expect(read(splitAt(bytes, shares), count, wanted)).toEqual(read([bytes], count, wanted))
       }),
       { numRuns: 500 },
     )
   })
 
-  test('is parsed the same byte by byte', () => {
+  test('is parsed identically in chunks of one byte', () => {
     fc.assert(
       fc.property(anyList, anyEncoding, ({ bytes, count }, wanted) => {
         const single = Array.from(bytes, (byte) => Buffer.of(byte))
@@ -80,22 +79,22 @@ describe('an embedding list', () => {
     )
   })
 
-  test('is forwarded chunk by chunk in the requested encoding', () => {
+  test('is forwarded unchanged if it has the requested encoding', () => {
     fc.assert(
-      fc.property(anyVectors, anyEncoding, cuts, (vectors, encoding, shares) => {
+      fc.property(anyVectors, anyEncoding, splitPositions, (vectors, encoding, shares) => {
         const text = JSON.stringify(listOf(encoding === 'float' ? vectors : vectors.map(encode)))
-        const answer = read(cutAt(Buffer.from(text), shares), vectors.length, encoding)
+        const answer = read(splitAt(Buffer.from(text), shares), vectors.length, encoding)
         expect(answer).toEqual({ text, isForwarded: true })
       }),
     )
   })
 
-  test('is converted without loss from the other encoding', () => {
+  test('is converted without loss if it has the other encoding', () => {
     fc.assert(
-      fc.property(anyVectors, cuts, (vectors, shares) => {
+      fc.property(anyVectors, splitPositions, (vectors, shares) => {
         const [float, base64] = [vectors, vectors.map(encode)].map((all) => JSON.stringify(listOf(all)))
         const convert = (text = '', wanted: 'float' | 'base64') =>
-          read(cutAt(Buffer.from(text), shares), vectors.length, wanted)
+          read(splitAt(Buffer.from(text), shares), vectors.length, wanted)
         expect(convert(float, 'base64')).toEqual({ text: base64, isForwarded: false })
         expect(convert(base64, 'float')).toEqual({ text: float, isForwarded: false })
       }),

@@ -1,11 +1,11 @@
-/** Tests that event streams are parsed as the standard requires, however they are written and split. */
+/** Tests with generated event streams that EventReader returns the same data as a standard parser. */
 
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ChunkNormalizer } from '../../src/chat/normalize-chunks.ts'
 import { dataOf, EventReader, encodeEvent, plainEnd, splitRun } from '../../src/chat/sse-reader.ts'
-import { answerOptions, cutAt, cuts, readAnswer } from '../support/rounds.ts'
+import { answerOptions, readClientBytes, splitAt, splitPositions } from '../support/client-streams.ts'
 
 const line = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }).map((text) => `data: ${text}`) },
@@ -36,16 +36,16 @@ function readDataWithParser(bytes: Buffer): string[] {
   return found
 }
 
-/** Returns whether the whole run is forwarded unparsed. */
+/** Returns whether the event reader forwards all of these bytes without parsing them. */
 function isPlain(run: Buffer): boolean {
   return plainEnd(run.toString('latin1'), 0) === run.length
 }
 
-describe('the data of a stream', () => {
+describe('the data of an event stream', () => {
   test('equals the output of a standard parser, regardless of how the stream is split', () => {
     fc.assert(
-      fc.property(stream, cuts, (bytes, shares) => {
-        expect(readData(cutAt(bytes, shares))).toEqual(readDataWithParser(bytes))
+      fc.property(stream, splitPositions, (bytes, shares) => {
+        expect(readData(splitAt(bytes, shares))).toEqual(readDataWithParser(bytes))
       }),
       { numRuns: 500 },
     )
@@ -60,7 +60,7 @@ describe('the data of a stream', () => {
     ['an event of two lines', 'data: a\ndata: b\n\n'],
     ['an unfinished event', 'data: a\n\ndata: b\n'],
     ['a byte order mark', '\ufeffdata: a\n\ndata: \ufeffb\n\n'],
-  ])('is found in a stream with %s', (_what, text) => {
+  ])('is read correctly from a stream with %s', (_what, text) => {
     const bytes = Buffer.from(text)
     for (let place = 0; place <= bytes.length; place++) {
       const reads = [bytes.subarray(0, place), bytes.subarray(place)]
@@ -69,7 +69,7 @@ describe('the data of a stream', () => {
   })
 })
 
-describe('a stream is rejected if it has', () => {
+describe('an event stream is rejected if it has', () => {
   const push = (size: number, text: string, times: number) => () => {
     const reader = new EventReader()
     for (let count = 0; count < times; count++) reader.push(Buffer.from(text.repeat(size)))
@@ -155,7 +155,7 @@ const event = fc
     return `data:${isTight ? '' : ' '}${isSpaced ? spaced : json}\n\n`
   })
 
-/** Creates a normalizer with three started choices. */
+/** Creates a normalizer for a response whose three choices have already started. */
 function createNormalizer(): ChunkNormalizer {
   const normalizer = new ChunkNormalizer(answerOptions({ choices: 3 }))
   for (const index of [0, 1, 2])
@@ -163,8 +163,8 @@ function createNormalizer(): ChunkNormalizer {
   return normalizer
 }
 
-describe('a run of plain events', () => {
-  test('does not contain anything that the normalizer would change', () => {
+describe('a sequence of events that is forwarded without parsing', () => {
+  test('never contains anything that the normalizer would change', () => {
     let plainCount = 0
     fc.assert(
       fc.property(event, (written) => {
@@ -179,7 +179,7 @@ describe('a run of plain events', () => {
     expect(plainCount).toBeGreaterThan(100)
   })
 
-  test('does not contain invalid JSON', () => {
+  test('never contains invalid JSON', () => {
     const written = fc.tuple(
       onlyText,
       fc.nat(),
@@ -214,19 +214,19 @@ describe('a run of plain events', () => {
     ],
     ['a reasoning model', `{"id":"a","model":"m",${choices.replace('"content"', '"reasoning_content"')}}`],
     ['Python', `{"id": "a", "created": 1, ${choices.replaceAll(':', ': ').replaceAll(',', ', ')}}`],
-  ])('is recognized in the format of %s', (_who, json) => {
+  ])('may have the format of %s', (_who, json) => {
     expect(isPlain(Buffer.from(`data: ${json}\n\n`.repeat(3)))).toBe(true)
     expect(isPlain(Buffer.from(`data: ${json}\n\ndata: [DONE]\n\n`))).toBe(false)
   })
 
-  test('may be as long as the longest event', () => {
+  test('may contain a very long event', () => {
     const content = '\\"'.repeat(300_000)
     const long = encodeEvent({ ...names, choices: [{ index: 0, delta: { content }, finish_reason: null }] })
     expect(isPlain(long)).toBe(true)
   })
 })
 
-test('the output for a client does not depend on how the network splits the input', async () => {
+test('the stream to the client does not depend on how the network splits the stream from the backend', async () => {
   const fault = fc.constantFrom('data: {"broken\n\n', 'data: {"error":{"message":"no"}}\n\n', 'data: {}\n\n')
   const noise = fc.constantFrom(': ping\n\n', '\n', 'event: named\n', 'data: [DONE]\n\n')
   const events = fc.array(
@@ -238,10 +238,10 @@ test('the output for a client does not depend on how the network splits the inpu
   const begin = (index: number) =>
     encodeEvent({ ...names, choices: [{ index, delta: { role: 'assistant' }, finish_reason: null }] })
   await fc.assert(
-    fc.asyncProperty(events, cuts, async (written, shares) => {
+    fc.asyncProperty(events, splitPositions, async (written, shares) => {
       const bytes = Buffer.concat([...[0, 1, 2].map(begin), Buffer.from(written.join(''))])
-      const whole = await readAnswer([bytes], answerOptions({ choices: 3 }))
-      const cut = await readAnswer(cutAt(bytes, shares), answerOptions({ choices: 3 }))
+      const whole = await readClientBytes([bytes], answerOptions({ choices: 3 }))
+      const cut = await readClientBytes(splitAt(bytes, shares), answerOptions({ choices: 3 }))
       expect(cut.bytes.toString()).toBe(whole.bytes.toString())
       expect(String(cut.failure)).toBe(String(whole.failure))
     }),

@@ -1,7 +1,4 @@
-/**
- * Tests the conversion of JSON Schemas to grammars: unsupported keywords are dropped, and no valid value is
- * excluded.
- */
+/** Tests that a JSON Schema is reduced to keywords that grammars support, without excluding valid values. */
 import { describe, expect, test } from 'vitest'
 import { toGrammarSchema } from '../../packages/in-process/src/grammar-schema.ts'
 
@@ -92,7 +89,7 @@ describe('toGrammarSchema', () => {
     expect(toGrammarSchema(schema)).toEqual(any)
   })
 
-  test('allows any value below the maximum depth', () => {
+  test('allows any value for schemas nested below the maximum depth', () => {
     let schema: object = text
     for (let depth = 0; depth < 40; depth++) schema = { type: 'array', items: schema }
     let found: unknown = toGrammarSchema(schema)

@@ -4,10 +4,10 @@ import { z } from 'zod'
 import { boundElsewhere, jsonObject, label, longText, recordOf } from '../../src/lib/schema-bounds.ts'
 import { listOperations, restOperations } from '../../src/server/api.ts'
 
-/** Formats with a pattern of fixed length. */
+/** String formats that limit the length of a string. */
 const shortFormats = new Set(['date', 'guid', 'uuid'])
 const lengthChecks = new Set(['max_length', 'length_equals'])
-/** Schema kinds without nested values or strings, and kinds that accept any value unread. */
+/** Kinds of schemas without strings or nested values, and kinds that accept any value without reading it. */
 const plainKinds = new Set([
   'any',
   'boolean',
@@ -23,10 +23,7 @@ const plainKinds = new Set([
   'unknown',
 ])
 
-/**
- * Returns the paths of unbounded lists, records and strings, and of schema kinds that this function does not
- * know.
- */
+/** Returns the paths of lists, records and strings without a limit, and of unknown kinds of schemas. */
 function listUnbounded(schema: z.core.$ZodType, path: string, seen = new Set<z.core.$ZodType>()): string[] {
   if (seen.has(schema)) return []
   seen.add(schema)
@@ -80,12 +77,12 @@ const inputs = [
   ),
 ]
 
-test('every list, record and string of every input has a size limit', () => {
+test('every list, record and string in the input of an operation has a size limit', () => {
   expect(inputs.length).toBeGreaterThan(40)
   expect(inputs.flatMap(([name, schema]) => listUnbounded(schema, name))).toEqual([])
 })
 
-test('the check finds unbounded lists, records and strings', () => {
+test('the check for size limits finds lists, records and strings without a limit', () => {
   const schema = z.looseObject({
     list: z.array(label()).nullish(),
     either: z.union([z.string(), z.array(z.string().max(1)).max(1)]),
@@ -107,7 +104,7 @@ test('the check finds unbounded lists, records and strings', () => {
   ])
 })
 
-test('the check accepts lengths, formats and schemas with a limit elsewhere', () => {
+test('the check for size limits accepts lengths, formats and schemas whose limit is elsewhere', () => {
   const schema = z.object({
     list: z.array(z.int()).min(1).max(3).default([]),
     text: longText().min(1).optional(),

@@ -1,4 +1,4 @@
-/** Tests the messages for input that a schema rejects. */
+/** Tests the error messages for input that a schema rejects. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { toInvalidValue } from '../../src/operations/errors.ts'
@@ -26,7 +26,7 @@ describe('an input error', () => {
     [z.object({ name: z.string() }), {}, 'name: is required'],
     [z.object({ name: z.string('must be a name') }), { name: 7 }, 'name: must be a name'],
     [z.string(), 7, 'must be a string (got number)'],
-  ])('names the field and the limit: %#', (schema, input, message) => {
+  ])('contains the field and the reason (case %#)', (schema, input, message) => {
     expect(messageOf(schema, input)).toBe(message)
   })
 })

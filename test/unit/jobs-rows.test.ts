@@ -1,4 +1,4 @@
-/** Tests job rows: leases, fencing, restarts and the migration of older databases. */
+/** Tests how workers take, renew and release jobs in the database. */
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createRunner } from '../../src/artifacts/jobs/queue.ts'
@@ -6,50 +6,32 @@ import {
   clearTakenJobs,
   deleteJob,
   findNextDue,
-  insertJob,
   type JobRow,
   renewJob,
   returnJob,
-  takeJob,
 } from '../../src/artifacts/jobs/store.ts'
 import { insertArtifact, raiseProgress } from '../../src/artifacts/store.ts'
-import type { Database } from '../../src/db/database.ts'
 import { applyMigrations } from '../../src/db/migrate.ts'
 import { migrations } from '../../src/db/migrations/index.ts'
 import { openSqlite, toKysely } from '../../src/db/sqlite.ts'
 import { Metrics } from '../../src/telemetry/metrics.ts'
-import { opened, parentKey } from '../support/database.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
-import { until } from '../support/jobs.ts'
+import { insertUploads, openWithJobs } from '../support/job-rows.ts'
+import { waitUntil } from '../support/jobs.ts'
 
 const owner = 'a'.repeat(12)
 
-async function insertUploads(db: Database, ...blobs: string[]): Promise<void> {
-  await db.insertInto('parent_keys').values(parentKey(owner)).execute()
-  for (const blob of blobs)
-    await insertArtifact(db, { id: blob, parent_key_id: owner, state: 'processing', created_at: 1, blob })
-}
-
-async function openWith(blobs: readonly string[], dataDir = ':memory:') {
-  const { db } = await opened('server', dataDir)
-  await insertUploads(db, ...blobs)
-  for (const [index, blob] of blobs.entries()) await insertJob(db, 'convert', blob, 100 + index)
-  const take = (now: number, running: string[] = []) =>
-    takeJob(db, 'convert', { now, until: now + 30, running })
-  return { db, take }
-}
-
 describe('a job', () => {
-  test('is taken when due, oldest first, by one worker at a time', async () => {
-    const { take } = await openWith(['one', 'two'])
+  test('is taken by one worker at a time when it is due, oldest first', async () => {
+    const { take } = await openWithJobs(['one', 'two'])
     expect(await take(99)).toBeUndefined()
     expect((await take(101))?.blob).toBe('one')
     expect((await take(101))?.blob).toBe('two')
     expect(await take(129)).toBeUndefined()
   })
 
-  test('is assigned to another worker when its lease expires, and the previous worker is fenced out', async () => {
-    const { db, take } = await openWith(['one'])
+  test('can be taken by another worker when its lease expires, and the first worker can no longer change it', async () => {
+    const { db, take } = await openWithJobs(['one'])
     const before = (await take(100)) as JobRow
     expect(await renewJob(db, before, 140)).toBe(true)
     expect(await take(139)).toBeUndefined()
@@ -63,27 +45,27 @@ describe('a job', () => {
     expect(await findNextDue(db, 'convert', [])).toBeUndefined()
   })
 
-  test('is not taken again by a process that is still running it, even if its lease renewal is late', async () => {
-    const { take } = await openWith(['one', 'two'])
+  test('is not taken again by the process that runs it, even if the process renews its lease late', async () => {
+    const { take } = await openWithJobs(['one', 'two'])
     expect((await take(1_000, ['one']))?.blob).toBe('two')
     expect(await take(1_000, ['one', 'two'])).toBeUndefined()
   })
 
-  test('is due immediately when its time is more than an hour ahead because the clock was set back', async () => {
-    const { db, take } = await openWith(['one'])
+  test('is due immediately if it is scheduled for more than an hour ahead, as after a change of the clock', async () => {
+    const { db, take } = await openWithJobs(['one'])
     await returnJob(db, (await take(90_000)) as JobRow, { next_at: 90_600 })
     expect(await take(90_000 - 3_000)).toBeUndefined()
     expect(await take(90_000 - 3_001)).toMatchObject({ blob: 'one' })
   })
 
   test('is deleted with its artifact', async () => {
-    const { db, take } = await openWith(['one'])
+    const { db, take } = await openWithJobs(['one'])
     await db.deleteFrom('artifacts').execute()
     expect(await take(1_000)).toBeUndefined()
   })
 
-  test('is released immediately with one more failure if its process died, while other jobs keep waiting', async () => {
-    const { db, take } = await openWith(['one', 'two'])
+  test('is released immediately with one more failure if its process has died', async () => {
+    const { db, take } = await openWithJobs(['one', 'two'])
     await take(100)
     await returnJob(db, { kind: 'convert', blob: 'two', fence: 0 }, { next_at: 900, failures: 4 })
     await clearTakenJobs(db, 105)
@@ -92,8 +74,8 @@ describe('a job', () => {
   })
 })
 
-test("a job's progress never decreases and is not updated after the conversion", async () => {
-  const { db } = await openWith(['one'])
+test("a conversion's progress never decreases and does not change after the conversion", async () => {
+  const { db } = await openWithJobs(['one'])
   const raise = (permille: number) => raiseProgress(db, { blob: 'one' }, permille)
   expect([await raise(300), await raise(300), await raise(200), await raise(301)]).toEqual([
     true,
@@ -105,8 +87,8 @@ test("a job's progress never decreases and is not updated after the conversion",
   expect(await raise(900)).toBe(false)
 })
 
-test('a worker aborts its work when another worker has taken the job, and the row is not changed', async () => {
-  const { db } = await openWith(['one'])
+test("a worker aborts a job that another worker has taken and does not change the job's row", async () => {
+  const { db } = await openWithJobs(['one'])
   vi.useFakeTimers({ toFake: ['setInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const reasons: unknown[] = []
@@ -130,18 +112,18 @@ test('a worker aborts its work when another worker has taken the job, and the ro
   onTestFinished(() => runner.close())
   runner.wake()
   const read = () => db.selectFrom('jobs').selectAll().executeTakeFirstOrThrow()
-  await until(async () => (await read()).is_taken === 1, 'it is taken')
+  await waitUntil(async () => (await read()).is_taken === 1, 'it is taken')
   vi.advanceTimersByTime(10_000)
   expect(reasons).toEqual([])
   await db.updateTable('jobs').set({ fence: 7, next_at: 1_000 }).execute()
   vi.advanceTimersByTime(10_000)
-  await until(async () => reasons.length > 0, 'it is stopped')
+  await waitUntil(async () => reasons.length > 0, 'it is stopped')
   await runner.close()
   expect(reasons).toEqual(['lost'])
   expect(await read()).toMatchObject({ fence: 7, next_at: 1_000, is_taken: 1, failures: 0 })
 })
 
-test('a migration creates missing jobs for uploads of an older database', async () => {
+test('a migration creates missing jobs for the uploads in an older database', async () => {
   const connection = openSqlite(':memory:')
   onTestFinished(() => void connection.close())
   const db = toKysely(connection)

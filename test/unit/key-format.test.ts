@@ -1,4 +1,4 @@
-/** Tests the format of keys, which strings are accepted as keys, and how stored keys are sealed. */
+/** Tests how keys are generated, parsed and sealed. */
 
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
@@ -11,7 +11,7 @@ import { forgeKey } from '../support/forge-key.ts'
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const MASTER_KEY = 'a master key that is certainly longer than 32 bytes'
 
-/** Random bytes that fast-check can shrink and repeat; the source is cyclic. */
+/** A source of random bytes that repeats a short list, so that fast-check can shrink and replay it. */
 const randomSource = fc
   .uint8Array({ minLength: 64, maxLength: 64 })
   .filter((bytes) => bytes.some((byte) => byte < 248))
@@ -27,7 +27,7 @@ describe('a minted key', () => {
     ['parent', 'svc_'],
     ['agent', 'agnt_key-'],
   ] as const)(
-    'has the layout of its kind (%s): prefix %s, 12-character public id, 43-character secret and 6-character checksum',
+    'of kind %s consists of the prefix %s, a 12-character public id, a 43-character secret and a checksum',
     (ofKind, prefix) => {
       const { text, publicId } = mintKey(ofKind, randomBytes)
       expect(text).toMatch(new RegExp(`^${prefix}[0-9A-Za-z]{61}$`))
@@ -36,7 +36,7 @@ describe('a minted key', () => {
     },
   )
 
-  test('is recognized with its kind and public id', () => {
+  test('is parsed with its kind and public id', () => {
     fc.assert(
       fc.property(kind, randomSource, (ofKind, random) => {
         const minted = mintKey(ofKind, random)
@@ -45,7 +45,7 @@ describe('a minted key', () => {
     )
   })
 
-  test('can keep a given public id with a new secret', () => {
+  test('can have the public id of an earlier key and a new secret', () => {
     const first = mintKey('parent', randomBytes)
     const second = mintKey('parent', randomBytes, first.publicId)
     expect(parseKey(second.text)).toEqual({ kind: 'parent', publicId: first.publicId })
@@ -58,7 +58,7 @@ describe('a minted key', () => {
     expect(digestOf(text)).toBe(digest)
   })
 
-  test('has a hint that consists of its prefix and last four characters', () => {
+  test('has a hint of its prefix and its last four characters', () => {
     const parent = mintKey('parent', randomBytes)
     expect(parent.hint).toBe(`svc_…${parent.text.slice(-4)}`)
     const agent = mintKey('agent', randomBytes)
@@ -111,7 +111,7 @@ describe('parseKey', () => {
     }
   })
 
-  test('rejects text that has only the right prefix and length', () => {
+  test('rejects text with the prefix and length of a key but a wrong checksum', () => {
     const prefix = fc.constantFrom(...Object.values(keyPrefixes))
     const middle = fc.string({ unit: fc.constantFrom(...BASE62), minLength: 61, maxLength: 61 })
     fc.assert(
@@ -130,10 +130,10 @@ describe('parseKey', () => {
   })
 })
 
-describe('a key prefix', () => {
+describe('parseKey with a changed prefix', () => {
   const middle = fc.string({ unit: fc.constantFrom(...BASE62), minLength: 40, maxLength: 70 })
 
-  test('svc_scoped_ never makes a parent key', () => {
+  test('never returns a parent key for the prefix svc_scoped_', () => {
     fc.assert(
       fc.property(middle, (rest) => {
         expect(parseKey(forgeKey('svc_scoped_', rest))?.kind).not.toBe('parent')
@@ -141,12 +141,12 @@ describe('a key prefix', () => {
     )
   })
 
-  test('svc_scoped_ with the right layout makes a scoped key', () => {
+  test('returns a scoped key for the prefix svc_scoped_ and the right layout', () => {
     const rest = newId('', 55, randomBytes)
     expect(parseKey(forgeKey('svc_scoped_', rest))).toEqual({ kind: 'scoped', publicId: rest.slice(0, 12) })
   })
 
-  test('is rejected on a key of another kind, because the checksum covers it', () => {
+  test('rejects the prefix of another kind because the checksum includes the prefix', () => {
     const prefixes = Object.values(keyPrefixes)
     fc.assert(
       fc.property(kind, randomSource, fc.constantFrom(...prefixes), (ofKind, random, prefix) => {
@@ -159,11 +159,11 @@ describe('a key prefix', () => {
 })
 
 describe('a new id', () => {
-  test('is the prefix and the requested number of base62 characters', () => {
+  test('consists of the prefix and the requested number of base62 characters', () => {
     expect(newId('agent-', 20, randomBytes)).toMatch(/^agent-[0-9A-Za-z]{20}$/)
   })
 
-  test('uses every character equally often for uniform bytes', () => {
+  test('contains every character equally often if the random bytes are uniform', () => {
     let next = 0
     const everyByteInTurn = (count: number) => Uint8Array.from({ length: count }, () => next++ % 256)
     const counts = new Map<string, number>()
@@ -177,7 +177,7 @@ describe('a new id', () => {
 describe('a sealed text', () => {
   const sealer = createSealer(MASTER_KEY, randomBytes)
 
-  test('can be opened to the original text in the same context', () => {
+  test('can be opened in the same context and returns the original text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (text, context) => {
         expect(sealer.open(sealer.seal(text, context), context)).toBe(text)
@@ -185,13 +185,13 @@ describe('a sealed text', () => {
     )
   })
 
-  test('can be opened after a restart, also with the master key as bytes', () => {
+  test('can be opened after a restart, with the master key as text or as bytes', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     expect(createSealer(MASTER_KEY, randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')
     expect(createSealer(Buffer.from(MASTER_KEY), randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')
   })
 
-  test('contains the id of its master key but reveals neither the key nor the content', () => {
+  test("contains the master key's id but reveals neither that key nor the text", () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     expect(sealed.split('.')[1]).toBe(sealer.keyId)
     expect(Buffer.from(sealed.split('.')[2] ?? '', 'base64url').toString('latin1')).not.toContain('agnt')
@@ -203,7 +203,7 @@ describe('a sealed text', () => {
     expect(() => sealer.open(sealed, 'agent-2')).toThrow('modified, or belongs to another record')
   })
 
-  test('cannot be opened with another master key, and the error names both key ids', () => {
+  test('cannot be opened with another master key, and the error contains both key ids', () => {
     const other = createSealer(`${MASTER_KEY}!`, randomBytes)
     const open = () => other.open(sealer.seal('agnt_key-x', 'agent-1'), 'agent-1')
     expect(open).toThrow(

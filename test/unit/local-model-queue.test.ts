@@ -1,11 +1,11 @@
-/** Tests the request queue of an in-process model, without a model. */
+/** Tests how requests to an in-process model wait for free slots. */
 import { expect, test } from 'vitest'
 import { MOST_REQUESTS, Queue } from '../../packages/in-process/src/queue.ts'
 import { BackendFailure } from '../../src/providers/provider.ts'
-import { failureOf, never } from '../support/backend.ts'
+import { failureOf, neverAborted } from '../support/backend.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 
-/** Creates a queue with work that ends on request, and the list of work that has started. */
+/** Creates a queue whose work ends when the test calls `end`, and a list of the work that has started. */
 function createHarness(slotCount = 2) {
   const clock = createFakeClock()
   const queue = new Queue(slotCount, clock)
@@ -15,7 +15,7 @@ function createHarness(slotCount = 2) {
     queue,
     clock,
     started,
-    run: (name: string, signal: AbortSignal = never) =>
+    run: (name: string, signal: AbortSignal = neverAborted) =>
       queue.run(signal, async (place) => {
         started.push(`${name}${place}`)
         await new Promise<void>((resolve) => ends.set(name, resolve))
@@ -25,7 +25,7 @@ function createHarness(slotCount = 2) {
   }
 }
 
-test('slots are assigned in the order of requests', async () => {
+test('requests receive free slots in the order in which they arrive', async () => {
   const { run, end, started } = createHarness()
   const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => run(name))
   await Promise.resolve()
@@ -43,7 +43,7 @@ test('slots are assigned in the order of requests', async () => {
   expect(await Promise.all([c, d])).toEqual(['c', 'd'])
 })
 
-test('a request beyond the limit of eight is rejected with the expected wait', async () => {
+test('a ninth waiting request is rejected with the expected wait', async () => {
   const { run, end, clock } = createHarness()
   const first = run('first')
   await Promise.resolve()
@@ -52,14 +52,14 @@ test('a request beyond the limit of eight is rejected with the expected wait', a
   await first
   for (let each = 0; each < MOST_REQUESTS; each++) void run(`${each}`)
   const failure = await failureOf(run('ninth'))
-  // A quarter of the latest duration and three quarters of the assumed one, divided by two slots.
+  // A quarter of the last duration plus three quarters of the assumed duration, divided by two slots.
   expect(failure).toMatchObject({ kind: 'status', status: 429, isFinal: true, retryAfterSeconds: 8 })
   expect(failure).toBeInstanceOf(BackendFailure)
 })
 
-test('a caller that leaves the queue frees its place for the next, and failed work releases its slot', async () => {
+test('work that fails releases its slot to the next caller that has not left the queue', async () => {
   const { run, end, queue, started } = createHarness(1)
-  const failing = queue.run(never, () => Promise.reject(new Error('broken')))
+  const failing = queue.run(neverAborted, () => Promise.reject(new Error('broken')))
   const leaving = new AbortController()
   const left = run('left', leaving.signal)
   const next = run('next')
@@ -71,7 +71,7 @@ test('a caller that leaves the queue frees its place for the next, and failed wo
   expect(started).toEqual(['next0'])
 })
 
-test('a caller that leaves during its work is released immediately, but its slot is released when the work ends', async () => {
+test('a caller can leave during its work immediately, but its slot stays in use until the work ends', async () => {
   const { run, end, queue, started } = createHarness(1)
   const leaving = new AbortController()
   const left = run('left', leaving.signal)
@@ -92,7 +92,7 @@ test('a caller that leaves during its work is released immediately, but its slot
   expect(await next).toBe('next')
 })
 
-test('an aborted request never starts', async () => {
+test('a request that is aborted while it waits never starts', async () => {
   const { run, started } = createHarness()
   await expect(run('late', AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone')
   const leaving = new AbortController()

@@ -1,4 +1,4 @@
-/** Tests how log lines are written to files, and what happens when they cannot be written. */
+/** Tests how log lines are written to a file, including one on a full disk. */
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -27,14 +27,14 @@ test('flushSync writes pending log lines immediately', async () => {
   expect(readFileSync(path, 'utf8')).toContain('two\nthree\n')
 })
 
-test('log lines beyond the limit are dropped and counted', async () => {
+test('log lines beyond the buffer limit are dropped, and a line reports their number', async () => {
   const path = join(await makeFolder(), 'log')
   const output = createLogOutput(open(path), 1)
   for (const line of ['one\n', 'two\n', 'three\n', 'four\n']) output.write(line)
   await expect.poll(() => readFileSync(path, 'utf8')).toMatch(/^one\ntwo\n.*"dropped":2/)
 })
 
-test('logging to a full disk neither throws nor blocks', () => {
+test('writing log lines to a full disk neither throws nor blocks', () => {
   const output = createLogOutput(open('/dev/full'))
   for (let count = 0; count < 3; count++) output.write('lost\n')
   output.flushSync()

@@ -1,27 +1,29 @@
 /**
- * Tests the mock backend's default responses (an echo that the chat parameters shape) and its models.
+ * Tests the mock backend's default response, which echoes the last user message.
  */
 import { describe, expect, test } from 'vitest'
-import { never } from '../support/backend.ts'
+import { neverAborted } from '../support/backend.ts'
 import {
-  answerTo,
   type Body,
   backend,
+  chatRequest,
   clock,
   complete,
-  createWorld,
+  createMockProvider,
+  firstChoiceOf,
   joinChoice,
   parseChunks,
-  say,
   streamChunks,
   streamText,
   textOf,
   tool,
 } from '../support/mock.ts'
 
-describe('an echo response', () => {
-  test('repeats the last user text in a complete response', async () => {
-    expect(await complete(say('Hello there', { model: 'mock-9' }), createWorld().backend)).toEqual({
+describe('an echo response of the mock backend', () => {
+  test('repeats the text of the last user message', async () => {
+    expect(
+      await complete(chatRequest('Hello there', { model: 'mock-9' }), createMockProvider().backend),
+    ).toEqual({
       id: 'chatcmpl-id1',
       object: 'chat.completion',
       created: 1_700_000_000,
@@ -39,8 +41,11 @@ describe('an echo response', () => {
     })
   })
 
-  test('streams the role first, one word per event, then the finish reason and [DONE]', async () => {
-    const text = await streamText(say('Hello  🌍 wörld\n', { model: 'm' }), createWorld().backend)
+  test('is streamed as the role, one word per event, the finish reason and [DONE]', async () => {
+    const text = await streamText(
+      chatRequest('Hello  🌍 wörld\n', { model: 'm' }),
+      createMockProvider().backend,
+    )
     const same = { id: 'chatcmpl-id1', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'm' }
     const chunk = (delta: object, finish_reason: string | null = null) =>
       expect.objectContaining({ ...same, choices: [{ index: 0, delta, finish_reason }] })
@@ -52,7 +57,7 @@ describe('an echo response', () => {
     ])
   })
 
-  test('uses the text parts of the last user message, regardless of later messages', async () => {
+  test('repeats the text parts of the last user message, regardless of later messages', async () => {
     const image = { type: 'image_url', image_url: { url: 'data:,' } }
     const parts = [{ type: 'text', text: 'What is' }, image, { type: 'text', text: 'this?' }]
     const messages = [
@@ -64,30 +69,42 @@ describe('an echo response', () => {
     expect((await complete({ messages })).model).toBe('mock')
   })
 
-  test('is deterministic with a seed, including the id and the ids of tool calls', async () => {
-    const body = say('use get_time', { seed: 7, tools: [clock] })
+  test('is deterministic with a seed, including its ids', async () => {
+    const body = chatRequest('use get_time', { seed: 7, tools: [clock] })
     const first = await complete(body)
     expect(await complete(body)).toEqual(first)
     expect((await complete({ ...body, seed: 8 })).id).not.toBe(first.id)
-    expect((await complete(say('hi'))).id).not.toBe((await complete(say('hi'))).id)
+    expect((await complete(chatRequest('hi'))).id).not.toBe((await complete(chatRequest('hi'))).id)
   })
 
   test.each([
     ['no messages', {}],
     ['empty messages', { messages: [{}] }],
-    ['null content', say(null)],
-    ['odd parts', say([null, 4, { type: 'text', text: 5 }])],
-    ['nulls for numbers', say('', { n: null, max_tokens: null, seed: null, top_logprobs: null, stop: null })],
-    ['odd tools', say('', { tools: [null, {}, { function: null }, tool('')], tool_choice: 'required' })],
-    ['odd formats', say('', { response_format: null, stream_options: null, tool_choice: { type: 'x' } })],
-  ])('is empty but well-formed for %s', async (_, body) => {
-    expect(await answerTo(body)).toMatchObject({ message: { content: 'You said: ' }, finish_reason: 'stop' })
+    ['null content', chatRequest(null)],
+    ['unexpected parts', chatRequest([null, 4, { type: 'text', text: 5 }])],
+    [
+      'nulls for numbers',
+      chatRequest('', { n: null, max_tokens: null, seed: null, top_logprobs: null, stop: null }),
+    ],
+    [
+      'unexpected tools',
+      chatRequest('', { tools: [null, {}, { function: null }, tool('')], tool_choice: 'required' }),
+    ],
+    [
+      'unexpected formats',
+      chatRequest('', { response_format: null, stream_options: null, tool_choice: { type: 'x' } }),
+    ],
+  ])('is empty but valid for %s', async (_, body) => {
+    expect(await firstChoiceOf(body)).toMatchObject({
+      message: { content: 'You said: ' },
+      finish_reason: 'stop',
+    })
   })
 })
 
-describe('the parameter', () => {
-  test('n returns that many choices, each complete in a stream', async () => {
-    const body = say('get_time', { n: 3, tools: [clock] })
+describe('the mock parameter', () => {
+  test('n determines the number of choices, each of which is complete in a stream', async () => {
+    const body = chatRequest('get_time', { n: 3, tools: [clock] })
     const { choices } = await complete(body)
     expect(choices.map((choice) => choice.index)).toEqual([0, 1, 2])
     const chunks = await streamChunks(body)
@@ -105,23 +122,30 @@ describe('the parameter', () => {
     [{ max_tokens: 5 }, 'You said: one two three', 'stop'],
     [{ max_tokens: 3, stop: 'said' }, 'You ', 'stop'],
   ])('%j shortens the text to %j and finishes with %s', async (more, content, finish_reason) => {
-    expect(await answerTo(say('one two three', more))).toMatchObject({ message: { content }, finish_reason })
+    expect(await firstChoiceOf(chatRequest('one two three', more))).toMatchObject({
+      message: { content },
+      finish_reason,
+    })
   })
 
-  test('include_usage adds one chunk with usage and no choices, equal to the usage of a complete response', async () => {
-    const body = say('use get_time', { tools: [clock], n: 2, stream_options: { include_usage: true } })
+  test('include_usage adds a last chunk with the usage of a complete response and without choices', async () => {
+    const body = chatRequest('use get_time', {
+      tools: [clock],
+      n: 2,
+      stream_options: { include_usage: true },
+    })
     const chunks = await streamChunks(body)
     const { usage } = await complete(body)
     expect(chunks.filter((chunk) => 'usage' in chunk)).toEqual([chunks.at(-1)])
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage })
     expect(usage).toEqual({ prompt_tokens: 3, completion_tokens: 6, total_tokens: 9 })
-    const unasked = await streamChunks(say('hi', { stream_options: { include_usage: false } }))
+    const unasked = await streamChunks(chatRequest('hi', { stream_options: { include_usage: false } }))
     expect(unasked.some((chunk) => 'usage' in chunk || chunk.choices.length === 0)).toBe(false)
   })
 
-  test('logprobs returns every token of the text with its bytes and the requested alternatives', async () => {
-    const body = say('né 🎉', { logprobs: true, top_logprobs: 2 })
-    const { logprobs, message } = await answerTo(body)
+  test('logprobs adds every token of the text with its bytes and the requested alternatives', async () => {
+    const body = chatRequest('né 🎉', { logprobs: true, top_logprobs: 2 })
+    const { logprobs, message } = await firstChoiceOf(body)
     const tokens = logprobs?.content ?? []
     expect(tokens.map(({ token }) => token).join('')).toBe(message.content)
     expect(Buffer.from(tokens.flatMap(({ bytes }) => bytes ?? [])).toString()).toBe(message.content)
@@ -133,35 +157,38 @@ describe('the parameter', () => {
 
 test('the mock backend lists a chat model and an embedding model', async () => {
   expect(backend.name).toBe('mock')
-  expect(await backend.listModels(never)).toEqual([
+  expect(await backend.listModels(neverAborted)).toEqual([
     { id: 'mock', created: expect.any(Number), ownedBy: 'parley', chats: true },
     { id: 'mock-embedding', created: expect.any(Number), ownedBy: 'parley', chats: false },
   ])
   await backend.close()
 })
 
-describe('a response that would be far larger than its request', () => {
+describe('a mock response that would be far larger than its request', () => {
   const args = JSON.stringify({ text: 'a'.repeat(200_000) })
   test.each<[what: string, body: Body]>([
     [
       'log probabilities of many choices',
-      say('[[tokens:3000]]', { n: 128, logprobs: true, top_logprobs: 20 }),
+      chatRequest('[[tokens:3000]]', { n: 128, logprobs: true, top_logprobs: 20 }),
     ],
-    ['log probabilities of many tokens', say('[[tokens:100000]]', { logprobs: true, top_logprobs: 20 })],
-    ['many choices of many tokens', say('[[tokens:100000]]', { n: 128 })],
-    ['log probabilities of a long word', say('a'.repeat(2_000_000), { logprobs: true })],
-    ['many choices of long tool calls', say(`[[tool:a ${args}]]`, { n: 128 })],
-  ])('is rejected with 400, whole and as a stream: %s', async (_what, body) => {
+    [
+      'log probabilities of many tokens',
+      chatRequest('[[tokens:100000]]', { logprobs: true, top_logprobs: 20 }),
+    ],
+    ['many choices of many tokens', chatRequest('[[tokens:100000]]', { n: 128 })],
+    ['log probabilities of a long word', chatRequest('a'.repeat(2_000_000), { logprobs: true })],
+    ['many choices of long tool calls', chatRequest(`[[tool:a ${args}]]`, { n: 128 })],
+  ])('is rejected with 400, both complete and streamed: %s', async (_what, body) => {
     const failure = { kind: 'status', status: 400 }
     await expect(complete(body)).rejects.toMatchObject(failure)
-    await expect(backend.stream({ body, signal: never })).rejects.toMatchObject(failure)
+    await expect(backend.stream({ body, signal: neverAborted })).rejects.toMatchObject(failure)
   })
 
   test.each<[what: string, body: Body]>([
-    ['many tokens', say('[[tokens:100000]]')],
-    ['many choices', say('[[tokens:100]]', { n: 128 })],
-    ['log probabilities', say('[[tokens:1000]]', { logprobs: true, top_logprobs: 20 })],
-  ])('is sent when it has only %s', async (_what, body) => {
+    ['many tokens', chatRequest('[[tokens:100000]]')],
+    ['many choices', chatRequest('[[tokens:100]]', { n: 128 })],
+    ['log probabilities', chatRequest('[[tokens:1000]]', { logprobs: true, top_logprobs: 20 })],
+  ])('is sent if it has only %s', async (_what, body) => {
     expect((await complete(body)).choices.length).toBeGreaterThan(0)
   })
 })

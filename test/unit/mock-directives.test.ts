@@ -1,16 +1,16 @@
-/** Tests the directives that the last user message can give the mock backend. */
+/** Tests the directives in user messages that control the mock backend. */
 import { describe, expect, test } from 'vitest'
 import { BackendFailure } from '../../src/providers/provider.ts'
-import { failureOf, listReads, never, noMore } from '../support/backend.ts'
+import { failureOf, iteratorDone, neverAborted, readChunks } from '../support/backend.ts'
 import {
-  answerTo,
   backend,
   callsOf,
+  chatRequest,
   complete,
-  createWorld,
+  createMockProvider,
+  firstChoiceOf,
   joinChoice,
   parseChunks,
-  say,
   streamChunks,
   textOf,
   weather,
@@ -26,11 +26,11 @@ describe('mock directives', () => {
     ['[[delay:1]]', ''],
     ['[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]', '[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]'],
     ['[[tool:f {"a":}]] [[tool:f {"a":1]]', '[[tool:f {"a":}]] [[tool:f {"a":1]]'],
-  ])('are removed from %j, which leaves %j', async (source, rest) => {
-    expect(await textOf(say(source))).toBe(`You said: ${rest}`)
+  ])('are removed: %j becomes %j', async (source, rest) => {
+    expect(await textOf(chatRequest(source))).toBe(`You said: ${rest}`)
   })
 
-  test('apply only in the last user message', async () => {
+  test('apply only if they are in the last user message', async () => {
     const messages = [
       { role: 'system', content: '[[tokens:3]]' },
       { role: 'user', content: '[[error:500]]' },
@@ -40,10 +40,10 @@ describe('mock directives', () => {
     expect(await textOf({ messages })).toBe('You said: hi')
   })
 
-  test('[[tool:NAME {json}]] calls tools in order, even with brackets inside the JSON', async () => {
+  test('call tools in order with [[tool:NAME {json}]], even if the JSON contains brackets', async () => {
     const args = '{"grid": [[1, 2], [3]], "text": "}]] \\" [["}'
-    const body = say(`go [[tool:first ${args}]] [[tool:second]] [[tool:second { } ]]`)
-    const { message, finish_reason } = await answerTo(body)
+    const body = chatRequest(`go [[tool:first ${args}]] [[tool:second]] [[tool:second { } ]]`)
+    const { message, finish_reason } = await firstChoiceOf(body)
     const called = (id: number, name: string, text: string) => ({
       id: expect.stringMatching(new RegExp(`^call_\\w+_${id}$`)),
       type: 'function',
@@ -58,20 +58,20 @@ describe('mock directives', () => {
     ])
   })
 
-  test('[[tokens:N]] returns exactly N words, at most 100,000', async () => {
-    const five = await complete(say('[[tokens:5]] ignored'))
+  test('cause a response of exactly N words with [[tokens:N]], up to 100,000', async () => {
+    const five = await complete(chatRequest('[[tokens:5]] ignored'))
     expect(five.choices[0]?.message.content?.split(' ')).toHaveLength(5)
     expect(five.usage?.completion_tokens).toBe(5)
-    expect(await textOf(say('[[tokens:0]]'))).toBe('')
-    const { content } = joinChoice(await streamChunks(say('[[tokens:999999999]]')), 0)
+    expect(await textOf(chatRequest('[[tokens:0]]'))).toBe('')
+    const { content } = joinChoice(await streamChunks(chatRequest('[[tokens:999999999]]')), 0)
     expect(content?.split(' ')).toHaveLength(100_000)
-    expect((await streamChunks(say('[[tokens:1000]]'))).length).toBe(1002)
+    expect((await streamChunks(chatRequest('[[tokens:1000]]'))).length).toBe(1002)
   })
 
-  test('[[delay:MS]] waits before every chunk of a stream and once before a complete response', async () => {
-    const world = createWorld()
-    const body = say('[[delay:30]] one two')
-    const reads = await listReads(await world.backend.stream({ body, signal: never }))
+  test('delay each chunk of a stream with [[delay:MS]], and a complete response once', async () => {
+    const world = createMockProvider()
+    const body = chatRequest('[[delay:30]] one two')
+    const reads = await readChunks(await world.backend.stream({ body, signal: neverAborted }))
     expect(reads.map((read) => parseChunks(Buffer.from(read).toString()).length)).toEqual([1, 1, 1, 1, 1, 1])
     expect(world.waitsMs).toEqual([30, 30, 30, 30, 30, 30])
     await complete(body, world.backend)
@@ -79,12 +79,12 @@ describe('mock directives', () => {
   })
 
   test.each([[400], [401], [429], [500], [599]])(
-    '[[error:%i]] fails before anything is sent',
+    'cause a failure with [[error:%i]] before anything is sent',
     async (status) => {
-      const body = say(`[[error:${status}]]`)
+      const body = chatRequest(`[[error:${status}]]`)
       for (const attempt of [
-        backend.complete({ body, signal: never }),
-        backend.stream({ body, signal: never }),
+        backend.complete({ body, signal: neverAborted }),
+        backend.stream({ body, signal: neverAborted }),
       ]) {
         const failure = await failureOf(attempt)
         expect(failure).toMatchObject({ kind: 'status', status })
@@ -98,9 +98,12 @@ describe('mock directives', () => {
     ['nothing', 0, 'a b', 0],
     ['three chunks', 3, 'a b', 3],
     ['more chunks than one read returns', 100, '[[tokens:200]]', 100],
-    ['the last chunk when the response is shorter', 50, 'a b', 6],
-  ])('[[break:N]] interrupts a stream after %s', async (_, breakAfter, text, chunks) => {
-    const reader = await backend.stream({ body: say(`[[break:${breakAfter}]] ${text}`), signal: never })
+    ['the last chunk if the response is shorter', 50, 'a b', 6],
+  ])('interrupt a stream with [[break:N]] after %s', async (_, breakAfter, text, chunks) => {
+    const reader = await backend.stream({
+      body: chatRequest(`[[break:${breakAfter}]] ${text}`),
+      signal: neverAborted,
+    })
     let received = ''
     const reading = (async () => {
       for (;;) received += Buffer.from((await reader.next()).value ?? '[ended]').toString()
@@ -108,22 +111,22 @@ describe('mock directives', () => {
     expect(await failureOf(reading)).toMatchObject({ kind: 'unreachable' })
     expect(parseChunks(received)).toHaveLength(chunks)
     expect(received).not.toContain('[DONE]')
-    expect(await reader.next()).toEqual(noMore)
+    expect(await reader.next()).toEqual(iteratorDone)
   })
 
-  test('[[break:N]] makes a complete response fail immediately', async () => {
+  test('cause a complete response to fail immediately with [[break:N]]', async () => {
     const failure = await failureOf(
-      backend.complete({ body: say('[[break:9]] [[delay:50]]'), signal: never }),
+      backend.complete({ body: chatRequest('[[break:9]] [[delay:50]]'), signal: neverAborted }),
     )
     expect(failure).toMatchObject({ kind: 'unreachable', status: undefined })
   })
 
   test.each(['complete', 'stream'] as const)(
-    '[[hang]] blocks %s until the signal is aborted',
+    'block %s with [[hang]] until the signal is aborted',
     async (verb) => {
       const caller = new AbortController()
       let isSettled = false
-      const attempt = backend[verb]({ body: say('[[hang]]'), signal: caller.signal }).finally(() => {
+      const attempt = backend[verb]({ body: chatRequest('[[hang]]'), signal: caller.signal }).finally(() => {
         isSettled = true
       })
       await new Promise((resolve) => setImmediate(resolve))
@@ -138,7 +141,7 @@ describe('mock directives', () => {
       part.repeat(200_000),
     )
     for (const text of texts) {
-      expect(await callsOf(say(text, { tools: [weather], tool_choice: 'required' }))).toHaveLength(1)
+      expect(await callsOf(chatRequest(text, { tools: [weather], tool_choice: 'required' }))).toHaveLength(1)
     }
   }, 10_000)
 })

@@ -1,13 +1,13 @@
-/** Tests the embeddings of the mock backend: unit vectors that are close together for similar inputs. */
+/** Tests that the mock backend returns similar embeddings for similar inputs. */
 import { describe, expect, test } from 'vitest'
-import { failureOf, never } from '../support/backend.ts'
+import { failureOf, neverAborted } from '../support/backend.ts'
 import { backend } from '../support/mock.ts'
 
 type List = { data: { embedding: number[] }[]; model: string; usage: object }
 
 async function embed(body: Record<string, unknown>): Promise<List> {
   const bytes = Buffer.concat(
-    await backend.embed({ body: { model: 'mock-embedding', ...body }, signal: never }),
+    await backend.embed({ body: { model: 'mock-embedding', ...body }, signal: neverAborted }),
   )
   return JSON.parse(Buffer.from(bytes).toString())
 }
@@ -16,12 +16,12 @@ async function vectorsOf(input: unknown, more: object = {}): Promise<number[][]>
   return (await embed({ input, ...more })).data.map(({ embedding }) => embedding)
 }
 
-/** Returns the cosine of the angle between two unit vectors. */
+/** Returns the cosine similarity of two unit vectors. */
 function similarity(one: readonly number[] = [], other: readonly number[] = []): number {
   return one.reduce((sum, value, place) => sum + value * (other[place] as number), 0)
 }
 
-describe('the vector of a text', () => {
+describe("a text's mock embedding", () => {
   const odd = ['one text', '!!!', ' ', '\0', '漢字', '\ud800', '😀', 'a a a a', 'x'.repeat(10_000)]
 
   test.each([1, 2, 3, 256, 1536, 3072])('has length 1 with %s dimension(s)', async (dimensions) => {
@@ -36,14 +36,14 @@ describe('the vector of a text', () => {
     expect((await vectorsOf('a', { dimensions: null }))[0]).toHaveLength(1536)
   })
 
-  test('is the same whether the text is sent alone or with others', async () => {
+  test('is the same if the text is sent with other texts', async () => {
     const [alone] = await vectorsOf('the same')
     expect((await vectorsOf(['before', 'the same']))[1]).toEqual(alone)
     expect(new Set((await vectorsOf(odd)).map(String)).size).toBe(odd.length)
   })
 })
 
-describe('vectors', () => {
+describe('mock embeddings', () => {
   const question = 'How do I reset the password of my account?'
   const answers = [
     'Resetting your account password: open the settings and choose reset.',
@@ -51,7 +51,7 @@ describe('vectors', () => {
     'The recipe needs two eggs, flour and a little milk.',
   ]
 
-  test('are closer for texts with common words than for texts without', async () => {
+  test('are more similar for texts with common words than for other texts', async () => {
     for (const dimensions of [256, 1536]) {
       const [asked, near, far, farther] = await vectorsOf([question, ...answers], { dimensions })
       expect(similarity(asked, near)).toBeGreaterThan(0.2)
@@ -60,7 +60,7 @@ describe('vectors', () => {
     }
   })
 
-  test('are close for texts with common letters despite different endings, typos or scripts', async () => {
+  test('are similar for texts with different endings or typos, in several scripts', async () => {
     const pairs = [
       ['embedding', 'embeddings'],
       ['accommodation', 'acommodation'],
@@ -84,8 +84,8 @@ describe('vectors', () => {
   })
 })
 
-describe('token inputs', () => {
-  test('are treated as one text per array, and each nested array as one text', async () => {
+describe('tokens in a mock embeddings request', () => {
+  test('are treated as one text for each array of tokens', async () => {
     expect(await vectorsOf([1, 2, 3])).toHaveLength(1)
     const [one, near, far] = await vectorsOf([
       [10, 20, 30, 40],
@@ -95,7 +95,7 @@ describe('token inputs', () => {
     expect(similarity(one, near)).toBeGreaterThan(similarity(one, far) + 0.3)
   })
 
-  test('are counted as the words in texts and the numbers in arrays', async () => {
+  test('are counted as words in texts and as numbers in arrays', async () => {
     expect((await embed({ input: ['one two', 'three', ' '] })).usage).toEqual({
       prompt_tokens: 4,
       total_tokens: 4,
@@ -104,12 +104,12 @@ describe('token inputs', () => {
   })
 })
 
-test('a request for more dimensions than supported is rejected', async () => {
+test('the mock backend rejects a request for too many dimensions', async () => {
   const failure = await failureOf(embed({ input: 'a', dimensions: 3073 }))
   expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'dimensions' } })
 })
 
-test("an aborted call fails with the signal's reason", async () => {
+test("an aborted embeddings call to the mock backend fails with the signal's reason", async () => {
   const reason = new Error('left')
   const call = backend.embed({ body: { input: 'a' }, signal: AbortSignal.abort(reason) })
   await expect(call).rejects.toBe(reason)

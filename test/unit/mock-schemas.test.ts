@@ -1,16 +1,13 @@
-/**
- * Tests that the mock backend's structured responses match every satisfiable schema and that other schemas cause an
- * error.
- */
+/** Tests that the mock backend's structured responses match their schemas. */
 
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { failureOf, never } from '../support/backend.ts'
-import { backend, say, streamChunks, textOf } from '../support/mock.ts'
+import { failureOf, neverAborted } from '../support/backend.ts'
+import { backend, chatRequest, streamChunks, textOf } from '../support/mock.ts'
 
-describe('structured answers', () => {
+describe('structured mock responses', () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false })
   const tree = {
     $ref: '#/$defs/node',
@@ -29,11 +26,11 @@ describe('structured answers', () => {
 
   async function instanceOf(schema: unknown) {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } }
-    return JSON.parse((await textOf(say('hi type=7', { response_format }))) ?? '')
+    return JSON.parse((await textOf(chatRequest('hi type=7', { response_format }))) ?? '')
   }
 
   test.each<[string, object | boolean]>([
-    ['anything', true],
+    ['no restrictions', true],
     ['a recursive reference', tree],
     [
       'a reference to the document',
@@ -134,7 +131,7 @@ describe('structured answers', () => {
       'a pattern with a hyphen at the end of a class',
       { type: 'string', pattern: '^[\\w.%+-]+@[^\\s@]+(?!x)$' },
     ],
-  ])('are valid for the schema: %s', async (_, schema) => {
+  ])('match a schema with %s', async (_, schema) => {
     const instance = await instanceOf(schema)
     expect(ajv.validate(schema, instance), JSON.stringify(instance)).toBe(true)
   })
@@ -167,12 +164,12 @@ describe('structured answers', () => {
       ]),
       z.intersection(z.object({ a: z.string() }), z.object({ b: z.array(z.enum(['x', 'y'])).min(3) })),
     ].map((schema) => [JSON.stringify(z.toJSONSchema(schema)).slice(65), schema] as const),
-  )('satisfy the zod schema that generates %s', async (_, schema) => {
+  )('match the zod schema for %s', async (_, schema) => {
     expect(schema.safeParse(await instanceOf(z.toJSONSchema(schema))).error).toBe(undefined)
   })
 
-  test('are valid for random schemas', async () => {
-    // ajv fails to compare values that override methods of Object.
+  test('match randomly generated schemas', async () => {
+    // Excludes names of Object's methods because ajv cannot compare values that override them.
     const listed = fc
       .jsonValue({ maxDepth: 1 })
       .filter((value) => !/"(valueOf|toString|constructor)":/.test(JSON.stringify(value)))
@@ -239,16 +236,18 @@ describe('structured answers', () => {
         ),
       },
     ],
-  ])('are rejected with 400 when the schema %s', async (_, schema) => {
+  ])('are replaced by a 400 if the schema %s', async (_, schema) => {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } }
-    const failure = await failureOf(backend.complete({ body: say('hi', { response_format }), signal: never }))
+    const failure = await failureOf(
+      backend.complete({ body: chatRequest('hi', { response_format }), signal: neverAborted }),
+    )
     expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'response_format' } })
   })
 
-  test('wrap the text in an object for json_object and are streamed in chunks', async () => {
-    const body = say('say "hi"', { response_format: { type: 'json_object' } })
+  test('contain the text in an object for json_object and can be streamed', async () => {
+    const body = chatRequest('say "hi"', { response_format: { type: 'json_object' } })
     expect(JSON.parse((await textOf(body)) ?? '')).toEqual({ answer: 'You said: say "hi"' })
     expect((await streamChunks(body)).length).toBeGreaterThan(4)
-    expect(await textOf(say('hi', { response_format: { type: 'text' } }))).toBe('You said: hi')
+    expect(await textOf(chatRequest('hi', { response_format: { type: 'text' } }))).toBe('You said: hi')
   })
 })

@@ -1,29 +1,26 @@
-/**
- * Tests the streams of the mock backend: equal to complete responses, abortable and readable by the official
- * client.
- */
+/** Tests that the mock backend's streams equal its complete responses and can be aborted. */
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createMockBackend } from '../../src/providers/mock.ts'
-import { never, noMore } from '../support/backend.ts'
+import { iteratorDone, neverAborted } from '../support/backend.ts'
 import {
   type Body,
   backend,
+  chatRequest,
   clock,
   complete,
   joinChoice,
   parseChunks,
-  say,
   streamText,
   weather,
   weatherSchema,
 } from '../support/mock.ts'
 
-describe('a stream', () => {
-  test('adds up to the complete response for any request', async () => {
+describe('a mock stream', () => {
+  test('contains the same response as a complete one, for any request', async () => {
     const word = fc.constantFrom(
       'get_time',
       'get_weather',
@@ -60,7 +57,7 @@ describe('a stream', () => {
     )
     await fc.assert(
       fc.asyncProperty(content, options, async (text, more) => {
-        const body = say(text, more)
+        const body = chatRequest(text, more)
         const whole = await complete(body)
         const streamed = await streamText(body)
         const chunks = parseChunks(streamed)
@@ -83,7 +80,7 @@ describe('a stream', () => {
   })
 })
 
-describe('an abort signal', () => {
+describe('a call to the mock backend', () => {
   const createStuck = () =>
     createMockBackend({
       name: 'mock',
@@ -96,43 +93,48 @@ describe('an abort signal', () => {
     })
 
   test.each(['complete', 'stream', 'listModels'] as const)(
-    'makes %s fail if it precedes the call',
+    'for %s fails if its signal is already aborted',
     async (verb) => {
       const gone = AbortSignal.abort(new Error('gone'))
       const attempt =
-        verb === 'listModels' ? backend.listModels(gone) : backend[verb]({ body: say('hi'), signal: gone })
+        verb === 'listModels'
+          ? backend.listModels(gone)
+          : backend[verb]({ body: chatRequest('hi'), signal: gone })
       await expect(attempt).rejects.toThrow('gone')
     },
   )
 
-  test("ends a waiting stream and a waiting response with the signal's reason", async () => {
+  test("fails with the signal's reason if it is aborted during a delay", async () => {
     const caller = new AbortController()
-    const request = { body: say('[[delay:1000]] hi'), signal: caller.signal }
+    const request = { body: chatRequest('[[delay:1000]] hi'), signal: caller.signal }
     const reader = await createStuck().stream(request)
     const attempts = [reader.next(), createStuck().complete(request)]
     caller.abort(new Error('left'))
     for (const attempt of attempts) await expect(attempt).rejects.toThrow('left')
-    expect(await reader.next()).toEqual(noMore)
+    expect(await reader.next()).toEqual(iteratorDone)
   })
 
-  test('ends a stream that does not wait between two reads', async () => {
+  test('fails if it is aborted between two reads of its stream', async () => {
     const caller = new AbortController()
-    const reader = await backend.stream({ body: say('[[tokens:500]]'), signal: caller.signal })
+    const reader = await backend.stream({ body: chatRequest('[[tokens:500]]'), signal: caller.signal })
     await reader.next()
     caller.abort(new Error('left'))
     await expect(reader.next()).rejects.toThrow('left')
   })
 
-  test('ends the stream and its current wait on return()', async () => {
-    const reader = await createStuck().stream({ body: say('[[delay:1000]] hi'), signal: never })
+  test('ends its current delay if its reader calls return()', async () => {
+    const reader = await createStuck().stream({
+      body: chatRequest('[[delay:1000]] hi'),
+      signal: neverAborted,
+    })
     const pending = reader.next()
-    expect(await reader.return?.()).toEqual(noMore)
-    expect(await pending).toEqual(noMore)
-    expect(await reader.next()).toEqual(noMore)
+    expect(await reader.return?.()).toEqual(iteratorDone)
+    expect(await pending).toEqual(iteratorDone)
+    expect(await reader.next()).toEqual(iteratorDone)
   })
 })
 
-describe('the official client', () => {
+describe('the official client with the mock backend', () => {
   const client = new OpenAI({
     apiKey: 'unused',
     baseURL: 'http://127.0.0.1:1/v1',
@@ -140,7 +142,7 @@ describe('the official client', () => {
     fetch: async (_url, init) => {
       const body = JSON.parse(String(init?.body)) as Body
       if (body.stream !== true) {
-        const bytes = await backend.complete({ body, signal: never })
+        const bytes = await backend.complete({ body, signal: neverAborted })
         return new Response(Buffer.from(bytes), { headers: { 'Content-Type': 'application/json' } })
       }
       return new Response(await streamText(body), { headers: { 'Content-Type': 'text/event-stream' } })
@@ -152,7 +154,7 @@ describe('the official client', () => {
     note: z.string().nullable(),
   })
 
-  test('parses a structured answer, complete and streamed', async () => {
+  test('can parse a structured response, complete or streamed', async () => {
     const request = {
       model: 'mock',
       messages: [{ role: 'user' as const, content: 'plan' }],
@@ -164,7 +166,7 @@ describe('the official client', () => {
     expect(streamed.choices[0]?.message.parsed).toEqual(whole)
   })
 
-  test.each([[false], [true]])('runs tools to the final answer with stream %s', async (stream) => {
+  test.each([[false], [true]])('can run tools until the final response (stream: %s)', async (stream) => {
     const asked: unknown[] = []
     const run = {
       type: 'function' as const,

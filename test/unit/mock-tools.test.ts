@@ -1,6 +1,15 @@
-/** Tests which tools the mock backend calls, the arguments that it sends, and its responses to tool results. */
+/** Tests which tools the mock backend calls, and with which arguments. */
 import { describe, expect, test } from 'vitest'
-import { answerTo, callsOf, clock, joinChoice, say, streamChunks, tool, weather } from '../support/mock.ts'
+import {
+  callsOf,
+  chatRequest,
+  clock,
+  firstChoiceOf,
+  joinChoice,
+  streamChunks,
+  tool,
+  weather,
+} from '../support/mock.ts'
 
 describe('the mock backend', () => {
   const both = { tools: [clock, weather] }
@@ -58,8 +67,8 @@ describe('the mock backend', () => {
       [['get_time', {}]],
     ],
     ['allowed tools in auto mode without a name', 'hello', { ...both, ...allowed('auto', clock) }, []],
-  ])('chooses tool calls for %s', async (_, text, more, calls) => {
-    expect(await callsOf(say(text, more))).toEqual(calls)
+  ])('calls the right tools for %s', async (_, text, more, calls) => {
+    expect(await callsOf(chatRequest(text, more))).toEqual(calls)
   })
 
   test.each([
@@ -68,11 +77,11 @@ describe('the mock backend', () => {
     ["(city='') tags=a,b", { city: '', unit: 'kelvin', tags: ['a', 'b'] }],
     ['days=9 celsius=maybe unit=x other=1', { ...filled, days: 1, celsius: true }],
     ['city=🏙️ days=2.5 __proto__=x', { city: '🏙️', unit: 'kelvin', days: 1 }],
-  ])('fills in arguments from %j with the types in the schema', async (text, args) => {
-    expect(await callsOf(say(`get_weather ${text}`, both))).toEqual([['get_weather', args]])
+  ])('takes arguments from %j and converts them to the types in the schema', async (text, args) => {
+    expect(await callsOf(chatRequest(`get_weather ${text}`, both))).toEqual([['get_weather', args]])
   })
 
-  test('fills in properties inside objects and arrays', async () => {
+  test('fills in the properties of nested objects and arrays', async () => {
     const place = { type: 'object', properties: { name: { type: ['null', 'string'] } }, required: ['name'] }
     const schema = {
       type: 'object',
@@ -83,12 +92,12 @@ describe('the mock backend', () => {
       required: ['from', 'stops'],
       $defs: { place },
     }
-    const body = say('route name=Rome', { tools: [tool('route', schema)] })
+    const body = chatRequest('route name=Rome', { tools: [tool('route', schema)] })
     expect(await callsOf(body)).toEqual([['route', { from: { name: 'Rome' }, stops: [{ name: 'Rome' }] }]])
   })
 
-  test('streams id, type and name only in the first delta of each call', async () => {
-    const chunks = await streamChunks(say('get_weather get_time', both))
+  test('streams the id, type and name only in the first delta of each call', async () => {
+    const chunks = await streamChunks(chatRequest('get_weather get_time', both))
     const deltas = chunks.map((chunk) => chunk.choices[0]?.delta)
     expect(deltas[0]).toEqual({ role: 'assistant', content: null })
     expect(deltas.at(-1)).toEqual({})
@@ -113,7 +122,7 @@ describe('the mock backend', () => {
     })
   })
 
-  test('makes no further tool calls after tool results and quotes all results', async () => {
+  test('quotes all tool results and does not call tools again', async () => {
     const results = [
       { role: 'tool', tool_call_id: 'a', content: '21 °C' },
       { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'noon' }] },
@@ -124,7 +133,7 @@ describe('the mock backend', () => {
       { role: 'assistant', content: null, tool_calls: [] },
       ...results,
     ]
-    expect(await answerTo({ messages, ...both, tool_choice: 'required' })).toMatchObject({
+    expect(await firstChoiceOf({ messages, ...both, tool_choice: 'required' })).toMatchObject({
       message: { content: 'The tool answered: 21 °C\nThe tool answered: noon' },
       finish_reason: 'stop',
     })

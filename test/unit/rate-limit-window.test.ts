@@ -1,4 +1,4 @@
-/** Tests the rate-limit window and the in-memory rate limiter. */
+/** Tests when the in-memory rate limiter allows and rejects requests. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -11,17 +11,17 @@ import {
 import { createFakeClock } from '../support/fake-clock.ts'
 
 const MINUTE_MS = 60_000
-/** Milliseconds between hits. */
+/** Milliseconds between requests. */
 const gaps = fc.array(fc.integer({ min: 0, max: 90_000 }), { minLength: 1, maxLength: 60 })
 
-describe('advanceWindow', () => {
-  test('starts with the first hit and lasts a minute', () => {
+describe('a rate-limit window', () => {
+  test('starts with the first request and lasts a minute', () => {
     expect(advanceWindow(undefined, 500)).toEqual({ count: 1, endsAtMs: 500 + MINUTE_MS })
     expect(advanceWindow({ count: 7, endsAtMs: 900 }, 899)).toEqual({ count: 8, endsAtMs: 900 })
     expect(advanceWindow({ count: 7, endsAtMs: 900 }, 900)).toEqual({ count: 1, endsAtMs: 900 + MINUTE_MS })
   })
 
-  test('counts every hit once, and windows never overlap', () => {
+  test('counts every request once and never overlaps another window', () => {
     fc.assert(
       fc.property(gaps, (waits) => {
         let nowMs = 0
@@ -44,7 +44,7 @@ describe('advanceWindow', () => {
   })
 })
 
-test('a hit that costs more than the rest of one quota does not count against any', () => {
+test('a request that exceeds one of its quotas is not charged to any quota', () => {
   const clock = createFakeClock()
   const limiter = createMemoryRateLimiter(clock)
   const both: [Quota, Quota] = [
@@ -77,7 +77,7 @@ describe('the rate limiter', () => {
     ])
   })
 
-  test('admits a caller after exactly the wait it announced, and not a second earlier', () => {
+  test('allows a caller after exactly the wait in its response and not a second earlier', () => {
     const quotas = fc.tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 }))
     fc.assert(
       fc.property(quotas, gaps, ([shared, own], waits) => {
@@ -101,7 +101,7 @@ describe('the rate limiter', () => {
     )
   })
 
-  test('announces a wait of at most 60 s, even with fractions of milliseconds', () => {
+  test('returns a wait of at most 60 seconds, even if the clock has fractions of milliseconds', () => {
     let nowMs = 0
     const limiter = createMemoryRateLimiter({ now: () => nowMs, monotonic: () => nowMs })
     for (nowMs = 0; nowMs < 50_000; nowMs += 97.3) {
@@ -111,7 +111,7 @@ describe('the rate limiter', () => {
     }
   })
 
-  test('reports the end of the window in whole seconds, never too early', () => {
+  test('returns the end of the window in whole seconds, rounded up', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 200_000 }),
@@ -132,7 +132,7 @@ describe('the rate limiter', () => {
     )
   })
 
-  test('does not count a rejected call in any of its windows', () => {
+  test('does not charge a rejected request to any of its windows', () => {
     const { clock, hit } = createLimiter()
     const own = { key: 'own', limit: 3 }
     hit({ key: 'full', limit: 1 })
@@ -142,7 +142,7 @@ describe('the rate limiter', () => {
     expect(hit({ key: 'full', limit: 1 }, own)).toMatchObject({ isLimited: false })
   })
 
-  test('reports the tighter of two windows, and the later reset of two full ones', () => {
+  test('returns the window with fewer requests left or, if both are full, the later reset', () => {
     const { clock, hit } = createLimiter()
     expect(hit({ key: 'a', limit: 9 }, { key: 'b', limit: 5 })).toMatchObject({ limit: 5, remaining: 4 })
     expect(hit({ key: 'c', limit: 5 }, { key: 'd', limit: 9 })).toMatchObject({ limit: 5, remaining: 4 })
@@ -158,14 +158,14 @@ describe('the rate limiter', () => {
     expect(hit(full[1], full[0])).toMatchObject({ limit: 2, retryAfterSeconds: 60 })
   })
 
-  test('keeps keys separate', () => {
+  test('limits each key separately', () => {
     const { hit } = createLimiter()
     const keys = ['a', 'b', 'a:b', '__proto__', 'constructor', '']
     for (const key of keys) expect(hit({ key, limit: 1 }).isLimited).toBe(false)
     for (const key of keys) expect(hit({ key, limit: 1 }).isLimited).toBe(true)
   })
 
-  test('discards the least recently used windows when there are too many', () => {
+  test('discards the least recently used windows if there are too many', () => {
     const { hit } = createLimiter()
     for (let count = 0; count < 120_000; count++) {
       hit({ key: `flood-${count}`, limit: 1 })

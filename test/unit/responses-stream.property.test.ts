@@ -1,7 +1,4 @@
-/**
- * Tests with generated chats that response events are complete, independent of network splits and readable by
- * clients.
- */
+/** Tests with generated chat streams that the resulting Responses API events are valid. */
 import fc from 'fast-check'
 import { ResponseStream as OfficialStream } from 'openai/lib/responses/ResponseStream'
 import { expect, test } from 'vitest'
@@ -9,9 +6,9 @@ import { encodeEvent } from '../../src/chat/sse-reader.ts'
 import { ResponseEvent } from '../../src/conversations/response-schema.ts'
 import { ResponseStream } from '../../src/responses/responses.ts'
 import { ResponsesRequest } from '../../src/responses/schema.ts'
+import { clientChunksOf, splitAt, splitPositions } from '../support/client-streams.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { type AnyEvent, readResponseEvents } from '../support/responses.ts'
-import { cutAt, cuts, runsOf } from '../support/rounds.ts'
 
 const text = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 6 }),
@@ -34,7 +31,7 @@ const delta = fc.oneof(
 )
 const names = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'm' }
 const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }
-/** The chunks of a stream, with its finish reason and usage. */
+/** Generates the chunks of a chat stream, including its finish reason and usage. */
 const chunks = fc
   .tuple(
     fc.array(delta, { maxLength: 12 }),
@@ -46,30 +43,30 @@ const chunks = fc
     { ...names, choices: [], usage },
   ])
 
-/** Returns the response events for a chat stream that arrives in these reads. */
+/** Returns the Responses API events for a chat stream that arrives in these reads. */
 async function eventsOf(reads: readonly Uint8Array[]): Promise<AnyEvent[]> {
   const random = (count: number) => Buffer.alloc(count, ++ids)
   let ids = 0
   const request = ResponsesRequest.parse({ input: 'x' })
   const stream = new ResponseStream({ clock: createFakeClock(1), random }, request)
   const sent: Uint8Array[] = []
-  for await (const bytes of stream.read(runsOf(reads))) sent.push(bytes)
+  for await (const bytes of stream.read(clientChunksOf(reads))) sent.push(bytes)
   return readResponseEvents(Buffer.concat(sent).toString())
 }
 
 const encode = (stream: readonly object[]) => Buffer.concat(stream.map(encodeEvent))
 
-test('the Responses API events are the same regardless of where the stream is split', async () => {
+test('the Responses API events do not depend on how the network splits the chat stream', async () => {
   await fc.assert(
-    fc.asyncProperty(chunks, cuts, async (stream, shares) => {
+    fc.asyncProperty(chunks, splitPositions, async (stream, shares) => {
       const bytes = encode(stream)
-      expect(await eventsOf(cutAt(bytes, shares))).toEqual(await eventsOf([bytes]))
+      expect(await eventsOf(splitAt(bytes, shares))).toEqual(await eventsOf([bytes]))
     }),
     { numRuns: 200 },
   )
 })
 
-test('every Responses API event is valid, and each item and part has all its events', async () => {
+test('every Responses API event is valid, and each output item has all its events', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, async (stream) => {
       const events = await eventsOf([encode(stream)])
@@ -88,14 +85,14 @@ test('every Responses API event is valid, and each item and part has all its eve
   )
 })
 
-test('the official client assembles the same response', async () => {
+test('the official client assembles the same response from the Responses API events', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, async (stream) => {
       const events = await eventsOf([encode(stream)])
       const lines = events.map((event) => `${JSON.stringify(event)}\n`).join('')
       const followed = await OfficialStream.fromReadableStream(new Blob([lines]).stream()).finalResponse()
       expect(followed).toMatchObject(events.at(-1)?.response)
-      // Without its last event, the client has received the same output.
+      // The client must assemble the same output without the last event.
       const [, ...before] = lines.trimEnd().split('\n').reverse()
       const rest = `${before.reverse().join('\n')}\n`
       const { output } = await OfficialStream.fromReadableStream(new Blob([rest]).stream()).finalResponse()

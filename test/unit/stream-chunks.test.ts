@@ -1,7 +1,7 @@
-/** Tests that chunks of nonconforming backends are normalized to the form that clients need. */
+/** Tests that stream chunks from nonconforming backends are normalized for clients. */
 import { describe, expect, test } from 'vitest'
 import { encodeEvent } from '../../src/chat/sse-reader.ts'
-import { answerOptions, chunksIn, readAnswer } from '../support/rounds.ts'
+import { answerOptions, parseEventData, readClientBytes } from '../support/client-streams.ts'
 
 type Fields = Record<string, unknown>
 
@@ -12,7 +12,6 @@ function chunkOf(...choices: Fields[]): Fields {
   return { ...names, choices }
 }
 
-/** A choice with these fields in its delta. */
 function choiceOf(delta: Fields, more: Fields = {}): Fields {
   return { index: 0, delta, finish_reason: null, ...more }
 }
@@ -22,12 +21,12 @@ function calls(...tool_calls: Fields[]): Fields {
 }
 
 async function normalize(chunks: readonly unknown[], options = answerOptions()): Promise<Fields[]> {
-  const { bytes, failure } = await readAnswer(chunks.map(encodeEvent), options)
+  const { bytes, failure } = await readClientBytes(chunks.map(encodeEvent), options)
   if (failure !== undefined) throw failure
-  return chunksIn(bytes) as Fields[]
+  return parseEventData(bytes) as Fields[]
 }
 
-/** Returns the normalized choices, each of which was sent in a separate chunk. */
+/** Sends each choice in a separate chunk and returns the normalized choices. */
 async function normalizeChoices(...choices: Fields[]): Promise<unknown[]> {
   const normalized = await normalize(choices.map((choice) => chunkOf(choice)))
   return normalized.flatMap((chunk) => chunk.choices)
@@ -36,7 +35,7 @@ async function normalizeChoices(...choices: Fields[]): Promise<unknown[]> {
 const begin = choiceOf({ role: 'assistant', content: '' })
 
 describe('the role in a stream', () => {
-  test('is sent once even if every chunk has it', async () => {
+  test('is sent once even if every chunk from the backend has it', async () => {
     const sent = ['a', 'b', ''].map((content) => choiceOf({ role: 'assistant', content }))
     const got = await normalizeChoices(...sent, stop)
     expect(got).toEqual([choiceOf({ role: 'assistant', content: 'a' }), choiceOf({ content: 'b' }), stop])
@@ -72,7 +71,7 @@ describe('the finish reason in a stream', () => {
     ])
   })
 
-  test('is sent once and keeps extra fields of the backend', async () => {
+  test('is sent once, with the extra fields from the backend', async () => {
     const end = choiceOf({ role: 'assistant', content: '' }, { finish_reason: 'stop', stop_reason: 7 })
     expect(await normalizeChoices(begin, end, end)).toEqual([begin, { ...stop, stop_reason: 7 }])
   })
@@ -87,7 +86,7 @@ describe('a streamed tool call', () => {
     ).toEqual([begin, calls(whole), calls({ index: 0, function: { arguments: ':1}' } }), stop])
   })
 
-  test('receives an index, an id and a type if the backend does not send them', async () => {
+  test('is completed with an index, an id and a type if the backend omits them', async () => {
     const [f, g] = ['f', 'g'].map((name) => ({ function: { name, arguments: '{}' } }))
     expect(await normalizeChoices(begin, calls(f as Fields, g as Fields), stop)).toEqual([
       begin,
@@ -99,7 +98,7 @@ describe('a streamed tool call', () => {
     ])
   })
 
-  test('receives a unique index if the backend repeats one', async () => {
+  test('is sent with a unique index if the backend repeats one', async () => {
     const sent = ['a', 'b'].map((id) => ({
       index: 0,
       id,
@@ -125,7 +124,7 @@ describe('a streamed tool call', () => {
     expect(got.at(-1)).toEqual(stop)
   })
 
-  test('is assembled from parts with null fields', async () => {
+  test('may arrive in parts with null fields', async () => {
     const part = { index: 0, id: null, type: null, function: { name: null, arguments: '}' } }
     const first = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{' } }
     expect(await normalizeChoices(begin, calls(first), calls(part), stop)).toEqual([
@@ -136,7 +135,7 @@ describe('a streamed tool call', () => {
     ])
   })
 
-  test('is omitted if it is null or an empty list', async () => {
+  test('is omitted if tool_calls is null or an empty list', async () => {
     const sent = [null, []].map((tool_calls) => choiceOf({ content: 'a', tool_calls }))
     expect(await normalizeChoices(begin, ...sent, stop)).toEqual([
       begin,
@@ -148,7 +147,7 @@ describe('a streamed tool call', () => {
 })
 
 describe("a backend's chunk", () => {
-  test('keeps unknown fields', async () => {
+  test('is sent with its unknown fields', async () => {
     const sent = [
       { ...chunkOf(choiceOf({ role: 'assistant', content: null, refusal: null })), x_provider: { a: 1 } },
       chunkOf(
@@ -163,7 +162,7 @@ describe("a backend's chunk", () => {
     expect(await normalize(sent)).toEqual(sent)
   })
 
-  test('is split into two chunks with the right index if it has two choices', async () => {
+  test('is split into two chunks if it has two choices', async () => {
     const both = chunkOf(choiceOf({ content: 'a' }), choiceOf({ content: 'b' }, { index: 1 }))
     const ends = chunkOf(stop, { ...stop, index: 1 })
     const got = await normalize([both, ends], answerOptions({ choices: 2 }))
@@ -183,7 +182,7 @@ describe("a backend's chunk", () => {
     ])
   })
 
-  test('receives an id, index and finish reason if they are missing', async () => {
+  test('is completed with an id, an index and a finish reason if it omits them', async () => {
     const bare = (delta: Fields) => ({ choices: [{ delta }] })
     const made = { id: 'chatcmpl-made', object: 'chat.completion.chunk', created: 1, model: 'made' }
     const end = { choices: [{ delta: {}, finish_reason: 'stop' }] }
@@ -198,12 +197,12 @@ describe("a backend's chunk", () => {
     ['in the last choice chunk', [{ ...chunkOf(stop), usage: { total_tokens: 3 } }]],
     ['in a separate chunk', [chunkOf(stop), { ...chunkOf(), usage: { total_tokens: 3 } }]],
     ['in a separate chunk without choices', [chunkOf(stop), { ...names, usage: { total_tokens: 3 } }]],
-  ])('omits unrequested usage: %s', async (_where, ending) => {
+  ])('is sent without usage that the client did not request: %s', async (_where, ending) => {
     expect(await normalize([chunkOf(begin), ...ending])).toEqual([chunkOf(begin), chunkOf(stop)])
   })
 })
 
-describe('a stream', () => {
+describe('a stream from a backend', () => {
   const good = encodeEvent(chunkOf(begin))
   test.each([
     ['with an event that is not JSON', 'data: {"id"\n\n', 'protocol'],
@@ -221,22 +220,25 @@ describe('a stream', () => {
       'protocol',
     ],
     ['with an error', 'data: {"error":{"message":"overloaded","code":503}}\n\n', 'status'],
-    ['when it ends without a finish reason', '', 'protocol'],
-    ['when it ends in the middle of a line', 'data: {"id":"chatcmpl-1","choi', 'protocol'],
+    ['if it ends without a finish reason', '', 'protocol'],
+    ['if it ends in the middle of a line', 'data: {"id":"chatcmpl-1","choi', 'protocol'],
     ['with [DONE] before the finish reason', 'data: [DONE]\n\n', 'protocol'],
   ])('fails %s', async (_how, text, kind) => {
-    const { bytes, failure } = await readAnswer([Buffer.concat([good, Buffer.from(text)])])
+    const { bytes, failure } = await readClientBytes([Buffer.concat([good, Buffer.from(text)])])
     expect(bytes).toEqual(good)
     expect(failure).toMatchObject({ name: 'BackendFailure', kind })
   })
 
   test('succeeds without [DONE] after all choices have finished', async () => {
-    const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))])
+    const { failure } = await readClientBytes([good, encodeEvent(chunkOf(stop))])
     expect(failure).toBeUndefined()
   })
 
-  test('fails without [DONE] when one of two choices has not finished', async () => {
-    const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))], answerOptions({ choices: 2 }))
+  test('fails without [DONE] if one of two choices has not finished', async () => {
+    const { failure } = await readClientBytes(
+      [good, encodeEvent(chunkOf(stop))],
+      answerOptions({ choices: 2 }),
+    )
     expect(failure).toMatchObject({ kind: 'protocol' })
   })
 })

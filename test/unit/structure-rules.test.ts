@@ -1,4 +1,4 @@
-/** Tests the rules of `scripts/check-structure.ts`, each violated once in a small source tree. */
+/** Tests that `scripts/check-structure.ts` finds violations of each of its rules. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 const script = fileURLToPath(new URL('../../scripts/check-structure.ts', import.meta.url))
 
-/** Runs the script on a source tree with these files and returns the lines it prints. */
+/** Runs the script on a source tree with these files and returns the lines that it prints. */
 function check(tree: Readonly<Record<string, string>>): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'parley-structure-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))

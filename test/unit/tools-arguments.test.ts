@@ -1,4 +1,4 @@
-/** Tests the validation of tool arguments and the truncation of tool results. */
+/** Tests how tool arguments are validated and tool results are truncated. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Rule, readArguments } from '../../src/tools/arguments.ts'
@@ -7,7 +7,7 @@ import { capText } from '../../src/tools/run.ts'
 const host = (schema: Rule['schema']): Rule => ({ schema, origin: 'host' })
 const foreign = (schema: Rule['schema']): Rule => ({ schema, origin: 'agent' })
 
-/** Forty definitions each refer to the next one twice, so validation takes 2^40 steps. */
+/** Returns a schema that takes 2 ** 40 steps to validate: each of forty definitions refers to the next one twice. */
 const exploding = () => ({
   $ref: '#/$defs/d0',
   $defs: Object.fromEntries(
@@ -18,7 +18,7 @@ const exploding = () => ({
   ),
 })
 
-describe('valid arguments', () => {
+describe('valid tool arguments', () => {
   test.each<[what: string, text: string, rules: Rule[]]>([
     ['without a schema', '{"a":[{"b":null}]}', []],
     [
@@ -68,7 +68,7 @@ describe('valid arguments', () => {
   })
 })
 
-describe('invalid arguments', () => {
+describe('invalid tool arguments', () => {
   const deep = `${'{"a":'.repeat(65)}1${'}'.repeat(65)}`
 
   const cases: [text: string, rules: Rule[], problem: string][] = [
@@ -107,7 +107,7 @@ describe('invalid arguments', () => {
     expect(readArguments(text, rules)).toEqual({ problem })
   })
 
-  test("are not checked again against an agent's schema that took too long", () => {
+  test("are rejected without validation if the agent's schema timed out before", () => {
     const [fromAgent, fromHost] = [foreign(exploding()), host(exploding())]
     const server: Rule = { schema: exploding(), origin: 'mcp' }
     for (const rule of [fromAgent, fromHost, server]) readArguments('{}', [rule])

@@ -1,4 +1,4 @@
-/** Tests that percentiles from histogram buckets are close to the exact ones, even after merging. */
+/** Tests that percentiles from a usage histogram are close to the exact percentiles. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -16,14 +16,14 @@ const durations = fc.array(
   { minLength: 1, maxLength: 200 },
 )
 
-/** Returns the smallest duration that at least this share of all durations does not exceed. */
+/** Returns the exact percentile: the smallest duration that at least this share of durations does not exceed. */
 function exact(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(1, Math.ceil(share * values.length)) - 1] as number
 }
 
-describe('percentiles of a histogram', () => {
-  test('are within 5 % of the exact ones, plus rounding to whole milliseconds', () => {
+describe("a usage histogram's percentiles", () => {
+  test('are within 5 % of the exact percentiles, plus rounding to whole milliseconds', () => {
     fc.assert(
       fc.property(durations, (values) => {
         const found = percentiles(histogramOf(values), shares) as number[]
@@ -36,7 +36,7 @@ describe('percentiles of a histogram', () => {
     )
   })
 
-  test('are the same whether durations are counted together or merged', () => {
+  test('are the same for one histogram and for merged histograms', () => {
     fc.assert(
       fc.property(durations, durations, (some, others) => {
         const merged = parseHistogram(renderHistogram(histogramOf(some)))
@@ -58,6 +58,6 @@ test.each([
   [1, 1],
   [Number.MAX_VALUE, 200],
   [Number.POSITIVE_INFINITY, 200],
-])('%d ms falls into bucket %i', (durationMs, bucket) => {
+])('a duration of %d ms belongs to bucket %i of a usage histogram', (durationMs, bucket) => {
   expect(bucketOf(durationMs)).toBe(bucket)
 })

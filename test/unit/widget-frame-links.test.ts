@@ -1,4 +1,4 @@
-/** Tests when a link shows its real host. */
+/** Tests which links in the widget show the host that they lead to. */
 import { expect, test } from 'vitest'
 import { findHiddenHost } from '../../widget/frame/markdown/find-hidden-host.ts'
 
@@ -11,7 +11,7 @@ test.each([
   ['https://bank.test@evil.test/', 'https://bank.test@evil.test/', 'evil.test'],
   ['https://evil.test/', 'bank\u200b.test', 'evil.test'],
   ['https://xn--bnk-qla.test/', 'bank.test', 'xn--bnk-qla.test'],
-])('%s with the text "%s" shows %s', (href, text, host) => {
+])('a link to %s with the text "%s" shows the host %s', (href, text, host) => {
   expect(findHiddenHost(href, text)).toBe(host)
 })
 
@@ -21,6 +21,6 @@ test.each([
   ['https://bank.test/', 'our offers'],
   ['mailto:a@bank.test', 'a@bank.test'],
   ['https://bank.test/', 'BANK.test'],
-])('%s with the text "%s" shows no host', (href, text) => {
+])('a link to %s with the text "%s" does not show its host', (href, text) => {
   expect(findHiddenHost(href, text)).toBeUndefined()
 })

@@ -1,4 +1,4 @@
-/** Tests the pure functions of the widget frame: Markdown blocks, history, spoken sentences and readable colors. */
+/** Tests how the widget frame processes replies, chat histories and colors. */
 import fc from 'fast-check'
 import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'
@@ -17,12 +17,12 @@ import {
 import { isParseable, parseBlock } from '../../widget/frame/markdown/parse-block.ts'
 import { splitBlocks, withDefinitions } from '../../widget/frame/markdown/split-blocks.ts'
 
-// The parser may wait for CPU time on a busy machine.
+// Parsing may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const processor = unified().use(remarkParse).use(remarkGfm).freeze()
 
-/** Returns the syntax tree without positions and without trailing empty lines of unclosed fences. */
+/** Parses Markdown to a syntax tree without positions and without trailing empty lines in unclosed fences. */
 function treeOf(text: string): unknown[] {
   const { children } = processor.parse(text)
   return JSON.parse(
@@ -32,7 +32,7 @@ function treeOf(text: string): unknown[] {
   )
 }
 
-/** Lines that affect blocks; HTML is omitted because it is shown as text regardless of blocks. */
+/** Lines that affect how text is split into blocks. HTML does not, because it is shown as text. */
 const line = fc.constantFrom(
   '',
   '',
@@ -66,14 +66,14 @@ const line = fc.constantFrom(
 )
 
 describe('Markdown blocks', () => {
-  test('equal the original text when they are joined', () => {
+  test('equal the original text if they are joined', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => splitBlocks(text).join('') === text))
     fc.assert(
       fc.property(fc.array(line), (lines) => splitBlocks(lines.join('\n')).join('') === lines.join('\n')),
     )
   })
 
-  test('render the same one by one as the whole text', () => {
+  test('render identically on their own and in the whole text', () => {
     const property = fc.property(fc.array(line, { maxLength: 14 }), (lines) => {
       const text = lines.join('\n')
       expect(splitBlocks(text).flatMap(treeOf)).toEqual(treeOf(text))
@@ -81,7 +81,7 @@ describe('Markdown blocks', () => {
     fc.assert(property, { numRuns: 300, examples: [[['    code', '', '2) two']]] })
   })
 
-  test('do not change after they are complete while the text grows', () => {
+  test('do not change after they are complete, even if more text arrives', () => {
     const property = fc.property(fc.array(line, { maxLength: 14 }), fc.nat(), (lines, place) => {
       const text = lines.join('\n')
       const partial = splitBlocks(text.slice(0, place % (text.length + 1)))
@@ -90,7 +90,7 @@ describe('Markdown blocks', () => {
     fc.assert(property, { numRuns: 500 })
   })
 
-  test('divide a long reply into many small blocks', () => {
+  test('of a long reply are small', () => {
     const text = '## Part\n\nText.\n\n- a\n- b\n\n```js\na\n\nb\n```\n\n'.repeat(100)
     expect(splitBlocks(text)).toHaveLength(400)
   })
@@ -122,7 +122,7 @@ const NOW = Date.UTC(2026, 0, 1)
 const DAY_MS = 24 * 60 * 60 * 1000
 
 describe('a chat history', () => {
-  test('keeps the newest entries that fit', () => {
+  test('contains the newest entries that fit', () => {
     const many = Array.from({ length: 300 }, (_, index) => user(`${index}`))
     expect(parseHistory(renderHistory(many, NOW) ?? '', NOW)).toEqual(many.slice(-200))
     const large = Array.from({ length: 20 }, (_, index) => user(`${index}`.repeat(50_000)))
@@ -137,7 +137,7 @@ describe('a chat history', () => {
     expect(parseHistory(text, NOW + 30 * DAY_MS)).toEqual([])
   })
 
-  test('marks a reply that was being written as interrupted', () => {
+  test('contains a reply that was not complete as interrupted', () => {
     const [entry] = breakOffAll([{ ...reply('half'), status: 'streaming' } as Entry])
     expect(entry).toMatchObject({ status: 'interrupted', failure: { code: 'reloaded' } })
   })
@@ -151,22 +151,22 @@ describe('a chat history', () => {
     '{"version":99,"entries":[]}',
     `{"version":2,"savedAtMs":${NOW},"entries":[{"kind":"user","id":1}]}`,
     '{"version":2,"entries":[{"kind":"user","id":"a","text":"b"}]}',
-  ])('with invalid text has no entries: %s', (text) => expect(parseHistory(text, NOW)).toEqual([]))
+  ])('is empty if its stored text is invalid: %s', (text) => expect(parseHistory(text, NOW)).toEqual([]))
 
-  test('keeps what two tabs have added', () => {
+  test('contains the entries that two tabs have added', () => {
     const first = user('first', '1')
     const [here, there] = [user('here', '2'), user('there', '3')]
     expect(mergeEntries([first, there], [first], [first, here])).toEqual([first, there, here])
   })
 
-  test('keeps what this tab changed, and drops what either tab removed', () => {
+  test('contains the changes of this tab but not the entries that either tab removed', () => {
     const [kept, removedHere, removedThere] = [user('a', 'a'), user('b', 'b'), user('c', 'c')]
     const changed = user('changed', 'a')
     const base = [kept, removedHere, removedThere]
     expect(mergeEntries([kept, removedHere], base, [changed, removedThere])).toEqual([changed])
   })
 
-  test('puts a reply that was written again behind its question', () => {
+  test('contains a regenerated reply directly after its question', () => {
     const [question, other] = [user('q', 'q'), user('other', 'o')]
     const [old, again] = [reply('old'), { ...reply('again'), id: 'r2' } as Entry]
     expect(mergeEntries([question, old, other], [question, old], [question, again])).toEqual([
@@ -177,14 +177,14 @@ describe('a chat history', () => {
   })
 })
 
-describe('what the model is sent', () => {
-  test('leaves out messages that the provider refused', () => {
+describe("the model's messages for a chat history", () => {
+  test('do not contain messages that the provider refused', () => {
     const refused = { ...reply(''), status: 'failed', failure: { code: 'refused' } } as Entry
     const entries = [user('one'), reply('two'), user('bad'), refused, user('three')]
     expect(toMessages(entries, undefined).map(({ content }) => content)).toEqual(['one', 'two', 'three'])
   })
 
-  test('has the system prompt as a system message where no agent answers', () => {
+  test('contain the system prompt in a system message if no agent is used', () => {
     expect(toTurnMessages([user('one')], 'Be brief.', {}, true)).toEqual([
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'one' },
@@ -192,7 +192,7 @@ describe('what the model is sent', () => {
     expect(toTurnMessages([user('one')], 'Be brief.', {}).map(({ role }) => role)).toEqual(['user', 'user'])
   })
 
-  test('begins with the person, is bounded, and has the page before the newest question', () => {
+  test('start with a user message, are limited in size and contain the page before the newest question', () => {
     const entries = [user('one'), reply('two'), user('three')]
     expect(toMessages(entries, 'page')).toEqual([
       { role: 'user', content: 'one' },
@@ -210,7 +210,7 @@ describe('what the model is sent', () => {
     expect(sent.length).toBeLessThanOrEqual(400)
   })
 
-  test('contain no unanswered tool calls', () => {
+  test('do not contain tool calls without a result', () => {
     const call = { id: 'c', name: 'postMessage_x', argumentsText: '{}' }
     const calls = [
       { ...call, status: 'done' as const, result: 'yes' },
@@ -224,8 +224,8 @@ describe('what the model is sent', () => {
   })
 })
 
-describe('spoken sentences', () => {
-  test('are emitted whole while the text grows and together equal the text', () => {
+describe('sentences for speech output', () => {
+  test('are returned while the text grows and together equal the text', () => {
     const property = fc.property(
       fc.array(fc.constantFrom('word', ' ', '. ', '! ', '。', 'x.y', '\n'), { minLength: 1 }),
       (parts) => {
@@ -251,7 +251,7 @@ describe('spoken sentences', () => {
   })
 })
 
-test('text is readable on every page color', () => {
+test('the text color has sufficient contrast on every page color', () => {
   const channel = fc.integer({ min: 0, max: 255 })
   const property = fc.property(fc.tuple(channel, channel, channel), (parts) => {
     const color = `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`

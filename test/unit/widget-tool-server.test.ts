@@ -1,4 +1,4 @@
-/** Tests the page as an MCP server, message by message. */
+/** Tests the widget's MCP server, which offers the page's tools to the agent. */
 import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { hostPageTools, type PublishCall } from '../../widget/host/tools/page-tools.ts'
@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers())
 
 type Message = Readonly<Record<string, unknown>>
 
-/** Creates a server with these tools; `ask` sends a request and returns the response. */
+/** Creates a server with these tools. Its function `ask` sends a request and returns the response. */
 function startServer(publishCall: PublishCall, names: readonly string[] = ['find']) {
   const sent: Message[] = []
   const tools = names.map(
@@ -63,7 +63,7 @@ test("the widget's tool server lists tools with the prefix and a valid schema", 
   ])
 })
 
-test('lists a tool with a cyclic schema by its name only', async () => {
+test("the widget's tool server lists only the name of a tool with a cyclic schema", async () => {
   const parameters: Record<string, unknown> = { type: 'object' }
   parameters.self = parameters
   const sent: Message[] = []
@@ -85,8 +85,8 @@ test('lists a tool with a cyclic schema by its name only', async () => {
   })
 })
 
-describe('a call', () => {
-  test('reaches the page without the prefix, and what it sends goes back', async () => {
+describe('a call to a page tool', () => {
+  test("is sent to the page without the name prefix and returns the page's result", async () => {
     const calls: unknown[] = []
     const { ask } = startServer(({ tool, args, sendResult }) => {
       calls.push([tool, args])
@@ -114,12 +114,12 @@ describe('a call', () => {
       'result is unavailable',
       true,
     ],
-  ])('returns the result or error of the page (case %#)', async (result, text, isError) => {
+  ])("returns the page's result or error (case %#)", async (result, text, isError) => {
     const { ask } = startServer(({ sendResult }) => sendResult(result))
     expect(textOf(await ask('tools/call', callOf('find')))).toEqual([text, isError])
   })
 
-  test('reaches a tool whose own name contains the prefix', async () => {
+  test('can be made to a tool whose own name contains the prefix', async () => {
     const { ask } = startServer(({ tool, sendResult }) => sendResult(tool), ['my_postMessage_tool'])
     expect(textOf(await ask('tools/call', callOf('my_postMessage_tool')))).toEqual([
       'my_postMessage_tool',
@@ -127,7 +127,7 @@ describe('a call', () => {
     ])
   })
 
-  test('returns only the first result', async () => {
+  test('returns only the first result that the page sends', async () => {
     const { ask, sent } = startServer(({ sendResult }) => {
       sendResult('first')
       sendResult('second')
@@ -150,22 +150,12 @@ describe('a call', () => {
         throw new Error('no such room')
       },
     ],
-  ])('returns an error for the model if the callback %s', async (_how, publishCall) => {
+  ])("returns an error for the model if the page's callback %s", async (_how, publishCall) => {
     const { ask } = startServer(publishCall)
     expect(textOf(await ask('tools/call', callOf('find')))).toEqual(['no such room', true])
   })
 
-  test('times out after 29 seconds', async () => {
-    vi.useFakeTimers()
-    const { call, answerOf } = startServer(() => {})
-    const id = call('tools/call', callOf('find'))
-    await vi.advanceTimersByTimeAsync(28_999)
-    expect(answerOf(id)).toBeUndefined()
-    await vi.advanceTimersByTimeAsync(1)
-    expect(textOf(answerOf(id))).toEqual(['Timed out', true])
-  })
-
-  test('runs concurrently with others, and each is answered when it is done', async () => {
+  test('runs concurrently with other calls and returns as soon as its result arrives', async () => {
     const waiting: ((result: unknown) => void)[] = []
     const { call, answerOf } = startServer(({ sendResult }) => void waiting.push(sendResult))
     const [one, two] = [call('tools/call', callOf('find')), call('tools/call', callOf('find'))]
@@ -177,7 +167,7 @@ describe('a call', () => {
     await vi.waitUntil(() => answerOf(one) !== undefined)
   })
 
-  test('is not answered if it was cancelled or its client is gone', async () => {
+  test('does not cause a response if it is cancelled or its client has disconnected', async () => {
     const waiting: ((result: unknown) => void)[] = []
     const { call, server, ask, sent } = startServer(({ sendResult }) => void waiting.push(sendResult))
     const id = call('tools/call', callOf('find'))
@@ -191,7 +181,7 @@ describe('a call', () => {
   })
 
   test.each(['postMessage_gone', 'find', 'postMessage_', 'postMessage_constructor'])(
-    'is rejected for the unknown tool %s',
+    'returns an error for the unknown tool %s',
     async (name) => {
       const { ask } = startServer(() => {})
       expect(await ask('tools/call', { name, arguments: {} })).toMatchObject({ error: { code: -32602 } })
@@ -199,14 +189,14 @@ describe('a call', () => {
   )
 })
 
-test('an unknown method is rejected', async () => {
+test("the widget's tool server rejects an unknown method", async () => {
   const { ask } = startServer(() => {})
   for (const method of ['resources/list', 'constructor', '']) {
     expect(await ask(method)).toMatchObject({ error: { code: -32601 } })
   }
 })
 
-test('changed tools are announced after the client has initialized', () => {
+test("the widget's tool server announces changed tools after the client has initialized", () => {
   const { server, sent } = startServer(() => {})
   server.publishTools()
   expect(sent).toEqual([])

@@ -1,9 +1,9 @@
-/** A React page that renders the chat components which a test passes to `show`. */
+/** Renders the chat components that a test passes to `show`. */
 import { ParleyChat, type ParleyChatHandle, type ParleyChatProps, useParleyChat } from 'parley/react'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 
-/** Renders one component for each entry of `all`, in strict mode if `isStrict`. */
+/** The props of each component to render, and whether to use React's strict mode. */
 interface Shown {
   readonly all: readonly ParleyChatProps[]
   readonly isStrict?: boolean
@@ -13,7 +13,7 @@ const root = createRoot(document.getElementById('root') as HTMLElement)
 const names = ['onReady', 'onOpen', 'onClose', 'onInsert', 'onUserShare', 'onError'] as const
 const heard: [string, unknown][] = []
 
-/** Shows the chat's state elsewhere on the page than the chat component. */
+/** Shows the hook's state outside the chat component. */
 function Status() {
   const chat = useParleyChat()
   Object.assign(globalThis, { chat })
@@ -29,7 +29,7 @@ function withCallbacks(props: ParleyChatProps, at: number): ParleyChatProps {
     const { code } = (value ?? {}) as { code?: string }
     heard.push([`${name}${at === 0 ? '' : at}`, code ?? value])
   }
-  // New functions for each render, as in real pages.
+  // Creates new functions on each render, as in real pages.
   return { ...Object.fromEntries(names.map((name) => [name, note(name)])), ...props }
 }
 
@@ -44,7 +44,7 @@ function show({ all, isStrict = false }: Shown): void {
   root.render(isStrict ? <StrictMode>{page}</StrictMode> : page)
 }
 
-/** Answers asynchronously, with the word of the latest render. */
+/** Creates a tool callback that returns the call's arguments and `word`. */
 const echo = (word: string): ParleyChatProps['onToolCall'] => {
   return async (tool, args, sendResult) => sendResult({ tool, args, word })
 }

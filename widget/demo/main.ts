@@ -111,7 +111,7 @@ const tools: readonly PageTool[] = [
     type: 'function',
     function: {
       name: 'read_note',
-      description: 'Reads the note of the page.',
+      description: 'Reads the note on the page.',
       parameters: empty,
       annotations: { readOnlyHint: true },
     },

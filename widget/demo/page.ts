@@ -25,12 +25,12 @@ export function drawPage(): Page {
       'main',
       {},
       page.heading,
-      make('p', {}, 'This page embeds the chat widget in the same way as any other website.'),
+      make('p', {}, 'This page embeds the chat widget like any other website.'),
       section('1. An agent', ...drawKeyHelp(), page.keyForm, page.keyProblem),
       section('2. Options', page.settings, actions),
       section(
         '3. Context',
-        make('p', {}, 'Sent with each turn as information about the page.'),
+        make('p', {}, 'The widget sends this text with each message.'),
         label('Note for the agent', page.context),
       ),
       section(
@@ -38,7 +38,7 @@ export function drawPage(): Page {
         make(
           'p',
           {},
-          'You can insert a reply into the note, or share it. With the mock backend, these messages call tools:',
+          'You can insert a reply into the note, or share it. With the mock model, these messages call tools:',
         ),
         code(
           '[[tool:postMessage_read_note {}]]',
@@ -91,7 +91,7 @@ function drawKeyHelp(): Node[] {
     make(
       'p',
       {},
-      'Paste an agent key. It stays in this tab. To create an agent, run this command and copy agent_key from the response:',
+      'Paste an agent key. The key remains in this tab. To create an agent, run this command and copy agent_key from the response:',
     ),
     code(createAgent),
     make('p', {}, 'PARENT_KEY is the key that the server printed when it first started.'),

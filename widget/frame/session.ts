@@ -11,6 +11,7 @@ import { textOn } from './contrast.ts'
 import { findStreaming, renderTranscript } from './conversation.ts'
 import { ChatFailure, type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
 import { createHistorySync } from './history/history.ts'
+import { createSharing, type ShareOutcome } from './sharing.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
 import { accentOf } from './theme.ts'
@@ -25,7 +26,7 @@ export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNe
   readonly receive: (message: PageMessage, channel: Channel) => void
   readonly decide: (callId: string, isAllowed: boolean) => void
   readonly insert: (text: string) => void
-  readonly shareMessage: (text: string) => void
+  readonly shareMessage: (text: string) => Promise<ShareOutcome>
   readonly shareConversation: () => void
   readonly close: () => void
 }
@@ -40,7 +41,7 @@ export function createSession(operator: Operator): Session {
   const chat = createChat({ store, toolRunner, onFailure: reportFailure })
   const connection = createConnection({ store, operator, chat, onFailure: reportFailure })
   const history = createHistorySync(store)
-  const announceReady = createAnnouncer(post)
+  const [announceReady, sharing] = [createAnnouncer(post), createSharing(post)]
   let channel: Channel | undefined
 
   function post(message: FrameMessage): void {
@@ -74,8 +75,7 @@ export function createSession(operator: Operator): Session {
   window.addEventListener('pagehide', history.flush)
   watchNetwork(store, () => {
     void connection.readAgent()
-    const last = store.get().conversation.entries.at(-1)
-    if (last?.kind === 'reply' && last.failure?.code === 'offline') chat.retry()
+    retryOffline(store, chat)
   })
   postUnread(store, post)
 
@@ -91,6 +91,7 @@ export function createSession(operator: Operator): Session {
         chat.stop()
         return history.forget()
       }
+      if (message.type === 'share') return sharing.settle(message.isReceived)
       if (message.type === 'configure') return configure(message.options, from.origin)
       dispatch({ type: 'visibility', isOpen: message.isOpen })
       void connection.readAgent()
@@ -98,11 +99,11 @@ export function createSession(operator: Operator): Session {
     ...chat,
     decide: toolRunner.decide,
     insert: (text) => post({ type: 'insert', text, close: coversPage(store.get()) }),
-    shareMessage: (text) => post({ type: 'share', kind: 'message', text }),
+    shareMessage: (text) => sharing.share('message', text),
     shareConversation() {
       const { conversation, language } = store.get()
       if (findStreaming(conversation) !== undefined) return
-      post({ type: 'share', kind: 'conversation', text: renderTranscript(conversation.entries, language) })
+      void sharing.share('conversation', renderTranscript(conversation.entries, language))
     },
     close: () => post({ type: 'close' }),
   }
@@ -161,6 +162,11 @@ function createConnection({ store, operator, chat, onFailure }: ConnectionParts)
       else void readAgent()
     },
   }
+}
+
+function retryOffline(store: Store, chat: Chat): void {
+  const last = store.get().conversation.entries.at(-1)
+  if (last?.kind === 'reply' && last.failure?.code === 'offline') chat.retry()
 }
 
 function watchNetwork({ dispatch }: Store, onOnline: () => void): void {

@@ -63,22 +63,31 @@ const callbackNames: Partial<Record<keyof WidgetEvents, keyof WidgetCallbacks>> 
   error: 'onError',
 }
 
-/** Dispatches the document event and calls its callback, except `onToolCall`, which must return a result. */
+/**
+ * Dispatches the document event and calls its callback, except `onToolCall`, which must return a result. Returns whether the page has
+ * read the detail; a document event does not reveal its listeners.
+ */
 export function publish<Name extends keyof WidgetEvents>(
   options: WidgetCallbacks & { readonly debug?: unknown },
   name: Name,
   detail: WidgetEvents[Name] | undefined,
-): void {
+): boolean {
   if (options.debug) log('info', name)
-  dom.dispatchEvent(new CustomEvent(`parley-chat-${name}`, { detail }))
+  let isRead = false
+  const get = () => {
+    isRead = true
+    return detail
+  }
+  dom.dispatchEvent(Object.defineProperty(new CustomEvent(`parley-chat-${name}`), 'detail', { get }))
   const callback = options[callbackNames[name] as 'onReady'] as ((detail: unknown) => void) | undefined
   // The options may not have been validated if mounting failed.
-  if (typeof callback !== 'function') return
+  if (typeof callback !== 'function') return isRead
   try {
-    callback(detail)
+    callback(get())
   } catch (error) {
     reportError(error)
   }
+  return isRead
 }
 
 export function createError(code: WidgetErrorCode, text: string): WidgetError {

@@ -28,10 +28,11 @@ const callback = accept((value) => typeof value === 'function')
 /** Accepts booleans and their text form in attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
-/** Accepts an http or https address; returns it as an absolute URL. */
+/** Accepts an http or https address; returns it as an absolute URL. Browsers block http on https pages, except on this machine. */
 const webAddress: Read = (value) => {
   const { href = '' } = (isText(value) && toUrl(value)) || {}
-  return /^https?:/.test(href) ? href : undefined
+  const isBlocked = /^https:http:..(?!localhost|127)/.test(location.protocol + href)
+  return /^https?:/.test(href) && !isBlocked ? href : undefined
 }
 
 /** Accepts a number of pixels or a CSS length, but not a CSS keyword. */
@@ -72,7 +73,7 @@ function readerOf(name: string): Read {
 
 /** Merges the options with the defaults, and calls `reject` with the name of each invalid option. */
 export function readOptions(given: GivenOptions, reject: (name: string) => void): ReadOptions {
-  const read: Record<string, unknown> = { ...defaultOptions, width: '360px', height: '420px' }
+  const read: Record<string, unknown> = { ...defaultOptions }
   for (const [name, value] of Object.entries(given)) {
     // React and JSON use `null` for an absent value.
     if (value == null) continue

@@ -1,10 +1,17 @@
 /** Mounts the widget: connects the launcher and the frame with the page's options, callbacks and tools. */
 
-import type { FrameMessage } from '../messages.ts'
+import { type FrameMessage, NO_TOOL_HANDLER } from '../messages.ts'
 import { isWithinLimit, toPlain } from '../values.ts'
 import { openChannel } from './channel.ts'
 import { dom } from './dom.ts'
-import { createError, publish, reportMistake, type WidgetEvents } from './events.ts'
+import {
+  createError,
+  type Insertion,
+  publish,
+  reportMistake,
+  type Share,
+  type WidgetEvents,
+} from './events.ts'
 import { publishChange, sharedPage, type Widget, type WidgetState } from './page.ts'
 import { frameAddressOf, type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
 import { createShell } from './shell.ts'
@@ -12,7 +19,7 @@ import { hostPageTools } from './tools/page-tools.ts'
 import { createToolServer } from './tools/tool-server.ts'
 import { hostWebMcpTools, recordWebMcp } from './tools/webmcp.ts'
 
-type Notify = <Name extends keyof WidgetEvents>(name: Name, detail?: WidgetEvents[Name]) => void
+type Notify = <Name extends keyof WidgetEvents>(name: Name, detail?: WidgetEvents[Name]) => boolean
 
 /**
  * Mounts a widget on the page. Returns undefined and calls `onError` if there is already a widget or the
@@ -60,15 +67,15 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
   }
 
   function receive(message: FrameMessage): void {
-    const { type } = message
+    const { type, ...detail } = message
     if (type === 'ready') setReady(message.words)
     else if (type === 'close') close()
     else if (type === 'mcp') tools.receive(message.message)
     else if (type === 'error') notify('error', createError(message.code, message.message))
     else if (type === 'share') {
-      notify('user-share', { kind: message.kind, text: message.text })
+      channel.post({ type, isReceived: notify('user-share', detail as Share) })
     } else if (type === 'insert') {
-      notify(type, { text: message.text, close: message.close })
+      notify(type, detail as Insertion)
       if (message.close) close()
     } else {
       shell.setUnread(message.count, message.label)
@@ -86,10 +93,9 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
   }
 
   function reportSilence(): void {
-    const { origin } = new URL(shell.frame.src)
-    const text = `No answer from ${origin}. Does the agent's embed.origins list ${location.origin}?`
+    const text = `No answer. Does the agent's embed.origins list ${location.origin}?`
     reportMistake(options, 'frame_unreachable', text)
-    if (/^(.+\.)?localhost$|^127\.|^\[::1/.test(location.hostname)) shell.showHint(text)
+    if (/localhost$|^127|^\[::1/.test(location.hostname)) shell.showHint(text)
   }
 
   function postContext(): void {
@@ -104,7 +110,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
 
   function listTools() {
     const own = hostPageTools(options.tools, (call) => {
-      notify('tool-call', call)
+      if (!notify('tool-call', call) && !options.onToolCall) throw NO_TOOL_HANDLER
       return options.onToolCall?.(call.tool, call.args, call.sendResult)
     })
     return new Map([...hostWebMcpTools(webMcpTools), ...own])

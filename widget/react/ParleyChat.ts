@@ -1,17 +1,21 @@
 /** Provides the React component, which renders nothing and keeps the page's widget in sync with its props. */
-import { useEffect, useRef } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import type { Insertion, SendResult, Share, WidgetCallbacks, WidgetError } from '../host/events.ts'
 import type { Widget } from '../host/page.ts'
 import { mountWidget } from '../host/widget.ts'
 import type { PageTool } from '../options.ts'
 
-type DataProps = Omit<ParleyChatProps, keyof WidgetCallbacks>
+/** The callbacks whose absence the widget notices. */
+type OptionalCallbacks = Pick<ParleyChatProps, 'onToolCall' | 'onUserShare'>
+
+type DataProps = Omit<ParleyChatProps, keyof WidgetCallbacks> & OptionalCallbacks
 
 /** Mounts the widget. A page can have only one; a second component logs a warning. */
 export function ParleyChat(props: ParleyChatProps): null {
   const latest = useRef(props)
   const widget = useRef<Widget | undefined>(undefined)
   const shown = useRef<DataProps>({})
+  const [callbacks] = useState(() => followCallbacks(latest))
   const { containerId } = props
 
   useEffect(() => {
@@ -19,15 +23,15 @@ export function ParleyChat(props: ParleyChatProps): null {
   })
 
   useEffect(() => {
-    const data = toData(latest.current)
-    const mounted = mountWidget({ ...data, containerId, ...followCallbacks(latest) })
+    const data = toData(latest.current, callbacks)
+    const mounted = mountWidget({ ...callbacks, containerId, ...data })
     widget.current = mounted
     shown.current = data
     return () => mounted?.destroy()
-  }, [containerId])
+  }, [containerId, callbacks])
 
   useEffect(() => {
-    const data = toData(props)
+    const data = toData(props, callbacks)
     const changes = listChanges(shown.current, data)
     shown.current = data
     if (Object.keys(changes).length > 0) widget.current?.configure(changes)
@@ -36,17 +40,24 @@ export function ParleyChat(props: ParleyChatProps): null {
   return null
 }
 
-function toData({
-  onReady: _onReady,
-  onOpen: _onOpen,
-  onClose: _onClose,
-  onInsert: _onInsert,
-  onToolCall: _onToolCall,
-  onUserShare: _onUserShare,
-  onError: _onError,
-  ...data
-}: ParleyChatProps): DataProps {
-  return data
+function toData(
+  {
+    onReady: _onReady,
+    onOpen: _onOpen,
+    onClose: _onClose,
+    onInsert: _onInsert,
+    onToolCall,
+    onUserShare,
+    onError: _onError,
+    ...data
+  }: ParleyChatProps,
+  callbacks: Required<WidgetCallbacks>,
+): DataProps {
+  return {
+    ...data,
+    onToolCall: onToolCall && callbacks.onToolCall,
+    onUserShare: onUserShare && callbacks.onUserShare,
+  }
 }
 
 /** Returns stable callbacks that call the current ones. */

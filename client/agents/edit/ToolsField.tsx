@@ -19,7 +19,7 @@ export function ToolsField() {
     <Stack gap="xs">
       {tools.length === 0 ? (
         <Text size="sm" c="dimmed">
-          No tools yet. A tool runs in the host module, on an MCP server or in the calling client.
+          No tools yet. Tools run on the server (in its hooks module or on an MCP server) or in the client.
         </Text>
       ) : (
         <Accordion variant="separated" value={open} onChange={setOpen}>

@@ -80,7 +80,7 @@ function ResultsForm({
           <Textarea
             key={id}
             label={`Result of ${name}`}
-            description="This tool runs in the client. Enter the result it would return."
+            description="This tool runs in the client. Enter a result for it."
             classNames={{ input: 'code-input' }}
             autosize
             minRows={1}

@@ -1,4 +1,5 @@
-/** Makes an artifact ready: converts its bytes, or decides to serve the original. */
+/** Runs conversion jobs, which make an artifact ready with a converted file or with the original. */
+import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,28 +7,27 @@ import { pipeline } from 'node:stream/promises'
 import type { Converted, ConvertedFile } from '../../conversion/conversion.ts'
 import { ConversionRejection } from '../../conversion/job.ts'
 import { unixSeconds } from '../../lib/clock.ts'
+import { countingExternalBytes } from '../../lib/external-memory.ts'
 import { type Blobs, HEAD_BYTES, sniff, wholeOf } from '../../storage/blobs.ts'
 import { assertSpace, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { convertArtifact, findUploadRow, raiseProgress, type UploadRow } from '../store.ts'
-import { type FinishingDeps, finish, reject } from './finish.ts'
+import { convertArtifact, findUploadRow, raiseProgress, type UploadRow, updateUpload } from '../store.ts'
+import { type EventDeps, finish, queueEvent, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
-import { type JobRow, returnJob } from './store.ts'
+import { deleteJob, type JobRow, returnJob } from './store.ts'
 
-/** The server retries its own failures this many times, over about three hours, before it serves the original. */
+/** Number of server failures, over about three hours, after which the original is served unconverted. */
 const MAX_FAILURES = 30
 const GAVE_UP = 'The server could not convert this file, so it serves the file as uploaded.'
 
-export interface ConversionDeps
-  extends FinishingDeps,
-    Pick<Dependencies, 'config' | 'clock' | 'random' | 'converter'> {
-  /** Folder for conversions; emptied at startup. */
+export interface ConversionDeps extends EventDeps, Pick<Dependencies, 'config' | 'random' | 'converter'> {
+  /** Folder for temporary conversion files; emptied at startup. */
   readonly workFolder: StoreFolder
 }
 
 interface Conversion {
   readonly job: JobRow
-  readonly row: UploadRow
+  row: UploadRow
   readonly folder: string
   readonly signal: AbortSignal
 }
@@ -35,7 +35,7 @@ interface Conversion {
 export function createConversionWork(deps: ConversionDeps): Work {
   return async (job, signal) => {
     const row = await findUploadRow(deps.db, job)
-    if (row === undefined) return
+    if (row === undefined) return void (await deleteJob(deps.db, job))
     const folder = await makeWorkFolder(deps.workFolder, job)
     const conversion = { job, row, folder, signal }
     try {
@@ -49,10 +49,7 @@ export function createConversionWork(deps: ConversionDeps): Work {
   }
 }
 
-/**
- * Deletes the leftovers of a killed attempt and creates a folder for this one. A previous holder that still
- * runs deletes its own.
- */
+/** Creates a folder for this attempt and deletes those of the job's earlier attempts. */
 async function makeWorkFolder({ root }: StoreFolder, { blob, fence }: JobRow): Promise<string> {
   const incoming = join(await root(), INCOMING)
   const former = (await readdir(incoming)).filter((name) => name.startsWith(blob))
@@ -66,12 +63,23 @@ async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Co
   const { row, folder: workFolder, signal } = conversion
   const progress = createProgressWriter(deps, row)
   const source = await findSource(deps, conversion)
+  if (row.sha256 === null) {
+    const sha256 = await digestOf(source, signal)
+    await updateUpload(deps.db, row, { sha256 })
+    conversion.row = { ...row, sha256 }
+  }
   try {
     const onProgress = progress.report
     return await deps.converter.convert({ kind: row.kind, source, workFolder, signal, onProgress })
   } finally {
     await progress.settle()
   }
+}
+
+async function digestOf(path: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of countingExternalBytes(createReadStream(path, { signal }))) hash.update(chunk)
+  return hash.digest('hex')
 }
 
 async function findSource(deps: ConversionDeps, { row, folder, signal }: Conversion): Promise<string> {
@@ -87,13 +95,13 @@ async function findSource(deps: ConversionDeps, { row, folder, signal }: Convers
 async function commitResult(deps: ConversionDeps, conversion: Conversion, result: Converted): Promise<void> {
   const { file, poster } = result
   if (result.result === 'original') return serveOriginal(deps, conversion, result)
-  const { job, row, signal } = conversion
+  const { row, signal } = conversion
   const { blobs } = deps.store
   await using uncommitted = new AsyncDisposableStack()
   const stage = async ({ path }: ConvertedFile) => {
     const { size } = await stat(path)
-    // Covers an abort before the store reads, which would otherwise crash the process. The store itself
-    // reports read errors.
+    // Prevents a crash if the signal aborts before the store reads the stream. The store reports later
+    // errors.
     const bytes = createReadStream(path, { signal }).on('error', () => {})
     const staged = await blobs.stage(bytes, size)
     return uncommitted.adopt(staged, () => staged.abort())
@@ -112,19 +120,19 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
     kept_bytes: row.received_bytes + made.sizeBytes + (still?.sizeBytes ?? 0),
     conversion_result: 'converted',
   } as const
-  if (await finish(deps, job, row, (trx) => convertArtifact(trx, row, values))) return
+  if (await recordResult(deps, conversion, values)) return
   for (const blob of [made, still]) if (blob !== undefined) await blobs.delete(blob.name)
 }
 
 /**
- * Serves the original. Uses the checked media type if the check passed; otherwise uses the sniffed type and
- * records a reason.
+ * Makes the artifact ready with its original. If the check failed, detects the media type from the content.
  */
 async function serveOriginal(
   deps: ConversionDeps,
-  { job, row }: Conversion,
+  conversion: Conversion,
   { file, reason }: { readonly file?: ConvertedFile; readonly reason?: string },
 ): Promise<void> {
+  const { row } = conversion
   const isGood = file !== undefined && reason === undefined
   const mediaType = isGood ? file.mediaType : await sniff(await readHead(deps.store.blobs, row))
   const values = {
@@ -135,7 +143,26 @@ async function serveOriginal(
     conversion_result: 'original',
     conversion_reason: reason ?? null,
   } as const
-  await finish(deps, job, row, (trx) => convertArtifact(trx, row, values))
+  await recordResult(deps, conversion, values)
+}
+
+type Result = Pick<UploadRow, 'served_blob' | 'served_bytes' | 'media_type' | 'sniffed_type'> & {
+  readonly conversion_result: 'converted' | 'original'
+  readonly conversion_reason?: string | null
+}
+
+/** Returns false if the job was lost or the artifact is gone. */
+async function recordResult(deps: ConversionDeps, conversion: Conversion, values: Result): Promise<boolean> {
+  const { job, row } = conversion
+  const { conversion_result: result, conversion_reason: reason = null } = values
+  const { media_type: mediaType, served_bytes: servedBytes } = values
+  const isDone = await finish(deps, job, row, async (trx) => {
+    if (!(await convertArtifact(trx, row, values))) return false
+    await queueEvent(deps, trx, row, { result, reason, mediaType, servedBytes })
+    return true
+  })
+  deps.wakeEvents()
+  return isDone
 }
 
 async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: UploadRow): Promise<Uint8Array> {
@@ -145,8 +172,8 @@ async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: Uploa
 }
 
 /**
- * Deletes dangerous content. Retries unconvertible content, and finally serves it unconverted. Rethrows
- * other errors.
+ * Deletes a dangerous upload. Retries after other failures a limited number of times, then serves the
+ * original.
  */
 async function handleFailure(deps: ConversionDeps, conversion: Conversion, error: unknown): Promise<void> {
   const { job, row } = conversion
@@ -158,23 +185,23 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
   }
   const { verdict, message: reason } = error
   log.info({ artifactId: row.id, verdict, reason: error.message }, 'upload cannot be converted')
-  if (verdict === 'dangerous') return reject(deps, job, row)
+  if (verdict === 'dangerous') return reject(deps, job, row, reason)
   const refusals = job.refusals + 1
   if (refusals >= config.conversion.tries) return serveOriginal(deps, conversion, { reason })
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
 }
 
-/** Matches the interval of status streams. */
+/** Status streams do not report progress more often than this. */
 const WRITE_EVERY_MS = 250
 
-/** Writes progress (0 to 1) to the row; drops updates that arrive too soon after the last one. */
+/** Stores the conversion progress (0 to 1) and skips updates that follow too closely. */
 function createProgressWriter({ db, clock, log, changes }: ConversionDeps, row: UploadRow) {
   let nextAtMs = clock.monotonic()
   let writing: Promise<void> | undefined
 
   async function write(share: number): Promise<void> {
     try {
-      // A second attempt starts at 0, but the progress in the row never decreases.
+      // Another attempt starts again at 0, but the stored progress must never decrease.
       if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.publish(row.id)
     } catch (error) {
       log.warn({ err: error, artifactId: row.id }, 'failed to record the conversion progress')

@@ -1,18 +1,40 @@
-/** Records the result of a job in one transaction, and deletes the original once no job needs it. */
+/** Records a job's result, and deletes the original once no job needs it. */
+import { unixSeconds } from '../../lib/clock.ts'
 import type { ResumableStore } from '../../storage/blobs.ts'
 import type { ArtifactChanges } from '../coordination.ts'
 import type { Dependencies } from '../dependencies.ts'
+import { recordEndings } from '../endings.ts'
+import { type ConversionEnd, type OnConversionEnd, toEndedConversion } from '../metadata.ts'
 import { releaseOriginal, removeArtifact, type Upload, type UploadRow } from '../store.ts'
-import { deleteJob, deleteJobs, type TakenJob } from './store.ts'
+import { deleteJob, deleteJobs, insertJob, type TakenJob } from './store.ts'
 
 export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metrics'> {
   readonly store: ResumableStore
   readonly changes: ArtifactChanges
 }
 
+export interface EventDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
+  readonly onConversionEnd: OnConversionEnd | undefined
+  /** Starts waiting deliveries of events. */
+  wakeEvents(): void
+}
+
+/** Queues the event for the host in the transaction that records the end of the conversion. */
+export async function queueEvent(
+  { clock, onConversionEnd }: EventDeps,
+  trx: Dependencies['db'],
+  row: UploadRow,
+  end: Omit<ConversionEnd, 'endedAt'>,
+): Promise<void> {
+  if (onConversionEnd === undefined) return
+  const now = unixSeconds(clock)
+  const event = JSON.stringify(toEndedConversion(row, { ...end, endedAt: now }))
+  await insertJob(trx, 'converted', row.blob, now, event)
+}
+
 /**
- * Ends the job and records its result. Returns false if the job was lost or the artifact is gone. Keeps the
- * original until both jobs end.
+ * Deletes the job and records its result in one transaction. Returns false if the job's lease was lost or the
+ * artifact was deleted.
  */
 export async function finish(
   deps: FinishingDeps,
@@ -37,13 +59,17 @@ async function deleteOriginal({ store, log }: FinishingDeps, { blob }: Upload): 
 }
 
 /** Deletes an artifact with dangerous content, and all its jobs. */
-export async function reject(deps: FinishingDeps, job: TakenJob, row: UploadRow): Promise<void> {
+export async function reject(deps: EventDeps, job: TakenJob, row: UploadRow, reason: string): Promise<void> {
   const isGone = await deps.db.transaction().execute(async (trx) => {
     if (!(await deleteJob(trx, job))) return false
     await deleteJobs(trx, row.blob)
-    return removeArtifact(trx, row, 'reject')
+    if (!(await removeArtifact(trx, row, 'reject'))) return false
+    await recordEndings(trx, [row], 'dangerous', unixSeconds(deps.clock))
+    await queueEvent(deps, trx, row, { result: 'rejected', reason })
+    return true
   })
   if (!isGone) return
+  deps.wakeEvents()
   deps.metrics.uploadFailed('dangerous')
   deps.changes.publish(row.id)
   await deleteOriginal(deps, row)

@@ -1,6 +1,6 @@
 /**
- * Runs a limited number of jobs of one kind at a time, as soon as they are due. Jobs are leased and fenced
- * like uploads.
+ * Runs due jobs of one kind, up to a limit at a time. A lease prevents two replicas from running the same
+ * job.
  */
 import { unixSeconds } from '../../lib/clock.ts'
 import type { Random } from '../../lib/ids.ts'
@@ -16,17 +16,17 @@ import {
   takeJob,
 } from './store.ts'
 
-/** A runner that does not renew its lease in time loses the job; the fence rejects its later writes. */
+/** A runner that does not renew its lease within this time loses the job, and its later writes fail. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
-/** Finds jobs whose notification was lost or that another replica returned, and retries a failed query. */
+/** Polling finds jobs whose notification was lost, and retries after a failed query. */
 const POLL_EVERY_MS = 5_000
 
 export type StopReason = 'closing' | 'removed' | 'lost'
 
 /**
- * Deletes or returns the job's row. Rejects if the signal aborts (its reason is a `StopReason`); other
- * rejections are retried.
+ * Performs a job, and then deletes its row or returns it to the queue. The queue retries a rejected job,
+ * unless the signal aborted with a `StopReason`.
  */
 export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>
 
@@ -167,8 +167,8 @@ const FIRST_SECONDS = 1
 const LONGEST_SECONDS = 600
 
 /**
- * Returns the retry delay in whole seconds. It doubles with each failure, up to 10 minutes; half of it is
- * random, to spread retries.
+ * Returns the retry delay in whole seconds. It doubles with each failure, up to 10 minutes, minus random
+ * jitter.
  */
 export function backOffSeconds(failures: number, random: Random): number {
   const whole = Math.min(FIRST_SECONDS * 2 ** (failures - 1), LONGEST_SECONDS)

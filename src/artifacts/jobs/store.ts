@@ -1,4 +1,4 @@
-/** Reads and writes the table `jobs`, which holds the work that complete uploads still need. */
+/** Reads and writes the `jobs` table, which stores the remaining work for complete uploads. */
 import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import type { JobTable, Tables } from '../../db/tables.ts'
@@ -8,27 +8,34 @@ export type JobKind = JobRow['kind']
 
 export type TakenJob = Pick<JobRow, 'kind' | 'blob' | 'fence'>
 
-export async function insertJob(trx: Database, kind: JobKind, blob: string, now: number): Promise<void> {
-  await trx.insertInto('jobs').values({ kind, blob, next_at: now }).execute()
+/** A job of the kind `converted` needs an event. */
+export async function insertJob(
+  trx: Database,
+  kind: JobKind,
+  blob: string,
+  now: number,
+  event: string | null = null,
+): Promise<void> {
+  await trx.insertInto('jobs').values({ kind, blob, next_at: now, event }).execute()
 }
 
-/** A job that is due later than this was written before the clock was set back, and is due now. */
+/** A job due later than this was scheduled before the clock was set back, so it is treated as due now. */
 const LONGEST_WAIT_SECONDS = 3_600
 
-/** Leases the due job that has waited longest, until `until` (Unix seconds). Ignores jobs in `running`. */
+/** Leases the longest-waiting due job until `until` (Unix seconds), except jobs in `running`. */
 export async function takeJob(
   db: Database,
   kind: JobKind,
   { now, until, running }: { readonly now: number; readonly until: number; readonly running: string[] },
 ): Promise<JobRow | undefined> {
-  // If several runners choose the same job, one gets it and the others choose again.
+  // Retries if another runner leases the chosen job first.
   for (;;) {
     const due = await waiting(db, kind, running)
       .select(['blob', 'fence', 'next_at', 'failures', 'is_taken'])
       .where((job) => job.or([job('next_at', '<=', now), job('next_at', '>', now + LONGEST_WAIT_SECONDS)]))
       .executeTakeFirst()
     if (due === undefined) return undefined
-    // A holder whose lease expired has stopped, perhaps because of this job.
+    // Records an expired lease as a failure, because the job may have crashed its runner.
     const failures = due.failures + due.is_taken
     const taken = await db
       .updateTable('jobs')
@@ -68,7 +75,10 @@ export async function returnJob(
     .execute()
 }
 
-/** Ends a job in the transaction that records its result. Returns false if the lease was lost or the job is gone. */
+/**
+ * Deletes a job in the transaction that records its result. Returns false if its lease was lost or the job
+ * was deleted.
+ */
 export async function deleteJob(trx: Database, job: TakenJob): Promise<boolean> {
   const result = await trx.deleteFrom('jobs').where(isTaken(job)).executeTakeFirst()
   return result.numDeletedRows > 0n
@@ -79,8 +89,8 @@ export async function deleteJobs(trx: Database, blob: string): Promise<void> {
 }
 
 /**
- * Returns all leased jobs to the queue with one more failure each, because any of them may have crashed its
- * process.
+ * Returns all leased jobs to the queue and adds a failure to each, because any of them may have caused a
+ * crash.
  */
 export async function clearTakenJobs(db: Database, now: number): Promise<void> {
   await db
@@ -98,7 +108,11 @@ export async function countWaitingJobs(db: Database): Promise<Record<JobKind, nu
     .groupBy('kind')
     .execute()
   const counts = new Map(rows.map(({ kind, count }) => [kind, Number(count)]))
-  return { convert: counts.get('convert') ?? 0, hook: counts.get('hook') ?? 0 }
+  return {
+    convert: counts.get('convert') ?? 0,
+    hook: counts.get('hook') ?? 0,
+    converted: counts.get('converted') ?? 0,
+  }
 }
 
 export async function countJobs(db: Database, kind: JobKind): Promise<number> {

@@ -15,7 +15,7 @@ export interface Preview {
 
 interface StatusPageView {
   readonly status: ArtifactStatus
-  /** The query of the page's own URL, which every link to the artifact needs. */
+  /** The query string of the page's URL, which links to the artifact must repeat. */
   readonly query: string
   readonly preview?: Preview | undefined
 }
@@ -86,12 +86,12 @@ function renderMedia({ as, text, hasPoster }: Preview, address: string, query: s
   return html`<video controls playsinline preload="metadata" aria-label="${label}" src="${address}"${poster}></video>`
 }
 
-/** Omits `outcome`, because only the host's own pages can interpret it. */
+/** Omits `outcome`, because only the application that recorded it can interpret it. */
 function listFacts({ status, preview }: StatusPageView): string[] {
   const { state, kind, conversion, acknowledged } = status
   if (state === 'unknown')
     return ['Nothing has been uploaded yet, or the upload was deleted. This page updates automatically.']
-  if (state === 'uploading') return ['If the connection breaks, the upload can be resumed.']
+  if (state === 'uploading') return ['If the connection is lost, the upload can be resumed.']
   const facts = []
   if (state === 'processing') facts.push('The upload is complete. The preview is being prepared.')
   if (conversion?.result === 'original' && kind !== 'project' && preview !== undefined)
@@ -111,12 +111,12 @@ function toByteText(bytes: number): string {
   return `${(bytes / 1000 ** power).toFixed(digits)} ${units[power]}`
 }
 
-/** Removes direction marks, because a window title cannot isolate text of the opposite direction. */
+/** Removes bidirectional control characters, because a window title cannot isolate them. */
 function withoutDirections(text: string): string {
   return text.replace(/\p{Bidi_Control}/gu, '')
 }
 
-/** The page's pieces; its script replaces them with those of a newer version of the page. */
+/** The parts of the page that its script updates. */
 interface Pieces {
   readonly state: string
   readonly isFollowed: boolean

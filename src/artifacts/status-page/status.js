@@ -1,10 +1,12 @@
 // @ts-check
-/** Keeps the status page current: follows the artifact's status and reloads parts of the page when it changes. */
+/** Updates the status page: follows the status stream and replaces the parts of the page that change. */
 
-/** The server sends data at least every 15 seconds. */
+/**
+ * Time without data after which the connection is considered lost. The server sends data every 15 seconds.
+ */
 const SILENCE_MS = 45_000
 const LONGEST_PAUSE_MS = 15_000
-/** Applies while the size is unknown. */
+/** Interval for updating the received bytes while the total size is unknown. */
 const FIGURES_EVERY_MS = 2_000
 
 const main = /** @type {HTMLElement} */ (document.querySelector('main'))
@@ -17,7 +19,7 @@ const away = /** @type {HTMLElement} */ (document.getElementById('away'))
 const pieces = new Map()
 for (const [name, element] of listPieces(document)) pieces.set(name, element.innerHTML)
 
-/** The last status, without progress. */
+/** The last status as JSON, without its progress. */
 let lastStatus = ''
 let areFiguresDue = false
 let refreshing = Promise.resolve()
@@ -37,7 +39,10 @@ function isFollowed() {
   return main.dataset.followed === 'yes'
 }
 
-/** Requests run one at a time, so that an older page never replaces a newer one. @throws when the page is unavailable */
+/**
+ * Reloads the page's parts. Requests run one at a time, so that an older page never replaces a newer one.
+ * @throws when the page is unavailable
+ */
 function refresh() {
   refreshing = refreshing.catch(() => {}).then(replacePage)
   return refreshing
@@ -49,7 +54,7 @@ async function replacePage() {
   const page = new DOMParser().parseFromString(await response.text(), 'text/html')
   const newMain = page.querySelector('main')
   if (newMain?.dataset.state === undefined) throw new Error('the response is not a status page')
-  // Keeps the current page on a rate limit error, because the error page shows less.
+  // Leaves the page unchanged when rate-limited, because the error page shows less.
   if (response.status === 429) return
   Object.assign(main.dataset, newMain.dataset)
   document.title = page.title
@@ -59,8 +64,8 @@ async function replacePage() {
 }
 
 /**
- * Leaves unchanged pieces in place, so that a video keeps playing and screen readers repeat nothing. @param
- * {string} name @param {HTMLElement} element
+ * Leaves unchanged pieces in place, so that videos keep playing and screen readers do not repeat text.
+ * @param {string} name @param {HTMLElement} element
  */
 function replacePiece(name, element) {
   if (pieces.get(name) === element.innerHTML) return
@@ -98,7 +103,7 @@ function refreshFigures() {
   areFiguresDue = true
   setTimeout(() => {
     areFiguresDue = false
-    // The stream reports an unavailable server.
+    // Ignores the error, because the stream also reports an unavailable server.
     refresh().catch(() => {})
   }, FIGURES_EVERY_MS)
 }
@@ -119,7 +124,10 @@ function moveBar(share) {
   document.title = document.title.replace(/^\d+ %/, `${percent.textContent} %`)
 }
 
-/** Shows each status until the stream ends. Resolves to whether any status arrived. @returns {Promise<boolean>} */
+/**
+ * Shows each status until the stream ends. Resolves to true if any status arrived.
+ * @returns {Promise<boolean>}
+ */
 async function follow() {
   const ending = new AbortController()
   const giveUp = () => ending.abort()
@@ -154,7 +162,7 @@ async function follow() {
   }
 }
 
-/** Waits for the given time, or less if the network comes back. @param {number} ms @returns {Promise<void>} */
+/** Waits for the given time, or until the network is back. @param {number} ms @returns {Promise<void>} */
 function pause(ms) {
   return new Promise((resolve) => {
     const end = () => {
@@ -176,6 +184,6 @@ while (isFollowed()) {
     () => true,
     () => false,
   )
-  // Random delays spread the requests of all pages when a server comes back.
+  // Random delays spread out the requests when many pages reconnect to a restarted server.
   await pause(Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures) * (0.5 + Math.random() / 2))
 }

@@ -1,4 +1,4 @@
-/** Appends the body of one request to an upload under a lease. */
+/** Appends a request's body to an upload while holding the upload's lease. */
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { unixSeconds } from '../../lib/clock.ts'
@@ -15,7 +15,7 @@ type AppendDeps = UploadDeps & Pick<Dependencies, 'log' | 'onUploadComplete' | '
 
 export interface Part {
   readonly offset: number
-  /** The total length, if it was deferred until this request. */
+  /** The upload's total length, if this request declares it. */
   readonly declaredBytes: number | undefined
   /** Undefined for a chunked body. */
   readonly bodyBytes: number | undefined
@@ -28,10 +28,10 @@ export interface Progress {
 }
 
 /**
- * Receives bytes and completes the upload after the last one. After most failures the upload can be
- * resumed. @throws ServiceError `conflict` (different offset), `locked`, `too_large`, `invalid_value`
- * (different length; the client disconnected), `request_timeout`, `storage_full`, `checksum_mismatch` (the
- * upload is then deleted), `not_found`, or the reason of `disconnected`.
+ * Appends the body and completes the upload after its last byte. After most failures, the client can resume.
+ * @throws ServiceError `conflict` (different offset), `locked`, `too_large`, `invalid_value` (different
+ * length, or the client disconnected), `request_timeout`, `storage_full`, `checksum_mismatch` (the upload is
+ * then deleted), `not_found`, or the reason of `disconnected`.
  */
 export async function appendBytes(
   deps: AppendDeps,
@@ -48,12 +48,12 @@ export async function appendBytes(
   const { resumable } = deps.artifacts.store
   const lease = await acquireOrStealLease(deps, row)
   try {
-    // Before anything that may reject the request, so that the next writer finds the file of this lease.
+    // Extends the blob before any check can fail, because the next writer expects this lease's file.
     const { blob: name, received_bytes: offset, fence } = lease.row
     const blob = await resumable.extend(name, offset, fence, lease.isPreviousDone)
     if (blob === undefined) throw await rewindToStoredSize(deps, lease.row)
     const receiveBody = async () => {
-      // Another request may have appended bytes before this one acquired the lease.
+      // Checks again, because another request may have appended bytes before the lease was acquired.
       assertFits(deps, lease.row, part)
       const { size_bytes: sizeBytes } = await declareLength(deps, lease.row, part)
       const receiving = { ...part, source, disconnected, stopped: lease.stopped, sizeBytes, blob }
@@ -66,7 +66,10 @@ export async function appendBytes(
   }
 }
 
-/** A body of known length was checked already; a chunked one has to be read. @throws ServiceError `too_large` */
+/**
+ * Reads a chunked body to check that it is empty; `assertFits` has already checked other bodies.
+ * @throws ServiceError `too_large`
+ */
 async function assertNoBytes(
   deps: AppendDeps,
   { received_bytes: limit }: UploadRow,
@@ -84,6 +87,7 @@ async function assertNoBytes(
     refuse: () => bodyTooLong(limit),
     reserve: nothing,
     commit: nothing,
+    report: nothing,
   })
   if (failure !== undefined) throw failure
 }
@@ -102,7 +106,7 @@ function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, b
     if (declaredBytes < receivedBytes)
       throw new ServiceError(
         'invalid_value',
-        'Upload-Length: must not be less than the bytes already received',
+        'Upload-Length: must not be less than the number of bytes already received',
       )
   }
   const length = sizeBytes ?? declaredBytes ?? deps.config.limits.maxUploadBytes
@@ -141,7 +145,7 @@ async function receiveLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart)
   const reservation = sizeBytes === null ? reserveBytes(deps, row) : undefined
   await reservation?.grow(offset + (bodyBytes ?? 0))
   await artifacts.store.resumable.assertSpace(bodyBytes ?? 0)
-  // Hashes on arrival only an upload that is sent in a single request, because earlier bytes are not read again.
+  // Hashes bytes on arrival only if this request sends the upload from its first byte.
   const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
   let expiresAt = row.expires_at
   const commit = async (beforeBytes: number, afterBytes: number) => {
@@ -151,16 +155,27 @@ async function receiveLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart)
     metrics.uploads.receivedBytes.inc(afterBytes - beforeBytes)
     artifacts.changes.publish(row.id)
   }
+  const report = async (bytes: number) => {
+    try {
+      if (await updateLeased(deps.db, row, { arrived_bytes: bytes })) artifacts.changes.publish(row.id)
+    } catch (err) {
+      deps.log.warn({ err, artifactId: row.id }, 'failed to report the progress of an upload')
+    }
+  }
   const idleMs = config.timings.uploadIdleMs
   const { syncEveryMs } = artifacts.store.resumable
   const refuse = () => bodyTooLong(limit)
   const reserve = async (bytes: number) => reservation?.grow(bytes)
-  const received = await receive({ ...part, limit, refuse, reserve, hash, idleMs, syncEveryMs, commit })
+  const recording = { reserve, commit, report }
+  const received = await receive({ ...part, ...recording, limit, refuse, hash, idleMs, syncEveryMs })
   await reservation?.shrink(received.writtenBytes)
   return { ...received, sizeBytes, expiresAt, digest: hash?.digest('hex') }
 }
 
-/** Completes even after a failure: a client that disconnects after the last byte sends no further request. */
+/**
+ * Completes the upload even if the client disconnected after the last byte, because no further request
+ * follows.
+ */
 async function finishRequest(deps: AppendDeps, row: UploadRow, received: LeasedResult): Promise<Progress> {
   const { bytes, sizeBytes, failure, digest } = received
   const isComplete = bytes === sizeBytes
@@ -169,10 +184,7 @@ async function finishRequest(deps: AppendDeps, row: UploadRow, received: LeasedR
   return { receivedBytes: bytes, expiresAt: isComplete ? null : received.expiresAt }
 }
 
-/**
- * Handles the loss of acknowledged bytes, for example when the bucket deleted them; the client must send
- * them again.
- */
+/** Lowers the recorded offset after acknowledged bytes were lost, so that the client sends them again. */
 async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
   const sizeBytes = (await deps.artifacts.store.resumable.findSize(row.blob, row.fence)) ?? 0
   if (sizeBytes < row.received_bytes) {
@@ -188,7 +200,7 @@ async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<Ser
 
 const RESERVED_AHEAD_BYTES = 8 * 1024 ** 2
 
-/** Counts the bytes of an upload of unknown length against the quota before they are written. */
+/** Reserves quota for an upload of unknown length before its bytes are written. */
 function reserveBytes(deps: AppendDeps, row: UploadRow) {
   let keptBytes = row.kept_bytes
   return {
@@ -204,11 +216,11 @@ function reserveBytes(deps: AppendDeps, row: UploadRow) {
         return values.kept_bytes
       })
     },
-    /** Never fails, because the received bytes are recorded already. */
+    /** Never throws, because the received bytes are already recorded. */
     async shrink(bytes: number): Promise<void> {
       if (bytes >= keptBytes) return
       await updateLeased(deps.db, row, { kept_bytes: bytes }).catch((err) =>
-        deps.log.warn({ err, artifactId: row.id }, 'reserved bytes could not be released yet'),
+        deps.log.warn({ err, artifactId: row.id }, 'failed to release reserved quota'),
       )
     },
   }

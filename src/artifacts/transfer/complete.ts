@@ -8,6 +8,7 @@ import { wholeOf } from '../../storage/blobs.ts'
 import { leaseStolen, uploadDeleted } from '../access.ts'
 import { deleteBytes } from '../artifacts.ts'
 import type { Dependencies } from '../dependencies.ts'
+import { recordEndings } from '../endings.ts'
 import { insertJob } from '../jobs/store.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from '../store.ts'
 
@@ -17,14 +18,15 @@ export type CompletionDeps = Pick<
 >
 
 /**
- * Completes the upload; requires its lease. `digest` is the hash of the bytes, if known. After a crash, the
- * next start or sweep calls this again. @throws ServiceError `checksum_mismatch` (the upload is then
- * deleted), `not_found`, `locked` (lease lost), `invalid_api_key` (parent key revoked).
+ * Completes the upload; the caller must hold its lease. `digest` is the SHA-256 of the upload, if already
+ * known. Safe to repeat after a crash.
+ * @throws ServiceError `checksum_mismatch` (the upload is then deleted), `not_found`, `locked` (lease lost),
+ * `invalid_api_key` (parent key revoked).
  */
 export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
   const { db, clock, artifacts, onUploadComplete } = deps
   const { id, blob, checksum } = row
-  // Not every store can read uncommitted bytes.
+  // Commits before hashing, because not every store can read uncommitted bytes.
   if (checksum === null || checksum === digest || digest === undefined)
     await artifacts.store.resumable.commit(blob, row.received_bytes, row.fence)
   if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
@@ -32,9 +34,10 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   const isComplete = await db.transaction().execute(async (trx) => {
     if (!(await assertOwnerLives(trx, row))) return false
     const now = unixSeconds(clock)
-    // Without a handler there is nothing to acknowledge.
+    // Without a handler, the upload is acknowledged immediately.
     const acknowledged = onUploadComplete === undefined ? 1 : 0
-    const done = { finished_at: now, expires_at: null, lease_until: null, acknowledged }
+    const ended = { finished_at: now, expires_at: null, lease_until: null }
+    const done = { ...ended, acknowledged, sha256: checksum }
     if (!(await completeLeased(trx, row, done))) return false
     await insertJob(trx, 'convert', row.blob, now)
     if (onUploadComplete !== undefined) await insertJob(trx, 'hook', row.blob, now)
@@ -46,7 +49,10 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   artifacts.processing.wake()
 }
 
-/** Returns false if the upload is gone. Its owner may change until the tenant is locked. */
+/**
+ * Locks the tenant that owns the upload and checks that its key is active. Returns false if the upload was
+ * deleted.
+ */
 async function assertOwnerLives(trx: Dependencies['db'], row: UploadRow): Promise<boolean> {
   for (let known: string | undefined; ; ) {
     const owner = (await findUploadRow(trx, row))?.parent_key_id
@@ -68,7 +74,10 @@ async function digestOf({ artifacts }: CompletionDeps, row: UploadRow): Promise<
 }
 
 async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never> {
-  await removeArtifact(deps.db, row, 'reject')
+  await deps.db.transaction().execute(async (trx) => {
+    if (!(await removeArtifact(trx, row, 'reject'))) return
+    await recordEndings(trx, [row], 'checksum_mismatch', unixSeconds(deps.clock))
+  })
   deps.metrics.uploadFailed('checksum')
   await deleteBytes(deps, row)
   deps.artifacts.changes.publish(row.id)
@@ -79,8 +88,7 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
 }
 
 /**
- * Handles a lease that was stolen, or an upload that was deleted, while the bytes were committed. A new
- * lease holder completes the upload itself.
+ * Throws the error for an upload that was deleted, or whose lease was stolen, while its bytes were committed.
  */
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
   if ((await findUploadRow(deps.db, row)) !== undefined) throw leaseStolen()

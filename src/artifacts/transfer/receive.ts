@@ -1,4 +1,4 @@
-/** Reads the body of one request into a resumable blob, and records at intervals how many bytes are durable. */
+/** Writes a request body to a resumable blob, and periodically records how many bytes are durable. */
 import type { Hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../lib/errors.ts'
@@ -7,8 +7,12 @@ import type { ResumableBlob } from '../../storage/blobs.ts'
 
 /** Received bytes are synced and recorded at least this often during a request. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
-/** Maximum number of bytes that wait in memory for a busy disk. */
-const MAX_WAITING_BYTES = 1024 ** 2
+/** The greatest age of the number of bytes in a status, in milliseconds. */
+const REPORT_EVERY_MS = 1_000
+/** Maximum memory of chunks that are buffered while the disk is busy. */
+const MAX_HELD_BYTES = 1024 ** 2
+/** The memory that a chunk takes in addition to its bytes. */
+const CHUNK_OVERHEAD_BYTES = 256
 
 export interface ReceivingOptions {
   readonly source: Readable
@@ -16,25 +20,27 @@ export interface ReceivingOptions {
   readonly offset: number
   readonly limit: number
   refuse(): ServiceError
-  /** Counts this many bytes of the upload against the quota. @throws if they do not fit. */
+  /** Reserves quota for this many bytes of the upload. @throws if they exceed it. */
   reserve(bytes: number): Promise<void>
   /** The longest pause allowed between two chunks, in milliseconds. */
   readonly idleMs: number
-  /** The interval at which received bytes are recorded, and so reported, in milliseconds. */
+  /** Interval at which received bytes are recorded as durable, in milliseconds. */
   readonly syncEveryMs: number
   readonly hash: Hash | undefined
-  /** Aborts when the client disconnects or the service stops; received bytes are kept. */
+  /** Aborts when the client disconnects or the service stops; received bytes are stored. */
   readonly disconnected: AbortSignal
-  /** Aborts when the lease is stolen or the upload is deleted; unrecorded bytes are dropped. */
+  /** Aborts when the lease is stolen or the upload is deleted; unrecorded bytes are discarded. */
   readonly stopped: AbortSignal
-  /** Records the number of durable bytes. @throws if the lease is lost. */
+  /** Records the number of durable bytes. @throws if the lease was lost. */
   commit(beforeBytes: number, afterBytes: number): Promise<void>
+  /** Publishes the number of received bytes, some of which are not durable yet. */
+  report(bytes: number): Promise<void>
 }
 
 export interface Received {
-  /** The recorded bytes of the upload. */
+  /** Number of recorded bytes of the whole upload. */
   readonly bytes: number
-  /** Includes bytes that are stored but will be dropped. */
+  /** Number of written bytes, including unrecorded ones. */
   readonly writtenBytes: number
   readonly failure: unknown
 }
@@ -45,8 +51,7 @@ export function receive(options: ReceivingOptions): Promise<Received> {
 }
 
 /**
- * Which bytes to keep after a failure: `all` that were received, those `written`, or only the `safe`
- * (recorded) ones.
+ * The bytes to retain after a failure: `all` received, those `written`, or only the recorded (`safe`) ones.
  */
 type Retained = 'all' | 'written' | 'safe'
 
@@ -54,12 +59,16 @@ class Receiving {
   private readonly options: ReceivingOptions
   private waiting: Uint8Array[] = []
   private waitingBytes = 0
+  /** The memory of the waiting chunks. */
+  private heldBytes = 0
   private arrivedBytes: number
   private writtenBytes: number
   private safeBytes: number
   private hasEnded = false
   private halt: { readonly failure: unknown; readonly retained: Retained } | undefined
   private syncing: Promise<void> | undefined
+  private reportedBytes: number
+  private reporting: Promise<void> | undefined
   private wake: () => void = () => {}
 
   constructor(options: ReceivingOptions) {
@@ -67,6 +76,7 @@ class Receiving {
     this.arrivedBytes = options.offset
     this.writtenBytes = options.offset
     this.safeBytes = options.offset
+    this.reportedBytes = options.offset
   }
 
   async run(): Promise<Received> {
@@ -78,6 +88,7 @@ class Receiving {
     }
     detach()
     await this.syncing
+    await this.reporting
     if (this.halt?.retained !== 'safe') await this.sync().catch((error) => this.end(error, 'safe'))
     return { bytes: this.safeBytes, writtenBytes: this.writtenBytes, failure: this.halt?.failure }
   }
@@ -87,11 +98,16 @@ class Receiving {
     const fail = (code: 'request_timeout' | 'invalid_value', problem: string) =>
       this.end(new ServiceError(code, `${problem}. You can resume the upload.`), 'all')
     const idle = setTimeout(() => {
-      // A busy disk does not count as a pause of the client.
+      // The client is not idle while its bytes wait for the disk.
       if (this.waitingBytes > 0) idle.refresh()
       else fail('request_timeout', 'The client sent no data before the timeout')
     }, idleMs)
     const syncing = setInterval(() => this.syncInBackground(), syncEveryMs)
+    // Not needed when each of them is recorded as durable as often.
+    const reporting =
+      syncEveryMs > REPORT_EVERY_MS
+        ? setInterval(() => this.reportInBackground(), REPORT_EVERY_MS)
+        : undefined
     const onData = (chunk: Uint8Array) => {
       idle.refresh()
       this.take(chunk)
@@ -111,10 +127,11 @@ class Receiving {
     if (source.destroyed) onClose()
     if (disconnected.aborted) onDisconnect()
     if (stopped.aborted) onStopped()
-    // Keeps the error listener, because an error may still be emitted.
+    // Leaves the error listener attached, because the stream may still emit an error.
     return () => {
       clearTimeout(idle)
       clearInterval(syncing)
+      clearInterval(reporting)
       source.off('data', onData).off('end', onEnd).off('close', onClose)
       disconnected.removeEventListener('abort', onDisconnect)
       stopped.removeEventListener('abort', onStopped)
@@ -125,14 +142,16 @@ class Receiving {
     const { limit, refuse, source } = this.options
     if (this.halt !== undefined) return
     this.arrivedBytes += chunk.length
-    // Keeps no unrecorded bytes of a client that sends more than it announced, because the others may be wrong too.
+    // Discards unrecorded bytes, because a client that sends more than it declared may also have sent wrong
+    // bytes.
     if (this.arrivedBytes > limit) {
       this.end(refuse(), 'safe')
       return
     }
     this.waiting.push(chunk)
     this.waitingBytes += chunk.length
-    if (this.waitingBytes >= MAX_WAITING_BYTES) source.pause()
+    this.heldBytes += chunk.length + CHUNK_OVERHEAD_BYTES
+    if (this.heldBytes >= MAX_HELD_BYTES) source.pause()
     this.wake()
   }
 
@@ -155,6 +174,7 @@ class Receiving {
     const [chunks, sizeBytes] = [this.waiting, this.waitingBytes]
     this.waiting = []
     this.waitingBytes = 0
+    this.heldBytes = 0
     try {
       await reserve(this.writtenBytes + sizeBytes)
     } catch (error) {
@@ -171,8 +191,8 @@ class Receiving {
   }
 
   /**
-   * Syncs in the background. Leaves a complete upload unsynced until the request ends, because the client
-   * may still send more than it declared.
+   * Does not sync a complete upload until the request ends, because the client may still send more than it
+   * declared.
    */
   private syncInBackground(): void {
     if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return
@@ -181,6 +201,15 @@ class Receiving {
       .finally(() => {
         this.syncing = undefined
       })
+  }
+
+  private reportInBackground(): void {
+    const bytes = this.writtenBytes
+    if (this.reporting !== undefined || bytes <= Math.max(this.reportedBytes, this.safeBytes)) return
+    this.reportedBytes = bytes
+    this.reporting = this.options.report(bytes).finally(() => {
+      this.reporting = undefined
+    })
   }
 
   private async sync(): Promise<void> {

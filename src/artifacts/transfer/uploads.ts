@@ -19,7 +19,7 @@ import {
   type UploadRow,
 } from '../store.ts'
 
-/** 190 bits, so that the URL cannot be guessed. */
+/** 190 bits of randomness, so that upload URLs cannot be guessed. */
 const SEGMENT_LENGTH = 32
 
 export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'quota' | 'artifacts'>
@@ -30,7 +30,7 @@ interface NewUpload {
   readonly sizeBytes: number | undefined
 }
 
-/** Limits how long after its completion an upload is returned to a repeated creation. */
+/** Time after completion during which a repeated creation request returns the same upload. */
 const REPEATABLE_SECONDS = 600
 
 /**
@@ -47,7 +47,7 @@ export async function createUpload(
   assertTokenUse(caller, 'upload')
   assertLength(deps, upload.sizeBytes ?? 0)
   const { artifactId, relatedTo } = upload.metadata
-  // Uses the token's own id, unless the upload is related to the token's artifact.
+  // Defaults to the token's artifact id, unless the upload is only related to that artifact.
   const isOfToken = caller.kind === 'token' && relatedTo !== caller.artifactId
   const id = artifactId ?? (isOfToken ? caller.artifactId : randomUUID())
   await deps.artifacts.store.resumable.assertSpace(upload.sizeBytes ?? 0)
@@ -66,7 +66,7 @@ export async function createUpload(
   }
 }
 
-/** The upload that an earlier request with the same access, length and metadata created. */
+/** Finds the upload that an identical request created: same access, length and metadata. */
 async function findSameUpload(
   { db, clock }: UploadDeps,
   caller: ArtifactCaller,
@@ -136,9 +136,9 @@ function assertAsReserved(
 ): void {
   if (reserved === undefined) return
   if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
-    throw invalidMetadata('kind', `must be '${reserved.kind}', for which the id was reserved`)
+    throw invalidMetadata('kind', `must be '${reserved.kind}', the kind for which the id was reserved`)
   if (relatedTo !== undefined && reserved.related_to !== null && relatedTo !== reserved.related_to)
-    throw invalidMetadata('relatedTo', 'must equal the relatedTo of the reservation')
+    throw invalidMetadata('relatedTo', "must match the reservation's relatedTo")
 }
 
 export async function getUpload(
@@ -149,7 +149,7 @@ export async function getUpload(
   assertTokenUse(caller, 'upload')
   const row = await findUpload(db, caller.tenantId, segment, unixSeconds(clock))
   if (row === undefined)
-    throw new ServiceError('not_found', 'Upload not found; it may have been deleted or may have expired.')
+    throw new ServiceError('not_found', 'Upload not found; it may have expired or been deleted.')
   if (!grantsAccess(caller, row)) throw wrongArtifact()
   return row
 }

@@ -1,4 +1,4 @@
-/** Names, reads and writes the files of a folder of agent definitions. */
+/** Reads and writes a folder of agent definition files. */
 import { mkdir, readdir, readFile, stat, unlink, writeFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { DefinitionText } from '../../agents/agents.ts'
@@ -17,7 +17,7 @@ const formats: Readonly<Record<string, DefinitionFormat | undefined>> = {
 
 export interface DefinitionFile {
   readonly path: string
-  /** The agent id from the file name, as `agents export` writes it. */
+  /** The agent id in the file name, where `agents export` puts it; undefined without one. */
   readonly agentId: string | undefined
   readonly name: string
   readonly text: DefinitionText
@@ -57,7 +57,7 @@ async function listPaths(path: string): Promise<string[]> {
 async function readDefinitionFile(path: string): Promise<DefinitionFile | string> {
   const format = formatOf(path) ?? 'yaml'
   try {
-    // Keeps a byte order mark, because the text is stored unchanged.
+    // Preserves a byte order mark, because the text is stored unchanged.
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
     const yaml = decoder.decode(await readFile(path))
     const { name } = parseDefinition(yaml, format)
@@ -75,7 +75,7 @@ function faultOf(error: unknown): string {
 }
 
 /**
- * Writes one file per agent. Without `isForced`, writes nothing if any file has different content or a
+ * Writes one file per agent. Without `isForced`, writes nothing if a file has different content or a
  * different name.
  */
 export async function writeAgentFiles(folder: string, agents: readonly Agent[], isForced: boolean) {

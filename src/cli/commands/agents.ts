@@ -1,4 +1,4 @@
-/** The `agents` commands except `apply` list, print, export and delete the agents of one parent key. */
+/** Implements the `agents` commands except `apply`: `list`, `get`, `export` and `delete`. */
 import { deleteAgent, getAgent } from '../../agents/agents.ts'
 import { type Agent, createAgentDirectory } from '../../agents/cache.ts'
 import { listAllAgents } from '../../agents/list.ts'
@@ -71,7 +71,7 @@ export function remove(id: string, options: AgentOptions & { yes?: boolean }): P
   })
 }
 
-/** Runs with the agents of the given parent key, or of the only parent key. */
+/** Calls `run` with access to the agents of the given parent key, or of the only active one. */
 export function withAgents(
   key: string | undefined,
   run: (access: AgentAccess) => Promise<void>,

@@ -22,7 +22,7 @@ export async function doctor(isJson = false): Promise<void> {
   if (isJson) print(JSON.stringify({ ok: isOk, checks: diagnostics }))
   else print(renderDiagnostics(diagnostics))
   if (!isOk) process.exitCode = 1
-  // A host module may have started work that would keep the process running.
+  // Exits explicitly, because a host module may have started work that keeps the process running.
   process.stdout.write('', () => process.exit())
 }
 

@@ -19,7 +19,7 @@ export async function serve(workers: number): Promise<void> {
   stopOnSignal(starting)
   const service = await starting
   const welcome = createWelcome(service)
-  // Writes both in one call, so that a program that reads the first line also gets the key.
+  // Prints the URL and the key in one write, so that programs that read the first line also receive the key.
   print([`listening on ${service.url}`, welcome?.key].filter((text) => text !== undefined).join('\n'))
   await welcome?.link.then((text) => text && print(text))
   stopOnCrash(service, service.deps.log)
@@ -39,8 +39,8 @@ function assertShared({ databaseUrl, dataDir, s3 }: Config): void {
 }
 
 /**
- * The second signal exits at once. During startup, the first waits: a parent key that was just created must
- * be printed first.
+ * The first signal during startup waits until a newly created parent key is printed. The second signal exits
+ * immediately.
  */
 function stopOnSignal(starting: Promise<Service>): void {
   let isStopping = false

@@ -83,7 +83,9 @@ function createProgress(): OnCopied {
   }
 }
 
-/** Renames the originals. A server that started on the old database would delete newer files as orphans. */
+/**
+ * Renames the copied originals, because a server that still used them would delete newer files as orphans.
+ */
 async function setSourceAside({ dataDir, s3 }: Config): Promise<string[]> {
   const suffix = `.copied-${unixSeconds(systemClock)}`
   const setAside: string[] = []
@@ -105,7 +107,10 @@ function renderCounts(tables: Readonly<Record<string, number>>, bucket: CopiedBy
 
 const ADOPT_WITHIN_MS = 30_000
 
-/** Disables the startup check that rejects a folder or bucket of another installation (ADR 0040). */
+/**
+ * Marks the stored files as belonging to this installation, so that the startup check accepts them (ADR
+ * 0040).
+ */
 export async function storeAdopt(isJson: boolean): Promise<void> {
   await withDatabase(async (db, { dataDir, s3 }) => {
     if (s3 === undefined && dataDir === ':memory:')
@@ -129,7 +134,10 @@ export async function storeAdopt(isJson: boolean): Promise<void> {
   })
 }
 
-/** Deletes orphans that the sweeper does not delete without confirmation (ADR 0040). */
+/**
+ * Counts orphans and, with `--delete`, deletes them, even those that the sweeper leaves for confirmation (ADR
+ * 0040).
+ */
 export async function storeOrphans(options: { delete?: boolean; json?: boolean }): Promise<void> {
   const { delete: isDeleting = false, json } = options
   await withDatabase(async (db, config) => {
@@ -155,7 +163,7 @@ export async function storeOrphans(options: { delete?: boolean; json?: boolean }
   })
 }
 
-/** Opens the stores as a second process, which leaves a running server's unfinished uploads alone. */
+/** Opens the stores without touching a running server's unfinished uploads. */
 async function openStores(db: Database, config: Config): Promise<Record<StoreName, ResumableStore>> {
   const deps = { db, clock: systemClock, log: createLog(config), isOnlyServer: false }
   if (config.s3 !== undefined) return openBucketStores({ ...deps, config })

@@ -1,4 +1,4 @@
-/** Runs the checks of `parley doctor` on the data directory. They never create or change anything. */
+/** Implements the data directory checks of `parley doctor`, which never create or change anything. */
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { loadSealer } from '../../agents/sealed-keys.ts'
@@ -101,7 +101,7 @@ async function checkOpenedDatabase(config: Config, path: string): Promise<Diagno
     if (pending.length === Object.keys(migrations).length)
       await assertNoFilesBesideEmptyDatabase(config.dataDir)
     if (pending.length > 0) {
-      const message = `SQLite ${version}, no corruption found; the next start runs these migrations: (${pending.join(', ')})`
+      const message = `SQLite ${version}, no corruption found; the next start runs these migrations: ${pending.join(', ')}`
       return [warn('database', message)]
     }
     const message = `SQLite ${version}, no corruption found, up to date`
@@ -169,7 +169,7 @@ export async function checkSecret(config: Config, db: Database | undefined): Pro
 function describeFormer({ formerSecrets }: Config): string {
   return formerSecrets.length === 0
     ? ''
-    : '; PARLEY_SECRET_PREVIOUS is still accepted: remove it 30 days after the first start with it'
+    : '; remove PARLEY_SECRET_PREVIOUS 30 days after the first start with it'
 }
 
 async function findAnyAgent(db: Database): Promise<boolean> {

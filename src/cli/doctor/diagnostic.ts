@@ -1,4 +1,4 @@
-/** A diagnostic is the result of one check of `parley doctor`. */
+/** Defines the result of one `parley doctor` check. */
 import { StartupError } from '../../lib/errors.ts'
 
 /** `warn` needs attention; `fail` prevents the server from starting or working. */

@@ -1,4 +1,6 @@
-/** Runs the checks of `parley doctor` on Node, model providers, the port, conversion programs and tools. */
+/**
+ * Implements the `parley doctor` checks of Node, model providers, the port, conversion programs and tools.
+ */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -85,7 +87,10 @@ function toDiagnostic(check: string, provider: RemoteConfig, error: unknown): Di
   )
 }
 
-/** Names the setting of a provider. A provider in the file may have the same name as the environment's provider. */
+/**
+ * Returns where a provider is configured. A provider named after its kind may come from the environment or
+ * the file.
+ */
 function toSetting({ kind, name }: RemoteConfig, variable: string, key: string): string {
   const inFile = `providers.${name}.${key} in the PARLEY_CONFIG file`
   return name === kind ? `${variable} (or ${inFile})` : inFile
@@ -111,17 +116,17 @@ export async function checkPort(settings: Config['server']): Promise<Diagnostic[
 
 const sharedAddresses = warn(
   'client addresses',
-  'many clients share one address and its limits; if a proxy is in front, add it to PARLEY_TRUSTED_PROXIES',
+  'many clients share one address and its limits; if a proxy is in front of the server, add it to PARLEY_TRUSTED_PROXIES',
 )
 
-/** Reads a page with an allowed Host header, which `fetch` cannot set; undefined without an answer. */
+/** Reads a page with an allowed Host header, which `fetch` cannot set. Returns undefined on failure. */
 async function readPage(url: string, [host]: readonly string[]): Promise<string | undefined> {
   const asked = get(url, {
     agent: false,
     signal: AbortSignal.timeout(HEALTH_MS),
     ...(host !== undefined && { headers: { host } }),
   })
-  // An error after the response headers would otherwise be uncaught.
+  // Handles errors after the response headers, which would otherwise be uncaught.
   asked.on('error', () => {})
   try {
     const [response] = (await once(asked, 'response')) as [IncomingMessage]
@@ -133,7 +138,7 @@ async function readPage(url: string, [host]: readonly string[]): Promise<string 
   }
 }
 
-/** Returns the host at which this machine reaches a server that listens on `host`. */
+/** Converts a listening address to one that clients on this machine can connect to. */
 function toAuthority(host: string): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return reachable.includes(':') ? `[${reachable}]` : reachable
@@ -184,9 +189,10 @@ export async function checkHostModule({ hooks }: Pick<Config, 'hooks'>): Promise
   const check = 'host module'
   const { loadHostModule } = await import('../../server/hooks.ts')
   return failOnStartupError(check, async () => {
-    const { tools, onUploadComplete } = await loadHostModule(hooks)
-    const handler = onUploadComplete === undefined ? '' : ' and onUploadComplete'
-    return [ok(check, `${hooks} has ${tools.length} tools${handler}`)]
+    const { tools, onUploadComplete, onConversionEnd } = await loadHostModule(hooks)
+    const handlers = Object.entries({ onUploadComplete, onConversionEnd })
+    const names = handlers.filter(([, handler]) => handler !== undefined).map(([name]) => ` and ${name}`)
+    return [ok(check, `${hooks} has ${tools.length} tools${names.join('')}`)]
   })
 }
 

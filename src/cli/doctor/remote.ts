@@ -1,4 +1,4 @@
-/** Runs the checks of `parley doctor` on Redis, PostgreSQL, the S3 bucket and their clocks. */
+/** Implements the `parley doctor` checks of Redis, PostgreSQL, the S3 bucket and their clocks. */
 import { sql } from 'kysely'
 import { namedBlobs } from '../../artifacts/maintenance.ts'
 import type { Config } from '../../config/config.ts'
@@ -12,7 +12,7 @@ import { assertNothingLeft } from '../../storage/open.ts'
 import { checkSecret } from './data.ts'
 import { type Diagnostic, failOnStartupError, ok, reasonOf, warn } from './diagnostic.ts'
 
-/** Leases and expiry times need clocks that agree. */
+/** Leases and expiry times require synchronized clocks. */
 const MOST_CLOCK_SKEW_MS = 2_000
 
 interface ClockSample {
@@ -20,7 +20,10 @@ interface ClockSample {
   readonly aheadMs: number
 }
 
-/** Checks Redis, if configured, and the clocks. Another check reports an unreachable database. */
+/**
+ * Checks Redis, if configured, and compares clocks. Ignores an unreachable database, which another check
+ * reports.
+ */
 export async function checkRedisAndClock(config: Config): Promise<Diagnostic[]> {
   const { diagnostics, sample } = await readRedis(config)
   const samples = [sample, ...(await readDatabase(config))].filter((one) => one !== undefined)
@@ -54,7 +57,7 @@ async function readRedis({
   }
 }
 
-/** Samples PostgreSQL's clock. For SQLite, samples the latest written timestamp, which must not be in the future. */
+/** Samples PostgreSQL's clock or, for SQLite, the newest timestamp, which must not be in the future. */
 async function readDatabase(config: Config): Promise<ClockSample[]> {
   const { databaseUrl, dataDir } = config
   if (databaseUrl === undefined && dataDir === ':memory:') return []

@@ -1,6 +1,6 @@
 /**
- * The messages between the primary process and its workers are defined here, including those that collect
- * metrics (ADR 0044).
+ * Defines the messages between the primary process and its workers, and collects metrics with them (ADR
+ * 0044).
  */
 import type { Worker } from 'node:cluster'
 import { within } from '../../lib/timeout.ts'
@@ -29,7 +29,7 @@ export function send(worker: Worker, message: ToWorker): void {
 }
 
 const WORKER_TIMEOUT_MS = 1_000
-/** Must exceed the time for which the primary waits for its workers. */
+/** Must exceed `WORKER_TIMEOUT_MS`, for which the primary process waits. */
 const PRIMARY_TIMEOUT_MS = 2_000
 
 class PendingRequests<Answer> {

@@ -13,14 +13,15 @@ import { type FromWorker, MetricsCollector, send, type WorkerReport } from './me
 /** Delay before a dead worker is replaced; doubles for each worker that dies soon after its start. */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
-/** A worker that ran this long did not die because of its startup. */
+/** A worker that ran this long did not fail at startup, so the delay is reset. */
 const STABLE_AFTER_MS = 60_000
 
 /** Starts the workers on one port. Resolves when all of them listen; if one fails to start, stops them all. */
 export async function serveWithWorkers(config: Config, count: number): Promise<void> {
   const pool = new WorkerPool(createLog(config))
   setStopHandler((signal) => pool.stop(signal))
-  // Starts the first worker alone, so that one worker migrates, creates the first key and reports invalid settings.
+  // Starts the first worker alone, so that only one worker migrates, creates the first key and reports
+  // invalid settings.
   const first = await pool.start()
   const others =
     first === undefined ? [] : await Promise.all(Array.from({ length: count - 1 }, () => pool.start()))
@@ -44,7 +45,7 @@ class WorkerPool {
     this.log = log
   }
 
-  /** Starts a worker. Resolves to undefined if it exits before it listens; it has then reported the error. */
+  /** Starts a worker. Resolves to undefined if the worker reports an error and exits before it listens. */
   async start(): Promise<WorkerReport | undefined> {
     if (this.isStopping) return undefined
     const worker = cluster.fork()
@@ -73,7 +74,7 @@ class WorkerPool {
     this.replacesWorkers = true
   }
 
-  /** The first signal stops the workers after their open requests; the second kills them. */
+  /** The first signal lets the workers finish open requests; the second kills them. */
   stop(signal: NodeJS.Signals): void {
     if (this.isStopping) {
       for (const worker of listWorkers()) worker.process.kill('SIGKILL')
@@ -84,7 +85,7 @@ class WorkerPool {
     void this.exit(0)
   }
 
-  /** Stops everything with an error, so that the supervisor restarts the service. */
+  /** Stops all workers and exits with code 1, so that the supervisor restarts the service. */
   async giveUp(): Promise<void> {
     if (this.isStopping) return
     this.isStopping = true
@@ -108,7 +109,7 @@ class WorkerPool {
     void this.replace()
   }
 
-  /** Retries as long as another worker serves requests; otherwise gives up. */
+  /** Retries while another worker serves requests; otherwise exits. */
   private async replace(): Promise<void> {
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.earlyDeaths, LONGEST_PAUSE_MS)
     this.earlyDeaths += 1

@@ -1,4 +1,4 @@
-/** Runs one worker process, which listens on the shared port and follows the primary process. */
+/** Runs one worker process, which listens on the shared port until the primary process stops it. */
 import cluster from 'node:cluster'
 import { loadConfig } from '../../config/parse.ts'
 import { createService, type Service } from '../../server/service.ts'
@@ -6,7 +6,7 @@ import { createLog } from '../../telemetry/log.ts'
 import { createWelcome, stopOnCrash } from '../lifecycle.ts'
 import { createMetricsRequests, type FromWorker, type ToWorker } from './messages.ts'
 
-/** Ignores signals, which often reach the whole process group: the primary process decides when workers stop. */
+/** Starts a worker. It ignores signals, because the primary process decides when workers stop. */
 export async function serveAsWorker(): Promise<void> {
   const { config } = await loadConfig()
   const log = createLog(config).child({ worker: cluster.worker?.id })

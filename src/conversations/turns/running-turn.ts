@@ -6,7 +6,7 @@ import { type LoggedStep, toEndEntry } from '../turn-output.ts'
 import { TurnLog } from './log.ts'
 import type { LogEntry, LogKind } from './segments.ts'
 
-/** What a turn reports while it runs. */
+/** Receives a turn's progress. */
 export interface TurnReports {
   /** Called when a model has begun to answer. */
   begun(route: { readonly provider: string; readonly model: string; readonly attempts: number }): void

@@ -34,7 +34,7 @@ interface WriterDeps {
   readonly onStored: (turnIds: readonly string[]) => void
 }
 
-/** One transaction is open at a time; events that arrive meanwhile go into the next one. */
+/** Runs one transaction at a time. Events that arrive while it runs are stored in the next one. */
 export class TurnWriter {
   private readonly deps: WriterDeps
   private readonly turns = new Map<string, WrittenTurn>()

@@ -1,4 +1,4 @@
-/** Creates the tables of stored conversations: in a file of their own with SQLite, else in the one PostgreSQL database. */
+/** Creates the tables of stored conversations, in a separate file for SQLite and in the same database for PostgreSQL. */
 import { type Kysely, type Migration, PostgresAdapter, sql } from 'kysely'
 
 async function createTables(db: Kysely<unknown>): Promise<void> {

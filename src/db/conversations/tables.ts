@@ -19,7 +19,7 @@ export interface ConversationTable {
   turns: Generated<number>
   items: Generated<number>
   bytes: Generated<number>
-  /** Grows with every change, so that a reader can tell which of two states is newer. */
+  /** Grows with every change, so that readers can order two states. */
   revision: Generated<number>
   up: Generated<number>
   down: Generated<number>

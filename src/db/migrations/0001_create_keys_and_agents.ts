@@ -1,4 +1,4 @@
-/** Creates parent keys, their credentials, agents and earlier versions of agents. */
+/** Creates the tables for parent keys, credentials, agents and agent versions. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates call records, the daily totals that outlive them, and token budgets. */
+/** Creates the tables for call records, daily usage totals and token budgets. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates the table of files that parent keys own. */
+/** Creates the `files` table. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Adds the model policy to agents. */
+/** Adds the model policy columns to agents. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates the users that a proxy signs in, and links parent keys to them. */
+/** Creates the table for users that a proxy signs in, and links parent keys to them. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates the audit log of changes to keys, agents, files, budgets and policies. */
+/** Creates the audit log table. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

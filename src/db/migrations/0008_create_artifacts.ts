@@ -1,4 +1,4 @@
-/** Creates the artifacts of parent keys: reserved ids, active uploads and their results. */
+/** Creates the table for artifacts: reserved ids, active uploads and their results. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

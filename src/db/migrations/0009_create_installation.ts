@@ -1,4 +1,4 @@
-/** Creates the table with the id of the installation. */
+/** Creates the table that stores the installation's id. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,7 +1,7 @@
-/** Creates the jobs of uploads, and adds a job for each artifact that was waiting for one. */
+/** Creates the table for upload jobs, and adds the jobs of existing uploads. */
 import type { Kysely } from 'kysely'
 
-/** The columns used here, as they were before later migrations. */
+/** The columns that this migration uses, independent of later migrations. */
 interface Then {
   readonly artifacts: { readonly blob: string; readonly state: string; readonly acknowledged: number }
   readonly jobs: { readonly kind: string; readonly blob: string; readonly next_at: number }
@@ -31,7 +31,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .columns(columns)
     .expression(uploads('convert').where('state', '=', 'processing'))
     .execute()
-  // No handler was called before this migration.
+  // Adds a job for every unacknowledged upload, because no handler was called before this migration.
   await then
     .insertInto('jobs')
     .columns(columns)

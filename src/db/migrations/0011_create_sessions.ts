@@ -1,4 +1,4 @@
-/** Creates one-time sign-in links for installations without a proxy, and their sessions. */
+/** Creates the tables for one-time sign-in links and sessions. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates the counters that replicas share through PostgreSQL: requests, open streams and live replicas. */
+/** Creates the tables for counters that replicas share through PostgreSQL. */
 import { type Kysely, PostgresAdapter, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

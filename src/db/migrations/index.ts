@@ -14,6 +14,11 @@ import * as createSessions from './0011_create_sessions.ts'
 import * as indexArtifactsByCreation from './0012_index_artifacts_by_creation.ts'
 import * as addInstallationSecret from './0013_add_installation_secret.ts'
 import * as createSharedCounts from './0014_create_shared_counts.ts'
+import * as addManagedKeys from './0015_add_managed_keys.ts'
+import * as indexUsageCalls from './0016_index_usage_calls.ts'
+import * as addArrivedBytes from './0017_add_arrived_bytes.ts'
+import * as addArtifactEndings from './0018_add_artifact_endings.ts'
+import * as addConversionEvents from './0019_add_conversion_events.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -30,4 +35,9 @@ export const migrations: Record<string, Migration> = {
   '0012_index_artifacts_by_creation': indexArtifactsByCreation,
   '0013_add_installation_secret': addInstallationSecret,
   '0014_create_shared_counts': createSharedCounts,
+  '0015_add_managed_keys': addManagedKeys,
+  '0016_index_usage_calls': indexUsageCalls,
+  '0017_add_arrived_bytes': addArrivedBytes,
+  '0018_add_artifact_endings': addArtifactEndings,
+  '0019_add_conversion_events': addConversionEvents,
 }

@@ -1,33 +1,34 @@
-/** Tests the administrator API and that only administrators can call it. */
+/** Tests the administrator API, which only administrators can call. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
 import { asAdmin, listInPages, root, startAdminApp } from '../../support/admin.ts'
 import { createTenant } from '../../support/agents.ts'
 import type { CallOptions, TestApp } from '../../support/app.ts'
-import { auditOf, publicIdOf } from '../../support/audit.ts'
-import { as } from '../../support/console.ts'
+import { auditRowsOf, publicIdOf } from '../../support/audit.ts'
+import { asUser } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
-import { ask } from '../../support/usage.ts'
+import { sendChat } from '../../support/usage.ts'
 
 const NOW = 1_800_000_000
 const ada = 'ada@example.org'
 
 const fetchMe = async (app: TestApp, email: string) =>
-  (await app.call('GET', '/v1/manager/me', as(email))).body
+  (await app.call('GET', '/v1/manager/me', asUser(email))).body
 
 describe('the administrator API', () => {
   const routes: [method: string, path: string, procedure: string][] = [
     ['GET', '/users', 'admin.users'],
     ['GET', '/keys', 'admin.keys'],
     ['GET', '/usage', 'admin.usage'],
+    ['GET', '/usage/calls', 'admin.usageCalls'],
     ['GET', '/audit', 'admin.audit'],
     ['POST', '/keys/{}/revoke', 'admin.revokeKey'],
     ['PUT', '/keys/{}/budget', 'admin.setBudget'],
   ]
 
-  /** Every kind of caller, with the expected status and error code. */
+  /** Returns one caller of each kind, with the expected status and error code. */
   async function listCallers(app: TestApp): Promise<[CallOptions, number, string | undefined][]> {
     const { agent_key } = await app.createAgent()
     return [
@@ -35,15 +36,15 @@ describe('the administrator API', () => {
       [{ key: `${app.key}x` }, 401, 'invalid_api_key'],
       [{ key: agent_key }, 403, 'insufficient_permissions'],
       [{ key: app.key }, 403, 'insufficient_permissions'],
-      [{ ...as(root), key: app.key }, 403, 'insufficient_permissions'],
-      [as(ada), 403, 'insufficient_permissions'],
-      [as(`x${root}`), 403, 'insufficient_permissions'],
-      [as(root.toUpperCase()), 200, undefined],
+      [{ ...asUser(root), key: app.key }, 403, 'insufficient_permissions'],
+      [asUser(ada), 403, 'insufficient_permissions'],
+      [asUser(`x${root}`), 403, 'insufficient_permissions'],
+      [asUser(root.toUpperCase()), 200, undefined],
     ]
   }
 
   test.each(routes)(
-    '%s %s is open to administrators only, over REST and tRPC',
+    'allows only administrators to call %s %s, over REST and tRPC',
     async (method, path, procedure) => {
       const app = await startAdminApp()
       const callers = await listCallers(app)
@@ -66,13 +67,13 @@ describe('the administrator API', () => {
   )
 
   test.each(routes.filter(([method]) => method !== 'GET'))(
-    '%s %s rejects a cross-site request, even from an administrator',
+    'rejects a cross-site request to %s %s, even from an administrator',
     async (method, path) => {
       const app = await startAdminApp()
       await fetchMe(app, root)
       const full = `/v1/manager/admin${path.replace('{}', publicIdOf(app.key))}`
       const headers = { 'X-Email': root, 'Sec-Fetch-Site': 'cross-site', 'X-Requested-With': 'x' }
-      const rows = await auditOf(app, async () => {
+      const rows = await auditRowsOf(app, async () => {
         expect((await app.call(method, full, { key: null, headers })).status).toBe(403)
       })
       expect(rows).toEqual([])
@@ -86,13 +87,13 @@ describe('the administrator API', () => {
 })
 
 describe('the list of users', () => {
-  test('shows each user with their keys, newest first', async () => {
+  test('contains each user with their keys, newest first', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const { parent_key: automatic } = await fetchMe(app, ada)
     const claimed = await createTenant(app)
     const body = { parent_key: claimed }
-    await app.call('POST', '/v1/manager/claim-key', as(ada, { body }))
+    await app.call('POST', '/v1/manager/claim-key', asUser(ada, { body }))
     clock.advance(90)
     await fetchMe(app, ada)
     const answer = await asAdmin(app, 'GET', '/users')
@@ -115,7 +116,7 @@ describe('the list of users', () => {
     expect(answer.text).not.toContain(automatic)
   })
 
-  test('is paginated even if users were created in the same second', async () => {
+  test('can be read page by page even if users were created in the same second', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const emails = [1, 2, 3, 4, 5].map((count) => `user-${count}@example.org`)
@@ -133,7 +134,7 @@ describe('the list of users', () => {
 })
 
 describe('the list of keys', () => {
-  test('shows the owner, agents and budget of each key but never the secret', async () => {
+  test('contains each key with its owner, agents and budget but without its secret', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     await app.createAgent()
@@ -169,7 +170,7 @@ describe('the list of keys', () => {
     expect(answer.text).not.toMatch(/svc_[0-9A-Za-z]{13}/)
   })
 
-  test('shows when each key was last used and is paginated', async () => {
+  test('contains the time of each last use and can be read page by page', async () => {
     const app = await startAdminApp({}, { clock: createFakeClock(NOW) })
     for (const _ of [1, 2, 3]) await createTenant(app)
     await app.call('GET', '/v1/keys/validate')
@@ -183,7 +184,7 @@ describe('the list of keys', () => {
 })
 
 describe('revoking a key as an administrator', () => {
-  test('disables the key and its agent keys immediately and records one audit row', async () => {
+  test('immediately disables the key and its agent keys, and writes one audit row', async () => {
     const app = await startAdminApp()
     const { agent_key } = await app.createAgent()
     const statuses = () =>
@@ -193,7 +194,7 @@ describe('revoking a key as an administrator', () => {
     expect(await statuses()).toEqual([200, 200])
     await fetchMe(app, root)
     const id = publicIdOf(app.key)
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       expect((await asAdmin(app, 'POST', `/keys/${id}/revoke`)).body).toEqual({ id, revoked: true })
       expect(await statuses()).toEqual([401, 401])
       for (const other of [id, 'zzzzzzzzzzzz', app.key]) {
@@ -211,23 +212,23 @@ describe('revoking a key as an administrator', () => {
 })
 
 describe('a budget set by an administrator', () => {
-  test('blocks chats once it is spent and is returned with the amount used', async () => {
+  test('rejects chats once it is spent and is returned with the number of tokens used', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(app.key)
     const path = `/keys/${id}/budget`
-    const used = (await ask(app, 'before')).body.usage.total_tokens
+    const used = (await sendChat(app, 'before')).body.usage.total_tokens
     await fetchMe(app, root)
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       const { body } = await asAdmin(app, 'PUT', path, { body: { day: used, month: null } })
       expect(body).toEqual({ id, budget: { day: { limit: used, used }, month: null } })
     })
     const details = { before: { day: null, month: null }, after: { day: used, month: null } }
     expect(rows).toMatchObject([{ action: 'budget.set', actor: root, target_kind: 'key', target_id: id }])
     expect(JSON.parse(rows[0]?.details ?? '')).toEqual(details)
-    const rejected = await ask(app, 'after')
+    const rejected = await sendChat(app, 'after')
     expect([rejected.status, rejected.body.error.code]).toEqual([429, 'insufficient_quota'])
     expect((await asAdmin(app, 'PUT', path, { body: {} })).body.budget).toEqual({ day: null, month: null })
-    expect((await ask(app, 'free again')).status).toBe(200)
+    expect((await sendChat(app, 'free again')).status).toBe(200)
   })
 
   test.each<[unknown, string | null]>([
@@ -241,7 +242,7 @@ describe('a budget set by an administrator', () => {
   ])('is rejected for the value %j', async (body, param) => {
     const app = await startAdminApp()
     await fetchMe(app, root)
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       const headers = { 'Content-Type': 'application/json' }
       const answer = await asAdmin(app, 'PUT', `/keys/${publicIdOf(app.key)}/budget`, { body, headers })
       expect([answer.status, answer.body.error.code, answer.body.error.param]).toEqual([
@@ -257,7 +258,7 @@ describe('a budget set by an administrator', () => {
     const app = await startAdminApp()
     const id = publicIdOf(await createTenant(app))
     await asAdmin(app, 'POST', `/keys/${id}/revoke`)
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       for (const key of [id, 'zzzzzzzzzzzz']) {
         const answer = await asAdmin(app, 'PUT', `/keys/${key}/budget`, { body: { day: 1 } })
         expect([answer.status, answer.body.error.code]).toEqual([404, 'not_found'])

@@ -6,7 +6,13 @@ import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
 import { setBudget } from '../../../src/usage/budgets.ts'
 import { createTenant } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
-import { auditOf, expectNoSecrets, listAuditRows, publicIdOf, refuseAudit } from '../../support/audit.ts'
+import {
+  auditRowsOf,
+  expectNoSecrets,
+  failAuditInserts,
+  listAuditRows,
+  publicIdOf,
+} from '../../support/audit.ts'
 import { readTables } from '../../support/database.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { upload } from '../../support/files.ts'
@@ -21,7 +27,7 @@ const parentOf = (app: TestApp) => ({
   tenantId: publicIdOf(app.key),
 })
 
-/** The audit row expected for a change made with the parent key, through either API. */
+/** Returns the audit row that a change with the parent key must write. */
 const expectedRow = (app: TestApp, action: string, kind: string, id: string, details: object) => ({
   id: expect.stringMatching(/^audit-[0-9a-z]{12}[0-9a-f]{12}$/),
   created_at: NOW,
@@ -42,33 +48,33 @@ async function start(): Promise<TestApp> {
 }
 
 describe('the audit log has one row for', () => {
-  test('rotating the parent key', async () => {
+  test('each rotation of the parent key', async () => {
     const app = await start()
     const body = { overlap_seconds: 60 }
     let hint = ''
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       hint = (await app.call('POST', '/v1/keys/rotate', { headers, body })).body.key_hint
     })
     const details = { key_hint: hint, overlap_seconds: 60 }
     expect(rows).toEqual([expectedRow(app, 'key.rotate', 'key', publicIdOf(app.key), details)])
   })
 
-  test('rotating an agent key', async () => {
+  test('each rotation of an agent key', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/rotate-key`
     let hint = ''
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       hint = (await app.call('POST', path, { headers })).body.key_hint
     })
     const details = { key_hint: hint, overlap_seconds: 0 }
     expect(rows).toEqual([expectedRow(app, 'agent_key.rotate', 'agent', agent_id, details)])
   })
 
-  test('creating, replacing and restoring an agent, with the author of each version', async () => {
+  test('each creation, replacement and restoration of an agent', async () => {
     const app = await start()
     let id = ''
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       id = (await app.call('POST', '/v1/agents', { headers, body: { yaml: GREETER } })).body.agent_id
       const yaml = GREETER.replace('Greeter', 'Host')
       await app.call('PUT', `/v1/agents/${id}`, { headers, body: { yaml } })
@@ -87,28 +93,28 @@ describe('the audit log has one row for', () => {
     expect(data.map(({ author }: { author: string }) => author)).toEqual(Array(3).fill(publicIdOf(app.key)))
   })
 
-  test('deleting an agent', async () => {
+  test('each deletion of an agent', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
-    const rows = await auditOf(app, () => app.call('DELETE', `/v1/agents/${agent_id}`, { headers }))
+    const rows = await auditRowsOf(app, () => app.call('DELETE', `/v1/agents/${agent_id}`, { headers }))
     const details = { name: 'Greeter', version: 1 }
     expect(rows).toEqual([expectedRow(app, 'agent.delete', 'agent', agent_id, details)])
   })
 
-  test('deleting a file', async () => {
+  test('each deletion of a file', async () => {
     const app = await start()
     const { id } = (await upload(app)).body
-    const rows = await auditOf(app, () => app.call('DELETE', `/v1/files/${id}`, { headers }))
+    const rows = await auditRowsOf(app, () => app.call('DELETE', `/v1/files/${id}`, { headers }))
     expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
-  test('setting a model policy, and another row if the budget changes', async () => {
+  test('each change of a model policy, and another row if the budget changes', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`
     const before = { default_model: null, allowed_models: [], fallback_models: [], max_output_tokens: null }
     const after = { ...before, max_output_tokens: 5 }
-    const put = (body: object) => auditOf(app, () => app.call('PUT', path, { headers, body }))
+    const put = (body: object) => auditRowsOf(app, () => app.call('PUT', path, { headers, body }))
     const none = { day: null, month: null }
     expect(await put({ max_output_tokens: 5, budget: { day: 9 } })).toEqual([
       expectedRow(app, 'policy.set', 'agent', agent_id, { before, after }),
@@ -124,7 +130,7 @@ describe('the audit log has one row for', () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const { id } = (await upload(app)).body
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       await callProcedure(app, 'agents.rotateKey', { agent_id }, { headers })
       await callProcedure(app, 'agents.delete', { agent_id }, { headers })
       await callProcedure(app, 'files.delete', { file_id: id }, { headers })
@@ -140,7 +146,7 @@ describe('the audit log has one row for', () => {
       expect(row).toMatchObject({ actor: publicIdOf(app.key), request_id: 'my-request' })
   })
 
-  test('each change the service or the host application makes outside a request', async () => {
+  test('each change that the service or the host application makes outside a request', async () => {
     const app = await start()
     const { deps } = app.service
     const first = publicIdOf(app.key)
@@ -148,7 +154,7 @@ describe('the audit log has one row for', () => {
     expect(await listAuditRows(app)).toMatchObject([
       { ...by, action: 'key.create', target_kind: 'key', target_id: first, tenant: first },
     ])
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       await setBudget(deps, serviceActor, parentOf(app), { day: 5 })
       await setBudget(deps, serviceActor, parentOf(app), { month: 7 })
       await revokeParentKey(deps, serviceActor, first)
@@ -167,7 +173,7 @@ describe('the audit log has one row for', () => {
   })
 })
 
-test('a parent key from the environment is recorded at the first start only', async () => {
+test('the audit log records a parent key from the environment only at the first start', async () => {
   const { text } = await createParentKey((await startApp()).service.deps, serviceActor, 'elsewhere')
   const env = { PARLEY_DATA_DIR: join(await makeFolder(), 'data'), PARLEY_PARENT_KEY: text }
   const rows = [{ action: 'key.register', actor: 'service', target_id: publicIdOf(text) }]
@@ -179,12 +185,12 @@ test('a parent key from the environment is recorded at the first start only', as
   expect(await listAuditRows(second)).toHaveLength(1)
 })
 
-test('a rejected change leaves no audit row', async () => {
+test('a rejected change does not write an audit row', async () => {
   const app = await start()
   const { agent_id, agent_key } = await app.createAgent()
   const file = (await upload(app)).body.id
   const other = await createTenant(app)
-  const rows = await auditOf(app, async () => {
+  const rows = await auditRowsOf(app, async () => {
     const answers = await Promise.all([
       app.call('DELETE', `/v1/agents/${agent_id}`, { key: other }),
       app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { key: other }),
@@ -202,12 +208,12 @@ test('a rejected change leaves no audit row', async () => {
   expect(rows).toEqual([])
 })
 
-test('one of several concurrent deletions succeeds and leaves one audit row', async () => {
+test('only one of several concurrent deletions succeeds and writes an audit row', async () => {
   const app = await start()
   const { agent_id } = await app.createAgent()
   const file = (await upload(app)).body.id
   for (const path of [`/v1/agents/${agent_id}`, `/v1/files/${file}`]) {
-    const rows = await auditOf(app, async () => {
+    const rows = await auditRowsOf(app, async () => {
       const answers = await Promise.all(Array.from({ length: 8 }, () => app.call('DELETE', path)))
       expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     })
@@ -215,7 +221,7 @@ test('one of several concurrent deletions succeeds and leaves one audit row', as
   }
 })
 
-test('no audit row contains a secret, even when names or request ids do', async () => {
+test('an audit row never contains a secret, even if a name or request id does', async () => {
   const app = await start()
   const { deps } = app.service
   const keyAsRequestId = { 'X-Request-Id': app.key }
@@ -238,19 +244,19 @@ test('no audit row contains a secret, even when names or request ids do', async 
 })
 
 describe('when the audit row cannot be written', () => {
-  /** Starts a service whose audit inserts fail, with a function that reads the affected tables. */
+  /** Starts a service that cannot insert audit rows, and returns a function that reads the affected tables. */
   async function startWithFailingAudit() {
     const app = await startApp()
     const agent = await app.createAgent()
     const file = (await upload(app)).body.id as string
     await setBudget(app.service.deps, serviceActor, parentOf(app), { day: 1_000_000 })
-    await refuseAudit(app)
+    await failAuditInserts(app)
     const tables = ['parent_keys', 'credentials', 'agents', 'files', 'budgets', 'audit_events'] as const
     const readAffectedTables = () => readTables(app.service.deps.db, tables)
     return { app, agent, file, readAffectedTables }
   }
 
-  test('the change is rolled back', async () => {
+  test('the database rolls the change back', async () => {
     const { app, agent, file, readAffectedTables } = await startWithFailingAudit()
     const { deps } = app.service
     const before = await readAffectedTables()
@@ -270,7 +276,7 @@ describe('when the audit row cannot be written', () => {
     expect(await readAffectedTables()).toEqual(before)
   })
 
-  test('the key and the file keep working', async () => {
+  test('the key and the file remain usable', async () => {
     const { app, agent, file } = await startWithFailingAudit()
     await revokeParentKey(app.service.deps, serviceActor, publicIdOf(app.key)).catch(() => {})
     await app.call('DELETE', `/v1/files/${file}`)

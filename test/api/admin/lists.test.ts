@@ -1,16 +1,21 @@
-/** Tests the audit log and the usage totals that administrators read. */
+/** Tests the audit log and the usage totals in the administrator API. */
 import { describe, expect, test } from 'vitest'
 import { asAdmin, listInPages, root, startAdminApp } from '../../support/admin.ts'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
-import { auditOf, expectNoSecrets, listAuditRows, publicIdOf, refuseAudit } from '../../support/audit.ts'
-import { as, proxied } from '../../support/console.ts'
+import {
+  auditRowsOf,
+  expectNoSecrets,
+  failAuditInserts,
+  listAuditRows,
+  publicIdOf,
+} from '../../support/audit.ts'
+import { asUser, behindProxy } from '../../support/console.ts'
 import { readTables } from '../../support/database.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
-import { ask } from '../../support/usage.ts'
+import { sendChat } from '../../support/usage.ts'
 
-/** Noon UTC on 1 February 2027. */
 const NOON = Date.UTC(2027, 1, 1, 12) / 1000
 const DAY = 86_400
 const ada = 'ada@example.org'
@@ -19,24 +24,25 @@ const errorOf = ({ status, body }: Answer) => [status, body.error.code, body.err
 
 describe('the audit log of a user', () => {
   test('has one row for the first visit and one for each later change', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     const headers = { 'X-Request-Id': 'visit-1' }
-    const rows = await auditOf(app, async () => {
-      const options = as(ada, { headers })
+    const rows = await auditRowsOf(app, async () => {
+      const options = asUser(ada, { headers })
       await Promise.all([1, 2, 3].map(() => app.call('GET', '/v1/manager/me', options)))
-      await app.call('GET', '/v1/manager/me', as(ada))
+      await app.call('GET', '/v1/manager/me', asUser(ada))
     })
-    const { parent_key, keys } = (await app.call('GET', '/v1/manager/me', as(ada))).body
+    const { parent_key, keys } = (await app.call('GET', '/v1/manager/me', asUser(ada))).body
     const own = { actor_kind: 'user', actor: ada, client_address: '127.0.0.1', tenant: keys[0].id }
     expect(rows).toMatchObject([
       { ...own, action: 'key.provision', target_kind: 'key', target_id: keys[0].id, request_id: 'visit-1' },
     ])
     expect(rows).toHaveLength(1)
     const yaml = 'name: Guide\ninstructions: Help.\n'
-    const changeRows = await auditOf(app, async () => {
-      const { agent_id } = (await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))).body
-      await app.call('POST', `/v1/manager/agents/${agent_id}/rotate-key`, as(ada))
-      await callProcedure(app, 'agents.delete', { agent_id }, as(ada))
+    const changeRows = await auditRowsOf(app, async () => {
+      const { agent_id } = (await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } })))
+        .body
+      await app.call('POST', `/v1/manager/agents/${agent_id}/rotate-key`, asUser(ada))
+      await callProcedure(app, 'agents.delete', { agent_id }, asUser(ada))
     })
     expect(changeRows).toMatchObject([
       { ...own, action: 'agent.create', target_kind: 'agent' },
@@ -47,14 +53,14 @@ describe('the audit log of a user', () => {
     expect(parent_key).toBe(`svc_${keys[0].id}`)
   })
 
-  test('records what a claim moved and does not record a repeated or rejected claim', async () => {
-    const app = await startApp(proxied)
+  test('lists what a claim moved and omits repeated and rejected claims', async () => {
+    const app = await startApp(behindProxy)
     const yaml = 'name: Guide\ninstructions: Help.\n'
-    await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
-    const { keys } = (await app.call('GET', '/v1/manager/me', as(ada))).body
+    await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } }))
+    const { keys } = (await app.call('GET', '/v1/manager/me', asUser(ada))).body
     const claim = (parent_key: string, email = ada) =>
-      app.call('POST', '/v1/manager/claim-key', as(email, { body: { parent_key } }))
-    const rows = await auditOf(app, () => claim(app.key))
+      app.call('POST', '/v1/manager/claim-key', asUser(email, { body: { parent_key } }))
+    const rows = await auditRowsOf(app, () => claim(app.key))
     const id = publicIdOf(app.key)
     expect(rows).toMatchObject([
       { action: 'key.claim', actor: ada, target_kind: 'key', target_id: id, tenant: id },
@@ -64,8 +70,8 @@ describe('the audit log of a user', () => {
       retired: keys[0].id,
       moved: { agents: 1, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 },
     })
-    await app.call('GET', '/v1/manager/me', as('eve@example.org'))
-    const none = await auditOf(app, async () => {
+    await app.call('GET', '/v1/manager/me', asUser('eve@example.org'))
+    const none = await auditRowsOf(app, async () => {
       const statuses = [
         await claim(app.key),
         await claim(`${app.key}x`),
@@ -78,23 +84,23 @@ describe('the audit log of a user', () => {
   })
 })
 
-test('a failing audit insert rolls back the first visit and the claim of a key', async () => {
-  const app = await startApp(proxied)
-  await app.call('GET', '/v1/manager/me', as(ada))
-  await refuseAudit(app)
+test('a failed audit insert rolls back a first visit or the claim of a key', async () => {
+  const app = await startApp(behindProxy)
+  await app.call('GET', '/v1/manager/me', asUser(ada))
+  await failAuditInserts(app)
   const readAffectedTables = () => readTables(app.service.deps.db, ['users', 'parent_keys', 'credentials'])
   const before = await readAffectedTables()
   const body = { parent_key: app.key }
   const answers = [
-    await app.call('GET', '/v1/manager/me', as('eve@example.org')),
-    await app.call('POST', '/v1/manager/claim-key', as(ada, { body })),
+    await app.call('GET', '/v1/manager/me', asUser('eve@example.org')),
+    await app.call('POST', '/v1/manager/claim-key', asUser(ada, { body })),
   ]
   expect(answers.map(({ status }) => status)).toEqual([500, 500])
   expect(await readAffectedTables()).toEqual(before)
 })
 
 describe('the administrator’s audit log', () => {
-  /** Creates two keys on day one, rotates one on day two and revokes it on day three. */
+  /** Creates two keys on day 1, rotates one of them on day 2 and revokes it on day 3. */
   async function startWithHistory() {
     const clock = createFakeClock(NOON)
     const app = await startAdminApp({}, { clock })
@@ -108,7 +114,7 @@ describe('the administrator’s audit log', () => {
   const audit = (app: TestApp, query = '') => asAdmin(app, 'GET', `/audit${query}`)
   const actionsOf = ({ body }: Answer) => body.data.map(({ action }: { action: string }) => action)
 
-  test('lists entries newest first, with the details of each change', async () => {
+  test('lists changes newest first, with the details of each', async () => {
     const { app, first, second } = await startWithHistory()
     const answer = await audit(app)
     const about = { target_kind: 'key', tenant: second, target_id: second }
@@ -129,18 +135,18 @@ describe('the administrator’s audit log', () => {
       { action: 'key.create', target_id: first, request_id: null, client_address: null, created_at: NOON },
     ])
     expect(answer.text).not.toMatch(/(svc_|agnt_key-)[0-9A-Za-z]{13}/)
-    const rpc = await callProcedure(app, 'admin.audit', { limit: 1 }, as(root))
+    const rpc = await callProcedure(app, 'admin.audit', { limit: 1 }, asUser(root))
     expect(rpc.body.result.data.json).toEqual({ ...answer.body, data: [answer.body.data[0]], has_more: true })
   })
 
-  test('returns each row exactly once at any page size', async () => {
+  test('returns each row exactly once for any page size', async () => {
     const { app } = await startWithHistory()
     const all = (await audit(app)).body.data
     expect(all).toHaveLength(5)
     for (const limit of [1, 2, 5]) expect(await listInPages(app, '/audit', limit)).toEqual(all)
   })
 
-  test('continues after a given row while new rows are added', async () => {
+  test('continues after the given row even if new rows are added', async () => {
     const { app } = await startWithHistory()
     const { data } = (await audit(app)).body
     await createTenant(app)
@@ -156,7 +162,7 @@ describe('the administrator’s audit log', () => {
     expect(errorOf(await audit(app, '?limit=101'))).toEqual([400, 'invalid_value', 'limit'])
   })
 
-  test('can be filtered by action, actor, target and time', async () => {
+  test('can be filtered by action, actor, target or time', async () => {
     const { app, first, second } = await startWithHistory()
     const cases: [query: string, actions: string[]][] = [
       ['?action=key.create', ['key.create', 'key.create']],
@@ -189,7 +195,7 @@ describe('the administrator’s audit log', () => {
     ['?to=2027-02-30', 'to'],
     ['?from=2027-02-02&to=2027-02-01', 'from'],
     ['?order=asc', null],
-  ])('rejects %s', async (query, param) => {
+  ])('rejects the query %s', async (query, param) => {
     const app = await startAdminApp()
     expect(errorOf(await audit(app, query))).toEqual([400, 'invalid_value', param])
     if (param !== 'limit' && !query.startsWith('?after')) return
@@ -199,19 +205,29 @@ describe('the administrator’s audit log', () => {
 })
 
 describe('usage across all keys', () => {
-  /** Creates two keys and an agent, with calls on two days. */
+  /** Creates two keys and an agent that make calls on two days. */
   async function startWithUsage() {
     const clock = createFakeClock(NOON)
     const app = await startAdminApp({}, { clock })
     const other = await createTenant(app)
     const { agent_id, agent_key } = await app.createAgent()
-    await ask(app, 'one')
+    await sendChat(app, 'one')
     clock.advance(DAY)
-    await ask(app, '[[tokens:500]]', {}, other)
-    await ask(app, 'two', {}, agent_key)
+    await sendChat(app, '[[tokens:500]]', {}, other)
+    await sendChat(app, 'two', {}, agent_key)
     const usage = async (query = '') => (await asAdmin(app, 'GET', `/usage${query}`)).body
     return { app, agent_id, first: publicIdOf(app.key), second: publicIdOf(other), other, usage }
   }
+
+  test('is listed by call for all keys or for one', async () => {
+    const { app, first, second } = await startWithUsage()
+    const listKeys = async (query = '') => {
+      const { body } = await asAdmin(app, 'GET', `/usage/calls${query}`)
+      return body.data.map(({ key }: { key: string }) => key)
+    }
+    expect(await listKeys()).toEqual([first, second, first])
+    expect(await listKeys(`?key=${second}`)).toEqual([second])
+  })
 
   test('is summed by day, agent, model and key', async () => {
     const { app, usage, agent_id, first, second, other } = await startWithUsage()
@@ -235,7 +251,7 @@ describe('usage across all keys', () => {
     ])
   })
 
-  test('filtered by one key matches the usage that the key itself can read', async () => {
+  test('filtered by one key equals the usage that the key itself can read', async () => {
     const { app, usage, first, second, other } = await startWithUsage()
     for (const [id, key] of [
       [first, app.key],
@@ -257,7 +273,7 @@ describe('usage across all keys', () => {
     ['?key=svc_', 'key'],
     ['?from=2027-02-02&to=2027-02-01', 'from'],
     ['?limit=5', null],
-  ])('rejects %s', async (query, param) => {
+  ])('rejects the query %s', async (query, param) => {
     const app = await startAdminApp()
     expect(errorOf(await asAdmin(app, 'GET', `/usage${query}`))).toEqual([400, 'invalid_value', param])
     const own = await app.call('GET', '/v1/usage?group_by=key')

@@ -1,13 +1,13 @@
-/** Tests creating, reading, storing and deleting agents over REST. */
+/** Tests how agents are created, read, stored and deleted over REST. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { mintKey } from '../../../src/lib/api-key.ts'
-import { FULL, listIds, sendDefinition } from '../../support/agents.ts'
+import { FULL_DEFINITION, listIds, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
-import { failAt, readTables } from '../../support/database.ts'
+import { failOnChange, readTables } from '../../support/database.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
@@ -35,7 +35,7 @@ describe('creating an agent', () => {
     })
   })
 
-  test('ignores unknown JSON fields next to the definition, as it accepts unknown keys in it', async () => {
+  test('ignores unknown JSON fields next to the definition', async () => {
     const app = await startApp()
     const yaml = `${GREETER}color: red\n`
     const created = await app.call('POST', '/v1/agents', { body: { yaml, name: 'Other' } })
@@ -47,17 +47,17 @@ describe('creating an agent', () => {
     expect(await typed.create.mutate({ yaml, ...{ name: 'Other' } })).toHaveProperty('agent_key')
   })
 
-  test('returns a key that can chat immediately', async () => {
+  test('returns a key that can be used for chats immediately', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect((await chat(app, agent_key)).status).toBe(200)
   })
 
-  test('leaves neither an agent nor a key when the database fails halfway', async () => {
+  test('stores neither an agent nor a key when the database fails halfway', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     await app.createAgent()
-    const stopFailing = await failAt(db, 'insert on credentials', 'disk on fire')
+    const stopFailing = await failOnChange(db, 'insert on credentials', 'disk on fire')
     const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', GREETER)
     expect(status).toBe(500)
     expect(body).toEqual({ error: expect.not.stringContaining('fire'), code: 'internal_error' })
@@ -73,9 +73,9 @@ describe('creating an agent', () => {
 })
 
 describe('reading an agent', () => {
-  test('returns every field except the key', async () => {
+  test('returns every field of the agent except its key', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
-    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
     const { status, headers, body } = await app.call('GET', `/v1/agents/${agent_id}`)
     expect(status).toBe(200)
     expect(headers.get('etag')).toBe('"1"')
@@ -103,7 +103,7 @@ describe('reading an agent', () => {
       },
       instructions: 'Help people.\nUse look_up for orders.\n',
       format: 'yaml',
-      yaml: FULL,
+      yaml: FULL_DEFINITION,
       version: 1,
       key_hint: `agnt_key-…${agent_key.slice(-4)}`,
     })
@@ -116,7 +116,7 @@ describe('reading an agent', () => {
     expect(body.definition).toEqual({ name: 'Greeter', model: 'mock', temperature: 0.7, tools: [] })
   })
 
-  test('uses the default model when the definition names none', async () => {
+  test('returns the default model when the definition does not set one', async () => {
     const app = await startApp({ PARLEY_DEFAULT_MODEL: 'house-model' })
     const { agent_id, agent_key } = await app.createAgent()
     const named = await app.createAgent(`${GREETER}model: other-model\n`)
@@ -154,7 +154,7 @@ describe('stored agents', () => {
       PARLEY_PARENT_KEY: mintKey('parent', randomBytes).text,
     }
     const before = await startApp(env)
-    const { agent_id, agent_key } = await before.createAgent(FULL)
+    const { agent_id, agent_key } = await before.createAgent(FULL_DEFINITION)
     await before.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })
     await before.createAgent()
     const paths = ['', `/${agent_id}`, `/${agent_id}/versions`].map((path) => `/v1/agents${path}`)
@@ -168,7 +168,7 @@ describe('stored agents', () => {
     expect((await listIds(after))[0]).toBe(newest.agent_id)
   })
 
-  test('do not contain keys in plain text', async () => {
+  test('do not contain plain-text keys', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const tables = ['agents', 'agent_versions', 'credentials', 'parent_keys', 'audit_events'] as const
@@ -212,7 +212,7 @@ describe('deleting an agent', () => {
     expect(await db.selectFrom('credentials').select('kind').execute()).toEqual([{ kind: 'parent' }])
   })
 
-  test('returns 404 the second time', async () => {
+  test('returns 404 for an agent that is already deleted', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('DELETE', `/v1/agents/${agent_id}`)
@@ -222,7 +222,7 @@ describe('deleting an agent', () => {
     })
   })
 
-  test('accepts a JSON content type without a body', async () => {
+  test('succeeds with a JSON content type and no body', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const headers = { 'Content-Type': 'application/json' }

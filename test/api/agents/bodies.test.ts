@@ -1,11 +1,11 @@
-/** Tests the accepted formats of a definition and that its text is stored unchanged. */
+/** Tests which formats a definition may have, and that its text is stored unchanged. */
 import { describe, expect, test } from 'vitest'
-import { FULL, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
+import { FULL_DEFINITION, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 
 const MARKDOWN = '---\nname: Greeter\ntools: [wave]\n---\n\nGreet people.\n\n---\n\nAlways.'
 
-/** The accepted formats: media type, request body, and the text that is stored. */
+/** Media type, request body and stored text for each accepted format. */
 const forms = [
   ...rawYamlTypes.map((type) => [type, GREETER, GREETER] as const),
   ['application/yaml; charset=utf-8', GREETER, GREETER],
@@ -30,7 +30,7 @@ describe('an agent definition', () => {
 
   test.each(forms)('can be sent as %s to replace an agent: %j', async (mediaType, body, kept) => {
     const app = await startApp()
-    const { agent_id } = await app.createAgent(FULL)
+    const { agent_id } = await app.createAgent(FULL_DEFINITION)
     const path = `/v1/agents/${agent_id}`
     const { status, body: replaced } = await sendDefinition(app, 'PUT', path, mediaType, body)
     expect([status, replaced.name, replaced.version]).toEqual([200, 'Greeter', 2])
@@ -85,7 +85,7 @@ describe('the stored text of a definition', () => {
 })
 
 describe('an agent exported as Markdown', () => {
-  test.each([['every field', FULL] as const, ...texts])(
+  test.each([['every field', FULL_DEFINITION] as const, ...texts])(
     'is identical after an import and a second export, with %s',
     async (_what, text) => {
       const app = await startApp()

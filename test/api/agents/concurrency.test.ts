@@ -1,4 +1,4 @@
-/** Tests that concurrent changes to agents are never lost, duplicated or half applied. */
+/** Tests that concurrent changes to agents are never lost, duplicated or partly applied. */
 import { describe, expect, test } from 'vitest'
 import { deleteAgent, openAgentKey, replaceAgent, rotateAgentKey } from '../../../src/agents/agents.ts'
 import { listVersions } from '../../../src/agents/list.ts'
@@ -14,7 +14,6 @@ const unlimited = {
 }
 const numbered = (count: number) => `name: Number ${count}\ninstructions: Say ${count}.\n`
 
-/** Makes all calls concurrently. */
 function atOnce(call: (index: number) => Promise<Answer>, count = AT_ONCE): Promise<Answer[]> {
   return Promise.all(Array.from({ length: count }, (_, index) => call(index)))
 }
@@ -26,8 +25,8 @@ async function createAgentPath(app: TestApp): Promise<string> {
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 const numerically = (a: number, b: number) => a - b
 
-describe('concurrent requests', () => {
-  test('create every agent with its own key', async () => {
+describe('the agent API during concurrent requests', () => {
+  test('creates each agent with its own key', async () => {
     const app = await startApp(unlimited)
     const answers = await atOnce((index) =>
       app.call('POST', '/v1/agents', { body: { yaml: numbered(index) } }),
@@ -37,7 +36,7 @@ describe('concurrent requests', () => {
     expect((await listIds(app)).toSorted()).toEqual(answers.map(({ body }) => body.agent_id).toSorted())
   })
 
-  test('each replace an agent without If-Match and add a version', async () => {
+  test('adds a version for each replacement without If-Match', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) => app.call('PUT', path, { body: { yaml: numbered(index + 1) } }))
@@ -52,7 +51,7 @@ describe('concurrent requests', () => {
     expect((await app.call('GET', path)).body.definition.name).toBe(data[0].name)
   })
 
-  test('with the same If-Match replace an agent exactly once', async () => {
+  test('replaces an agent exactly once if all requests have the same If-Match', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const headers = { 'If-Match': '"1"' }
@@ -68,7 +67,7 @@ describe('concurrent requests', () => {
     })
   })
 
-  test('with `If-Match: *` all replace an agent', async () => {
+  test('accepts all replacements with `If-Match: *`', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const options = { headers: { 'If-Match': '*' }, body: { yaml: GREETER } }
@@ -76,7 +75,7 @@ describe('concurrent requests', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
-  test('each restore a version and add a new one', async () => {
+  test('adds a new version for each restored one', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     await app.call('PUT', path, { body: { yaml: numbered(1) } })
@@ -86,7 +85,7 @@ describe('concurrent requests', () => {
     expect((await app.call('GET', `${path}/versions`)).body.data).toHaveLength(AT_ONCE + 2)
   })
 
-  test('delete an agent exactly once', async () => {
+  test('deletes an agent exactly once', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce(() => app.call('DELETE', path))
@@ -96,7 +95,7 @@ describe('concurrent requests', () => {
     ])
   })
 
-  test('to delete and replace an agent leave nothing behind', async () => {
+  test('leaves no agent or key behind if an agent is deleted and replaced', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) =>
@@ -109,7 +108,7 @@ describe('concurrent requests', () => {
     expect(await db.selectFrom('credentials').select('kind').execute()).toEqual([{ kind: 'parent' }])
   })
 
-  test('to rotate a key leave only the listed key valid', async () => {
+  test('leaves only the listed key valid after several rotations', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const rotations = await atOnce(() => app.call('POST', `${path}/rotate-key`))
@@ -120,7 +119,7 @@ describe('concurrent requests', () => {
     expect(keys.filter((_, index) => answers[index]?.status === 200)).toEqual([shown])
   })
 
-  test('to rotate the key and to replace the agent keep each other’s changes', async () => {
+  test('keeps both changes if a key is rotated and its agent is replaced', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) =>
@@ -134,7 +133,7 @@ describe('concurrent requests', () => {
     expect((await app.call('GET', path)).body.version).toBe(1 + AT_ONCE / 2)
   })
 
-  test('with the key of a deleted agent return 401 once the deletion has returned', async () => {
+  test('returns 401 for an agent key as soon as the deletion of its agent has returned', async () => {
     const app = await startApp(unlimited)
     const { agent_id, agent_key } = await app.createAgent()
     const askMe = () => app.call('GET', '/v1/agents/me', { key: agent_key })
@@ -147,8 +146,8 @@ describe('concurrent requests', () => {
   })
 })
 
-/** HTTP requests run one after the other here; direct calls interleave their queries, as replicas would. */
-describe('concurrent calls with interleaved queries', () => {
+/** Calls the functions directly because HTTP requests to one server do not interleave their queries. */
+describe('agent functions with interleaved queries', () => {
   async function startWithAgent() {
     const app = await startApp(unlimited)
     const { agent_id } = await app.createAgent(numbered(1))
@@ -166,7 +165,7 @@ describe('concurrent calls with interleaved queries', () => {
     return { app, deps, owner, agent_id, replace }
   }
 
-  test('each add a version when they replace an agent without If-Match', async () => {
+  test('add a version for each replacement without If-Match', async () => {
     const { app, agent_id, replace } = await startWithAgent()
     const written = await Promise.all(upTo(AT_ONCE).map((count) => replace(count)))
     const { data } = (await app.call('GET', `/v1/agents/${agent_id}/versions`)).body
@@ -175,7 +174,7 @@ describe('concurrent calls with interleaved queries', () => {
     expect(data.map(({ version }: { version: number }) => version)).toEqual(upTo(AT_ONCE + 1).reverse())
   })
 
-  test('replace the same version exactly once', async () => {
+  test('replace an agent exactly once if all calls have the same If-Match', async () => {
     const { app, agent_id, replace } = await startWithAgent()
     const outcomes = await Promise.allSettled(upTo(AT_ONCE).map((count) => replace(count, '"1"')))
     const rejected = outcomes.filter((outcome) => outcome.status === 'rejected')
@@ -184,13 +183,13 @@ describe('concurrent calls with interleaved queries', () => {
     expect((await app.call('GET', `/v1/agents/${agent_id}/versions`)).body.data).toHaveLength(2)
   })
 
-  test('never list a version twice during a replacement', async () => {
+  test('list each version only once during a replacement', async () => {
     const { deps, owner, agent_id, replace } = await startWithAgent()
     const [, { versions }] = await Promise.all([replace(2), listVersions(deps, owner, agent_id)])
     expect([[1], [2, 1]]).toContainEqual(versions.map(({ version }) => version))
   })
 
-  test('keep the new key when a replacement and a rotation overlap', async () => {
+  test('keep the new key if a replacement and a rotation overlap', async () => {
     const { app, deps, owner, agent_id, replace } = await startWithAgent()
     const [before] = (await app.call('GET', '/v1/agents')).body.data
     const [replaced, rotation] = await Promise.all([
@@ -202,7 +201,7 @@ describe('concurrent calls with interleaved queries', () => {
     expect([before.agent_key, rotation.key.text]).toContain(openAgentKey(deps, replaced))
   })
 
-  test('leave nothing behind when a replacement and a deletion overlap', async () => {
+  test('leave no agent or version behind if a replacement and a deletion overlap', async () => {
     const { app, deps, owner, agent_id, replace } = await startWithAgent()
     const [replaced] = await Promise.allSettled([
       replace(2),

@@ -1,8 +1,8 @@
-/** Tests the rotation of agent keys and which requests an agent key may make. */
+/** Tests how agent keys are rotated and which requests they may make. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
-import { createTenant, FULL } from '../../support/agents.ts'
+import { createTenant, FULL_DEFINITION } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
@@ -19,7 +19,7 @@ describe('rotating an agent key', () => {
     ['without a body', undefined],
     ['with an empty body', {}],
     ['with an overlap of 0', { overlap_seconds: 0 }],
-  ])('disables the old key immediately when the request is sent %s', async (_what, body) => {
+  ])('immediately disables the old key when the request is sent %s', async (_what, body) => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { agent_id, agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])
@@ -64,7 +64,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, old, fresh)).toEqual([401, 200])
   })
 
-  test('a second time without an overlap disables every earlier key', async () => {
+  test('without an overlap disables every earlier key, even during an earlier overlap', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const { agent_id, agent_key: first } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/rotate-key`
@@ -74,7 +74,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 401, 200])
   })
 
-  test('a second time does not extend the first overlap', async () => {
+  test('does not extend an earlier overlap', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { agent_id, agent_key: first } = await app.createAgent()
@@ -85,7 +85,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 200, 200])
   })
 
-  test('updates the key and its hint in every response that includes the agent', async () => {
+  test('changes the key and its hint in every response that contains the agent', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('GET', '/v1/agents')
@@ -117,7 +117,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test('returns 404 for another tenant’s agent and keeps its key', async () => {
+  test('returns 404 for another tenant’s agent, whose key remains valid', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const key = await createTenant(app)
@@ -148,9 +148,9 @@ describe('the parent key of an agent', () => {
 })
 
 describe('the route /v1/agents/me', () => {
-  test('returns the fields that the widget needs but never the instructions', async () => {
+  test('returns the fields that the widget needs but not the instructions', async () => {
     const app = await startApp()
-    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
     const { status, headers, body, text } = await me(app, agent_key)
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
     expect(body).toEqual({

@@ -1,11 +1,10 @@
-/** Tests the list of agents and its pagination. */
+/** Tests how agents and their versions are listed page by page. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createTenant, FULL, listIds } from '../../support/agents.ts'
+import { createTenant, FULL_DEFINITION, listIds } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
-/** Creates `count` agents and returns their ids, newest first. */
 async function createAgents(app: TestApp, count: number, key = app.key): Promise<string[]> {
   const ids: string[] = []
   for (let made = 0; made < count; made++) ids.unshift((await app.createAgent(GREETER, key)).agent_id)
@@ -15,14 +14,14 @@ async function createAgents(app: TestApp, count: number, key = app.key): Promise
 const list = (app: TestApp, query = '', key = app.key) => app.call('GET', `/v1/agents${query}`, { key })
 
 describe('the list of agents without parameters', () => {
-  test('starts empty and has no pagination fields', async () => {
+  test('is empty at first and has no pagination fields', async () => {
     const app = await startApp()
     expect((await list(app)).body).toEqual({ object: 'list', data: [] })
   })
 
-  test('shows each agent’s settings, and `behavior` only when it is set', async () => {
+  test('contains each agent’s settings, and `behavior` only if it is set', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
-    const full = await app.createAgent(FULL)
+    const full = await app.createAgent(FULL_DEFINITION)
     const plain = await app.createAgent()
     const { status, headers, body } = await list(app)
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
@@ -53,19 +52,19 @@ describe('the list of agents without parameters', () => {
     expect(body.data[0]).not.toHaveProperty('behavior')
   })
 
-  test('returns all 150 agents newest first, even when created in the same second', async () => {
+  test('contains all 150 agents newest first, even if they were created in the same second', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const ids = await createAgents(app, 150)
     expect(await listIds(app)).toEqual(ids)
   })
 
-  test('keeps an agent’s position and creation time after a change', async () => {
+  test('contains a changed agent at its old position, with its original creation time', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const ids = await createAgents(app, 3)
     const before = (await list(app)).body.data
     clock.advance(5)
-    await app.call('PUT', `/v1/agents/${ids[2]}`, { body: { yaml: FULL } })
+    await app.call('PUT', `/v1/agents/${ids[2]}`, { body: { yaml: FULL_DEFINITION } })
     await app.call('POST', `/v1/agents/${ids[1]}/rotate-key`)
     const after = (await list(app)).body.data
     expect(after).toEqual([
@@ -92,7 +91,7 @@ describe('the list of agents without parameters', () => {
 })
 
 describe('the paginated list of agents', () => {
-  test('returns the first and last id on a page and whether more agents follow', async () => {
+  test('has the first and last id of each page and reports whether more agents follow', async () => {
     const app = await startApp()
     const ids = await createAgents(app, 3)
     const page = async (query: string) => {
@@ -127,7 +126,7 @@ describe('the paginated list of agents', () => {
     })
   })
 
-  test('starts next to `after` when `before` is also given', async () => {
+  test('starts after `after` even if `before` is also set', async () => {
     const app = await startApp()
     const [, second, third, fourth, fifth] = await createAgents(app, 6)
     expect(await listIds(app, `?after=${second}&before=${fifth}`)).toEqual([third, fourth])
@@ -136,7 +135,7 @@ describe('the paginated list of agents', () => {
     expect(await listIds(app, `?after=${fifth}&before=${second}`)).toEqual([])
   })
 
-  test('can be read in full in either direction', async () => {
+  test('can be read completely in either direction', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
     const newestFirst = await createAgents(app, 9)
     const directions = fc.record({
@@ -169,7 +168,7 @@ describe('the paginated list of agents', () => {
     ['after=agent-00000000000000000000', 'after'],
     ['before=nobody', 'before'],
     ['limit=1&limit=0', 'limit'],
-  ])('returns 400 for %s and names %s', async (query, field) => {
+  ])('returns 400 for %s with an error about %s', async (query, field) => {
     const app = await startApp()
     const { status, body } = await list(app, `?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid_value'])
@@ -182,7 +181,7 @@ describe('the paginated list of agents', () => {
   })
 
   test.each(['after', 'before'])(
-    'does not reveal through `%s` that another tenant’s agent exists',
+    'treats another tenant’s agent in `%s` like an unknown agent',
     async (field) => {
       const app = await startApp()
       const other = await createTenant(app)
@@ -195,7 +194,7 @@ describe('the paginated list of agents', () => {
   )
 })
 
-/** Reads the whole list page by page, forwards from the start or backwards from the last agent. */
+/** Reads every page, forwards from the start or backwards from the last agent. */
 async function readAllPages(
   app: TestApp,
   limit: number,
@@ -219,10 +218,10 @@ async function readAllPages(
   }
 }
 
-describe('the limited agent list', () => {
+describe('the agent list', () => {
   const large = `${GREETER}# ${'x'.repeat(200 * 1024)}\n`
 
-  test('ends a page before 2 MiB of definitions and continues on the next page', async () => {
+  test('ends a page before it exceeds 2 MiB of definitions', async () => {
     const app = await startApp()
     const ids: string[] = []
     for (let made = 0; made < 12; made++) ids.unshift((await app.createAgent(large)).agent_id)
@@ -237,7 +236,7 @@ describe('the limited agent list', () => {
     expect(backwards.body).toMatchObject({ has_more: true, first_id: ids[1], last_id: ids[10] })
   })
 
-  test('is limited to 1,000 agents without parameters, and by PARLEY_MAX_AGENTS', async () => {
+  test('contains at most 1,000 agents on a page and PARLEY_MAX_AGENTS in total', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0', PARLEY_MAX_AGENTS: '1002' })
     const created = await createAgents(app, 1002)
     const { body } = await list(app)
@@ -249,7 +248,7 @@ describe('the limited agent list', () => {
     expect((await app.createAgent(GREETER, await createTenant(app))).agent_id).toMatch(/^agent-/)
   })
 
-  test('never exceeds the limit when agents are created concurrently', async () => {
+  test('never exceeds PARLEY_MAX_AGENTS, even when agents are created concurrently', async () => {
     const app = await startApp({ PARLEY_MAX_AGENTS: '3' })
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => app.call('POST', '/v1/agents', { body: { yaml: GREETER } })),
@@ -265,7 +264,7 @@ describe('the versions of an agent', () => {
     (await app.call('GET', `/v1/agents/${id}/versions${query}`)).body
   const numbers = ({ data }: { data: { version: number }[] }) => data.map(({ version }) => version)
 
-  test('are limited to 100 in addition to the current one', async () => {
+  test('are limited to the current one and 100 earlier ones', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     for (let made = 0; made < 103; made++) await replace(app, id, `${GREETER}# ${made}\n`)
@@ -274,7 +273,7 @@ describe('the versions of an agent', () => {
     expect((await app.call('POST', `/v1/agents/${id}/versions/3/restore`)).status).toBe(404)
   })
 
-  test('are listed in pages of at most 2 MiB', async () => {
+  test('are listed on pages of at most 2 MiB', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     for (let made = 0; made < 12; made++)

@@ -1,9 +1,9 @@
-/** Tests that the console routes under /v1/manager mirror the agent routes, for users and for keys. */
+/** Tests that each agent route has an equivalent console route under /v1/manager, for users and for keys. */
 import { describe, expect, test } from 'vitest'
 import { restOperations } from '../../../src/server/api.ts'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, type CallOptions, startApp, type TestApp } from '../../support/app.ts'
-import { as, claim, proxied } from '../../support/console.ts'
+import { asUser, behindProxy, claimKey } from '../../support/console.ts'
 
 const ada = 'ada@example.org'
 const yaml = 'name: Guide\ninstructions: Help.\n'
@@ -12,7 +12,7 @@ const originals = operations.filter(
   ({ id, auth }) => id.startsWith('agents-') && auth.callers.includes('parent'),
 )
 
-/** Builds the request for an operation on the agent, on both its public and its console path. */
+/** Returns the request for an operation on the agent, with its public path and its console path (`mirrored`). */
 function toRequest({ http, request }: (typeof operations)[number], agentId: string) {
   const path = http.path.replace('{agent_id}', agentId).replace('{version}', '1')
   const takesBody = http.method === 'POST' || http.method === 'PUT'
@@ -20,20 +20,20 @@ function toRequest({ http, request }: (typeof operations)[number], agentId: stri
   return { method: http.method, path, mirrored: path.replace('/v1/', '/v1/manager/'), options }
 }
 
-/** Reduces a response to the parts that do not depend on the agent. */
+/** Returns the parts of a response that are the same for every agent. */
 function summarize({ status, headers, body }: Answer) {
   const kept = ['etag', 'content-type', 'cache-control', 'x-ratelimit-limit']
   return { status, headers: kept.map((name) => headers.get(name)), fields: Object.keys(body) }
 }
 
-/** Starts a service whose parent key the user has claimed. */
+/** Starts a service and claims its parent key for Ada. */
 async function start(): Promise<TestApp> {
-  const app = await startApp(proxied)
-  await claim(app, ada, app.key)
+  const app = await startApp(behindProxy)
+  await claimKey(app, ada, app.key)
   return app
 }
 
-test('every agent route for owners has a console route, and no other route has one', () => {
+test('every agent route for owners has a console route, and other agent routes do not', () => {
   expect(originals.length).toBeGreaterThanOrEqual(8)
   const routesOf = ({ http }: (typeof operations)[number]) => `${http.method} ${http.path}`
   const mirrors = operations.filter(({ id }) => id.startsWith('manager-agents-'))
@@ -41,7 +41,7 @@ test('every agent route for owners has a console route, and no other route has o
 })
 
 describe.each(originals)('$http.method $http.path', (operation) => {
-  test('returns the same response to keys and users on the console route', async () => {
+  test('returns the same response on the console route, for keys and for users', async () => {
     const app = await start()
     const ask = async (place: 'path' | 'mirrored', credential: (options: CallOptions) => CallOptions) => {
       const { agent_id: id } = await app.createAgent(yaml)
@@ -51,16 +51,16 @@ describe.each(originals)('$http.method $http.path', (operation) => {
     }
     const here = await ask('path', (options) => options)
     expect(await ask('mirrored', (options) => options)).toEqual(here)
-    expect(await ask('mirrored', (options) => as(ada, options))).toEqual(here)
+    expect(await ask('mirrored', (options) => asUser(ada, options))).toEqual(here)
   })
 
-  test('hides the agent from other callers of the console route', async () => {
+  test('does not reveal the agent to other callers of the console route', async () => {
     const app = await start()
     const { agent_id: id, agent_key: agentKey } = await app.createAgent(yaml)
     const { method, mirrored, options } = toRequest(operation, id)
     const isAboutOne = mirrored.includes(id)
     const other = { ...options, key: await createTenant(app) }
-    for (const foreign of [other, as('eve@example.org', options)]) {
+    for (const foreign of [other, asUser('eve@example.org', options)]) {
       const { status, body } = await app.call(method, mirrored, foreign)
       if (isAboutOne) expect([status, body]).toEqual([404, { error: 'Agent not found.', code: 'not_found' }])
       else expect(status).toBeLessThan(300)
@@ -74,22 +74,25 @@ describe.each(originals)('$http.method $http.path', (operation) => {
   })
 })
 
-test('an agent created through the console route is available through the public API', async () => {
+test('an agent created on the console route is available in the public API', async () => {
   const app = await start()
-  const { body: created } = await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
+  const { body: created } = await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } }))
   expect(created.parent_key).toBe(app.key.slice(0, 16))
   const path = `agents/${created.agent_id}`
-  const change = as(ada, { body: { yaml: yaml.replace('Guide', 'Leader') }, headers: { 'If-Match': '"1"' } })
+  const change = asUser(ada, {
+    body: { yaml: yaml.replace('Guide', 'Leader') },
+    headers: { 'If-Match': '"1"' },
+  })
   expect((await app.call('PUT', `/v1/manager/${path}`, change)).status).toBe(200)
   expect((await app.call('PUT', `/v1/manager/${path}`, change)).status).toBe(412)
   expect((await app.call('GET', `/v1/${path}`)).body).toMatchObject({
     definition: { name: 'Leader' },
     version: 2,
   })
-  expect((await app.call('GET', `/v1/manager/${path}/versions`, as(ada))).body.data).toHaveLength(2)
-  const list = await app.call('GET', '/v1/manager/agents?limit=1', as(ada))
+  expect((await app.call('GET', `/v1/manager/${path}/versions`, asUser(ada))).body.data).toHaveLength(2)
+  const list = await app.call('GET', '/v1/manager/agents?limit=1', asUser(ada))
   expect(list.body).toMatchObject({ data: [{ id: created.agent_id }], has_more: false })
-  expect((await app.call('DELETE', `/v1/manager/${path}`, as(ada))).body).toEqual({
+  expect((await app.call('DELETE', `/v1/manager/${path}`, asUser(ada))).body).toEqual({
     id: created.agent_id,
     deleted: true,
   })

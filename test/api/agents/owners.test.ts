@@ -16,7 +16,7 @@ const verbs: readonly (readonly [method: string, rest: string, options: CallOpti
 
 describe('an agent id', () => {
   test.each(verbs)(
-    'that is unknown or belongs to another tenant causes the same 404 response to %s /v1/agents/{id}%s',
+    'causes the same 404 for %s /v1/agents/{id}%s whether it is unknown or belongs to another tenant',
     async (method, rest, options) => {
       const app = await startApp()
       const other = await createTenant(app)
@@ -40,7 +40,7 @@ describe('an agent id', () => {
     ['4,000 characters', 'a'.repeat(4000), 404],
     ['bytes that are not UTF-8', '%FF', 400],
     ['an incomplete escape', '%4', 400],
-  ])('with %s does not match an agent', async (_what, id, expected) => {
+  ])('with %s does not match any agent', async (_what, id, expected) => {
     const app = await startApp()
     for (const [method, rest, options] of verbs) {
       const answer = await app.call(method, `/v1/agents/${id}${rest}`, options)
@@ -68,9 +68,9 @@ const ownerRoutes: readonly (readonly [method: string, path: string, options: Ca
   ['POST', '/v1/agents/{id}/versions/1/restore', {}],
 ]
 
-describe('routes for owners only', () => {
+describe('an owner-only route', () => {
   test.each(ownerRoutes)(
-    '%s %s returns 401 for the agent’s own key and changes nothing',
+    'returns 401 for the agent’s own key and changes nothing: %s %s',
     async (method, path, options) => {
       const app = await startApp()
       const { agent_id, agent_key } = await app.createAgent()
@@ -85,7 +85,7 @@ describe('routes for owners only', () => {
   )
 
   test.each(ownerRoutes)(
-    '%s %s returns 401 without a key or with an unknown one',
+    'returns 401 without a key or with an unknown key: %s %s',
     async (method, path, options) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()
@@ -106,7 +106,7 @@ describe('routes for owners only', () => {
   )
 })
 
-/** Returns the headers without those that vary between responses. */
+/** Returns the headers that are the same in every response. */
 function stableHeaders(headers: Headers): Record<string, string> {
   const {
     date,

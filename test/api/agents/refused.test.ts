@@ -1,4 +1,4 @@
-/** Tests that invalid definitions are rejected with an error that names the position. */
+/** Tests that an invalid definition is rejected with an error that contains the position of the fault. */
 import { describe, expect, test } from 'vitest'
 import { listIds, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { type Answer, GREETER, startApp } from '../../support/app.ts'
@@ -60,7 +60,7 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
 
 describe('an invalid definition', () => {
   test.each(invalid)(
-    'with %s returns 400, names the position and creates nothing',
+    'with %s causes a 400 with the position of the fault and is not stored',
     async (_what, text, names) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()
@@ -78,13 +78,13 @@ describe('an invalid definition', () => {
     },
   )
 
-  test('returns a readable error with line and column', async () => {
+  test('causes a readable error with line and column', async () => {
     const app = await startApp()
     const { body } = await app.call('POST', '/v1/agents', { body: { yaml: `${GREETER}temperature: 3\n` } })
     expect(body.error).toBe('temperature: must be between 0 and 2 (line 3, column 14)')
   })
 
-  test('with unclosed front matter returns 400', async () => {
+  test('with unclosed front matter causes a 400', async () => {
     const app = await startApp()
     const { status, body } = await sendDefinition(
       app,
@@ -102,7 +102,7 @@ const LIMIT = 256 * 1024
 
 describe('the body of a definition request', () => {
   test.each(['application/yaml', 'application/json', 'text/markdown'])(
-    'is accepted as %s up to 256 KiB and rejected with 413 above',
+    'may be %s of up to 256 KiB; a larger one is rejected with 413',
     async (mediaType) => {
       const app = await startApp()
       const markdown = (bytes: number) => '---\nname: X\n---\n\n'.padEnd(bytes, 'x')
@@ -124,7 +124,7 @@ describe('the body of a definition request', () => {
     expect((await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', text)).status).toBe(413)
   })
 
-  test('is measured after JSON unescaping', async () => {
+  test('is measured after its JSON escapes are decoded', async () => {
     const app = await startApp()
     const text = `name: X\ninstructions: ${'é'.repeat(130_000)}\n`
     const escaped = JSON.stringify({ yaml: text }).replaceAll('é', '\\u00e9')
@@ -154,7 +154,7 @@ describe('the body of a definition request', () => {
     expect(await listIds(app)).toEqual([agent_id])
   })
 
-  test('is rejected with 400 in every format when it is not UTF-8', async () => {
+  test('is rejected with 400 in every format if it is not UTF-8', async () => {
     const app = await startApp()
     const bytes = (text: string) => Buffer.from(text.replace('people', 'p\xffople'), 'latin1')
     const answers: Answer[] = []
@@ -195,7 +195,7 @@ describe('the body of a definition request', () => {
     ['an unpaired surrogate', { yaml: `${GREETER}# \ud800` }, 'Unicode'],
     ['a NUL character', { yaml: `${GREETER}# \0` }, 'U+0000'],
     ['a list', [GREETER], 'object'],
-  ])('is rejected with 400 and an explanation when it is JSON with %s', async (_what, body, name) => {
+  ])('is rejected with 400 and an explanation if it is JSON with %s', async (_what, body, name) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     for (const [method, path] of [
@@ -210,7 +210,7 @@ describe('the body of a definition request', () => {
   })
 
   test.each(['agent_id', 'if_match'])(
-    'is rejected with 400 when the JSON of a PUT contains %s, which is not a body field',
+    'is rejected with 400 if it is the JSON of a PUT and contains %s',
     async (field) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()
@@ -223,13 +223,13 @@ describe('the body of a definition request', () => {
     },
   )
 
-  test('is rejected with 400 when it is malformed JSON', async () => {
+  test('is rejected with 400 if it is malformed JSON', async () => {
     const app = await startApp()
     const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/json', '{"yaml": "')
     expect([status, body]).toEqual([400, { error: expect.stringContaining('JSON'), code: 'invalid_json' }])
   })
 
-  test('is rejected with 400 when it is missing', async () => {
+  test('is required: a request without one returns 400', async () => {
     const app = await startApp()
     const { status, body } = await app.call('POST', '/v1/agents')
     expect([status, body.error]).toEqual([400, expect.stringContaining('yaml')])

@@ -1,6 +1,6 @@
-/** Tests that an agent's definition can be replaced, with and without If-Match. */
+/** Tests how an agent's definition is replaced, with and without If-Match. */
 import { describe, expect, test } from 'vitest'
-import { FULL } from '../../support/agents.ts'
+import { FULL_DEFINITION } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
@@ -8,10 +8,10 @@ const chat = (app: TestApp, key: string) =>
   app.call('POST', '/v1/chat/completions', { key, body: { messages: [{ role: 'user', content: 'hi' }] } })
 
 describe('replacing an agent', () => {
-  test('returns the new definition and keeps the id, key and creation time', async () => {
+  test('returns the new definition and does not change the id, key or creation time', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
-    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
     clock.advance(100)
     const { status, headers, body } = await app.call('PUT', `/v1/agents/${agent_id}`, {
       body: { yaml: 'name: Other\ninstructions: Be other.\ntools: [find]\n' },
@@ -34,7 +34,7 @@ describe('replacing an agent', () => {
     expect((await chat(app, agent_key)).status).toBe(200)
   })
 
-  test('changes the greeting that its key reads', async () => {
+  test('changes the greeting in GET /v1/agents/me', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(`${GREETER}embed: { greeting: Hi }\n`)
     const greeting = async () => (await app.call('GET', '/v1/agents/me', { key: agent_key })).body.greeting
@@ -43,7 +43,7 @@ describe('replacing an agent', () => {
     expect(await greeting()).toBe(null)
   })
 
-  test('with an invalid definition changes nothing', async () => {
+  test('with an invalid definition has no effect', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const before = await app.call('GET', `/v1/agents/${agent_id}`)
@@ -68,7 +68,7 @@ describe('replacing an agent', () => {
     const path = `/v1/agents/${agent_id}`
     await app.call('PUT', path, { body: { yaml: GREETER } })
     const { status, body } = await app.call('PUT', path, {
-      body: { yaml: FULL },
+      body: { yaml: FULL_DEFINITION },
       headers: { 'If-Match': tag },
     })
     expect(status).toBe(expected)

@@ -1,14 +1,14 @@
 /** Tests that the tRPC API for agents behaves like the REST API. */
 import { describe, expect, test } from 'vitest'
-import { createTenant, FULL, refusalOf } from '../../support/agents.ts'
+import { createTenant, FULL_DEFINITION, rpcErrorOf } from '../../support/agents.ts'
 import { GREETER, startApp } from '../../support/app.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
 describe('the tRPC API for agents', () => {
-  test('creates, lists, reads, replaces, restores and deletes agents and rotates their keys', async () => {
+  test('creates, lists, reads, replaces, restores and deletes agents, and rotates their keys', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
-    const created = await agents.create.mutate({ yaml: FULL })
+    const created = await agents.create.mutate({ yaml: FULL_DEFINITION })
     expect(created).toEqual({
       agent_id: expect.stringMatching(/^agent-/),
       agent_key: expect.stringMatching(/^agnt_key-/),
@@ -39,7 +39,7 @@ describe('the tRPC API for agents', () => {
     expect((await app.call('GET', path)).status).toBe(404)
   })
 
-  test('accepts Markdown when the format says so', async () => {
+  test('accepts Markdown if the format is markdown', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const yaml = '---\nname: Marked\n---\n\nBe bold.'
@@ -51,7 +51,7 @@ describe('the tRPC API for agents', () => {
     })
   })
 
-  test('rejects the same input as REST, with the same messages', async () => {
+  test('rejects the same input as the REST API, with the same messages', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const { agent_id } = await app.createAgent()
@@ -88,7 +88,7 @@ describe('the tRPC API for agents', () => {
     ] as const
     for (const [typed, rest] of pairs) {
       const { status, body } = await rest
-      expect(await refusalOf(typed())).toEqual({ status, code: body.code, message: body.error })
+      expect(await rpcErrorOf(typed())).toEqual({ status, code: body.code, message: body.error })
     }
     expect((await app.call('GET', path)).body.version).toBe(1)
   })
@@ -107,7 +107,11 @@ describe('the tRPC API for agents', () => {
       () => agents.rotateKey.mutate({ agent_id }),
     ]
     for (const call of calls)
-      expect(await refusalOf(call())).toEqual({ status: 404, code: 'not_found', message: 'Agent not found.' })
+      expect(await rpcErrorOf(call())).toEqual({
+        status: 404,
+        code: 'not_found',
+        message: 'Agent not found.',
+      })
   })
 
   test('lets an agent key read only its own agent', async () => {
@@ -126,6 +130,6 @@ describe('the tRPC API for agents', () => {
       () => agents.rotateKey.mutate({ agent_id }),
     ]
     for (const call of calls)
-      expect(await refusalOf(call())).toMatchObject({ status: 401, code: 'invalid_api_key' })
+      expect(await rpcErrorOf(call())).toMatchObject({ status: 401, code: 'invalid_api_key' })
   })
 })

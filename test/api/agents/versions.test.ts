@@ -1,13 +1,13 @@
-/** Tests listing and restoring earlier versions of an agent. */
+/** Tests how an agent's earlier versions are listed and restored. */
 import { describe, expect, test } from 'vitest'
-import { FULL, sendDefinition } from '../../support/agents.ts'
+import { FULL_DEFINITION, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { publicIdOf } from '../../support/audit.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
 const numbered = (count: number) => `name: Number ${count}\ninstructions: Say ${count}.\n`
 
-/** Creates an agent, writes `count` versions of it and returns its path. */
+/** Creates an agent with `count` versions and returns its path. */
 async function createWithVersions(app: TestApp, count: number): Promise<string> {
   const { agent_id } = await app.createAgent(numbered(1))
   for (let version = 2; version <= count; version++)
@@ -28,7 +28,7 @@ async function versionsOf(
 }
 
 describe('the versions of an agent', () => {
-  test('start with the initial definition', async () => {
+  test('contain the initial definition as version 1', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const path = await createWithVersions(app, 1)
     const author = publicIdOf(app.key)
@@ -40,7 +40,7 @@ describe('the versions of an agent', () => {
     })
   })
 
-  test('are listed newest first with their creation times', async () => {
+  test('are listed newest first, each with its creation time', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const path = await createWithVersions(app, 1)
@@ -57,7 +57,7 @@ describe('the versions of an agent', () => {
     ])
   })
 
-  test('do not change when a key is rotated or a definition is rejected', async () => {
+  test('do not change when the key is rotated or a definition is rejected', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     await app.call('POST', `${path}/rotate-key`)
@@ -67,10 +67,10 @@ describe('the versions of an agent', () => {
 })
 
 describe('restoring a version of an agent', () => {
-  test('creates a new version with the old text and applies it', async () => {
+  test('creates a new current version with the old text', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
-    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
     const path = `/v1/agents/${agent_id}`
     await app.call('PUT', path, { body: { yaml: GREETER } })
     clock.advance(60)
@@ -79,7 +79,7 @@ describe('restoring a version of an agent', () => {
     expect(body).toMatchObject({ agent_id, agent_key, name: 'Guide', updated: true, version: 3 })
     expect(headers.get('etag')).toBe('"3"')
     const read = (await app.call('GET', path)).body
-    expect(read).toMatchObject({ yaml: FULL, version: 3, created_at: 1_800_000_000 })
+    expect(read).toMatchObject({ yaml: FULL_DEFINITION, version: 3, created_at: 1_800_000_000 })
     expect((await app.call('GET', '/v1/agents/me', { key: agent_key })).body.greeting).toBe('Hello there!')
     expect(await versionsOf(app, path)).toEqual([
       [3, 'Guide', true],
@@ -88,7 +88,7 @@ describe('restoring a version of an agent', () => {
     ])
   })
 
-  test('keeps the format of a Markdown definition', async () => {
+  test('preserves the format of a Markdown definition', async () => {
     const app = await startApp()
     const markdown = '---\nname: Marked\n---\n\nBe *bold*.'
     const { body: created } = await sendDefinition(app, 'POST', '/v1/agents', 'text/markdown', markdown)
@@ -102,7 +102,7 @@ describe('restoring a version of an agent', () => {
     })
   })
 
-  test('creates a new version even if the restored one is current', async () => {
+  test('creates a new version even if the restored version is the current one', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     expect((await app.call('POST', `${path}/versions/2/restore`)).body).toMatchObject({
@@ -118,7 +118,7 @@ describe('restoring a version of an agent', () => {
     expect((await app.call('POST', `${path}/versions/1/restore`, { body: {} })).body.name).toBe('Number 1')
   })
 
-  test('returns 400 when the body names a version, and restores nothing', async () => {
+  test('returns 400 and restores nothing if the body contains a version', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     const { status, body } = await app.call('POST', `${path}/versions/1/restore`, { body: { version: 2 } })
@@ -154,7 +154,7 @@ describe('restoring a version of an agent', () => {
     expect(await versionsOf(app, path)).toHaveLength(2)
   })
 
-  test('returns 404 for a version that only another agent has', async () => {
+  test('returns 404 for a version number that only another agent has', async () => {
     const app = await startApp()
     await createWithVersions(app, 5)
     const path = await createWithVersions(app, 2)

@@ -1,4 +1,4 @@
-/** Tests which callers may upload and open an artifact, and how its bytes are served. */
+/** Tests which callers may upload, open and delete an artifact. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
@@ -9,7 +9,7 @@ import { createLineLog } from '../../support/log-lines.ts'
 import { postUpload, uploadWhole } from '../../support/uploads.ts'
 
 const tenBytes = Buffer.from('0123456789')
-/** A PNG of 1 × 1 pixel. */
+/** A PNG image of 1 × 1 pixel. */
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
@@ -30,7 +30,7 @@ const upload = (app: TestApp, id: string, token: string, metadata = {}) =>
   })
 
 describe('an artifact reservation', () => {
-  test('returns an id, two tokens and the upload URL, and the id stays unknown until the upload', async () => {
+  test('returns an id, two tokens and the upload URL but does not create the artifact', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const reserved = await reserve(app)
     expect(reserved).toMatchObject({ upload_url: '/upload', expires_at: 1_800_086_400 })
@@ -70,7 +70,7 @@ describe('an artifact token', () => {
     )
   })
 
-  test('is rejected for other artifacts and other routes', async () => {
+  test('is rejected for other artifacts and on other routes', async () => {
     const app = await startApp()
     const one = await reserve(app)
     const two = await reserve(app)
@@ -84,7 +84,7 @@ describe('an artifact token', () => {
     expect((await app.call('GET', '/v1/models', { key: one.view_token })).status).toBe(401)
   })
 
-  test('allows its holder to upload and open a related artifact', async () => {
+  test('also allows its holder to upload and open a related artifact', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     const captions = crypto.randomUUID()
@@ -125,17 +125,14 @@ describe('an artifact token', () => {
     expect(lines.join('\n')).not.toContain(view_token.slice(-20))
   })
 
-  test.each(['/artifacts/', '/upload/', '/'])(
-    'is never logged when it is part of a path: %s',
-    async (before) => {
-      const { log, lines } = createLineLog()
-      const app = await startApp({}, { log })
-      const { view_token } = await reserve(app)
-      expect((await app.call('GET', before + view_token)).status).toBeGreaterThanOrEqual(400)
-      expect(lines.join('\n')).toContain(view_token.slice(0, 12))
-      expect(lines.join('\n')).not.toContain(view_token.slice(-20))
-    },
-  )
+  test.each(['/artifacts/', '/upload/', '/'])('is never logged, even in the path: %s', async (before) => {
+    const { log, lines } = createLineLog()
+    const app = await startApp({}, { log })
+    const { view_token } = await reserve(app)
+    expect((await app.call('GET', before + view_token)).status).toBeGreaterThanOrEqual(400)
+    expect(lines.join('\n')).toContain(view_token.slice(0, 12))
+    expect(lines.join('\n')).not.toContain(view_token.slice(-20))
+  })
 })
 
 describe('GET /artifacts/{id}', () => {
@@ -150,7 +147,7 @@ describe('GET /artifacts/{id}', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff')
   })
 
-  test('supports ranges, conditional requests and HEAD', async () => {
+  test('supports range requests, conditional requests and HEAD', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     const path = `/artifacts/${id}`
@@ -163,7 +160,7 @@ describe('GET /artifacts/{id}', () => {
     expect((await app.call('GET', path, { headers: { 'If-None-Match': tag } })).status).toBe(304)
   })
 
-  test('returns 404 before the upload is complete, for a missing poster and for another tenant', async () => {
+  test('returns 404 for an incomplete upload, a missing poster and another tenant’s artifact', async () => {
     const app = await startApp()
     const begun = await postUpload(app)
     expect((await app.call('GET', `/artifacts/${begun.headers.get('x-artifact-id')}`)).status).toBe(404)

@@ -1,24 +1,24 @@
-/** Tests how console users manage artifacts and that other sites cannot send requests through their browsers. */
+/** Tests how console users manage artifacts, and that other sites cannot forge their requests. */
 import { describe, expect, test } from 'vitest'
 import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
-import { as, claim, ownPage, proxied } from '../../support/console.ts'
+import { asUser, behindProxy, claimKey, consoleHeaders } from '../../support/console.ts'
 import { BODY_TYPE, toMetadata, tus, uploadWhole } from '../../support/uploads.ts'
-import { reserve } from '../../support/watch.ts'
+import { reserveArtifact } from '../../support/watch.ts'
 
 const tenBytes = Buffer.from('0123456789')
 const [ada, bob] = ['ada@example.org', 'bob@example.org']
 
-/** Starts a service with an artifact that belongs to Ada, who has claimed the first parent key. */
+/** Starts a service in which Ada has claimed the first parent key and owns one artifact. */
 async function startWithArtifact() {
-  const app = await startApp(proxied)
-  await claim(app, ada, app.key)
+  const app = await startApp(behindProxy)
+  await claimKey(app, ada, app.key)
   const { id, location } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
   return { app, id, location }
 }
 
 type Page = Readonly<Record<string, string>>
 
-/** Sends an upload request from Ada's browser, with the headers of the given page. */
+/** Sends a request from Ada's browser with this page's headers. */
 function send(app: TestApp, method: string, path: string, page: Page, more: Page = {}, body?: string) {
   const headers = { 'X-Email': ada, ...tus, ...page, ...more }
   return app.fetch(app.url + path, { method, headers, ...(body === undefined ? {} : { body }) })
@@ -28,27 +28,27 @@ const creation = () => ({ 'Upload-Length': '10', 'Upload-Metadata': toMetadata({
 const part = (offset: number) => ({ 'Upload-Offset': String(offset), 'Content-Type': BODY_TYPE })
 
 describe('a console user', () => {
-  test('reads and deletes their own artifacts', async () => {
+  test('can read and delete their own artifacts', async () => {
     const { app, id } = await startWithArtifact()
     for (const path of ['', '/status', '/watch'])
-      expect((await app.call('GET', `/artifacts/${id}${path}`, as(ada))).status).toBe(200)
-    expect((await app.call('DELETE', `/artifacts/${id}`, as(ada))).status).toBe(200)
-    expect((await app.call('GET', `/artifacts/${id}/status`, as(ada))).body.state).toBe('unknown')
+      expect((await app.call('GET', `/artifacts/${id}${path}`, asUser(ada))).status).toBe(200)
+    expect((await app.call('DELETE', `/artifacts/${id}`, asUser(ada))).status).toBe(200)
+    expect((await app.call('GET', `/artifacts/${id}/status`, asUser(ada))).body.state).toBe('unknown')
   })
 
-  test('uploads and resumes from a same-origin page', async () => {
+  test('can upload an artifact and resume the upload from a same-origin page', async () => {
     const { app } = await startWithArtifact()
-    const begun = await send(app, 'POST', '/upload', ownPage, creation())
+    const begun = await send(app, 'POST', '/upload', consoleHeaders, creation())
     expect(begun.status).toBe(201)
     const location = begun.headers.get('location') as string
-    expect((await send(app, 'PATCH', location, ownPage, part(0), '0123')).status).toBe(204)
+    expect((await send(app, 'PATCH', location, consoleHeaders, part(0), '0123')).status).toBe(204)
     expect((await send(app, 'HEAD', location, {})).headers.get('upload-offset')).toBe('4')
-    expect((await send(app, 'DELETE', location, ownPage)).status).toBe(204)
+    expect((await send(app, 'DELETE', location, consoleHeaders)).status).toBe(204)
   })
 
   test('cannot see that another user’s artifact exists', async () => {
     const { app, id, location } = await startWithArtifact()
-    expect((await app.call('GET', `/artifacts/${id}/status`, as(bob))).body).toEqual({
+    expect((await app.call('GET', `/artifacts/${id}/status`, asUser(bob))).body).toEqual({
       artifactId: id,
       state: 'unknown',
     })
@@ -59,28 +59,28 @@ describe('a console user', () => {
       ['HEAD', location],
       ['DELETE', location],
     ] as const)
-      expect([method, path, (await app.call(method, path, as(bob, { headers: tus }))).status]).toEqual([
+      expect([method, path, (await app.call(method, path, asUser(bob, { headers: tus }))).status]).toEqual([
         method,
         path,
         404,
       ])
     const taken = { artifactId: id, filename: 'clip.mp4' }
     const headers = { ...tus, 'Upload-Length': '10', 'Upload-Metadata': toMetadata(taken) }
-    expect((await app.call('POST', '/upload', as(bob, { headers }))).status).toBe(409)
-    expect((await app.call('GET', `/artifacts/${id}`, as(ada))).text).toBe('0123456789')
+    expect((await app.call('POST', '/upload', asUser(bob, { headers }))).status).toBe(409)
+    expect((await app.call('GET', `/artifacts/${id}`, asUser(ada))).text).toBe('0123456789')
   })
 
-  test('reserves artifacts over tRPC because /v1 requires a key', async () => {
+  test('can reserve an artifact over tRPC but not under /v1, which requires a key', async () => {
     const { app } = await startWithArtifact()
-    expect((await app.call('POST', '/v1/artifacts', as(ada, { body: {} }))).status).toBe(401)
-    const reserved = await app.call('POST', '/trpc/artifacts.reserve', as(ada, { body: { json: {} } }))
+    expect((await app.call('POST', '/v1/artifacts', asUser(ada, { body: {} }))).status).toBe(401)
+    const reserved = await app.call('POST', '/trpc/artifacts.reserve', asUser(ada, { body: { json: {} } }))
     expect(reserved.status).toBe(200)
   })
 
-  test('with a token in the URL is authorized by that token alone', async () => {
+  test('has only the permissions of the token if the URL contains one', async () => {
     const { app, id } = await startWithArtifact()
-    const { artifact_id, view_token } = await reserve(app)
-    const see = (path: string, options: CallOptions = {}) => app.call('GET', path, as(bob, options))
+    const { artifact_id, view_token } = await reserveArtifact(app)
+    const see = (path: string, options: CallOptions = {}) => app.call('GET', path, asUser(bob, options))
     expect((await see(`/artifacts/${artifact_id}/status?token=${view_token}`)).status).toBe(200)
     expect((await see(`/artifacts/${id}/status?token=${view_token}`)).status).toBe(403)
     expect((await see(`/artifacts/${id}/status?token=${view_token}x`)).status).toBe(401)
@@ -116,7 +116,7 @@ describe('a request from another site', () => {
 
   test('cannot change an artifact with a token in the URL', async () => {
     const { app } = await startWithArtifact()
-    const { artifact_id, upload_token } = await reserve(app)
+    const { artifact_id, upload_token } = await reserveArtifact(app)
     const path = `/artifacts/${artifact_id}?token=${upload_token}`
     expect((await app.call('DELETE', path, { key: null })).status).toBe(401)
     for (const method of ['POST', 'HEAD', 'PATCH'])

@@ -1,14 +1,20 @@
-/** Tests that the host is called for each complete upload until its handler succeeds, and that its outcome is stored. */
+/** Tests that the host's onUploadComplete handler is called for each upload until it succeeds. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import type { CompletedUpload, OnUploadComplete, UploadHooks } from '../../../src/server/service.ts'
 import { startApp } from '../../support/app.ts'
-import { failAt } from '../../support/database.ts'
-import { createMovedClock, getRow, listJobs, startJobs, until } from '../../support/jobs.ts'
+import { failOnChange } from '../../support/database.ts'
+import { createManualClock, getRow, listJobs, startJobs, waitUntil } from '../../support/jobs.ts'
 import { createLineLog } from '../../support/log-lines.ts'
-import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
+import {
+  createUpload,
+  listArtifactBytes,
+  readStatus,
+  uploadWhole,
+  waitForState,
+} from '../../support/uploads.ts'
 
-// Conversions may exceed the default timeout on a busy machine.
+// Conversions may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const SRT = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
@@ -23,7 +29,7 @@ interface Call {
   fail(): void
 }
 
-/** Creates a handler whose calls the test ends one by one. */
+/** Creates a handler; the test decides when each of its calls ends. */
 function createHost() {
   const calls: Call[] = []
   const onUploadComplete: OnUploadComplete = (artifact, hooks) =>
@@ -31,7 +37,7 @@ function createHost() {
       calls.push({ artifact, hooks, end: resolve, fail: () => reject(new Error('not today')) })
     })
   const call = async (number: number): Promise<Call> => {
-    await until(async () => calls.length > number, `it is called ${number + 1} times`)
+    await waitUntil(async () => calls.length > number, `it is called ${number + 1} times`)
     return calls[number] as Call
   }
   return { onUploadComplete, calls, call }
@@ -44,13 +50,13 @@ async function startHost(more: Parameters<typeof startJobs>[0] = {}) {
 }
 
 describe('the onUploadComplete handler', () => {
-  test('receives everything known about the upload', async () => {
+  test('receives every field of the upload', async () => {
     const { app, call } = await startHost()
     const relatedTo = randomUUID()
     const sha256 = createHash('sha256').update(SRT).digest('hex')
     const names = { filename: 'ä.srt', filetype: 'text/plain', name: 'Untertitel', relatedTo }
     const metadata = { ...names, kind: 'captions', checksum: `sha256:${sha256}`, mood: 'good' }
-    const { id } = await beginUpload(app, { ...captions, metadata })
+    const { id } = await createUpload(app, { ...captions, metadata })
     const { artifact, end } = await call(0)
     expect(artifact).toEqual({
       ...names,
@@ -67,20 +73,20 @@ describe('the onUploadComplete handler', () => {
     end()
   })
 
-  test('does not receive fields that the client did not send', async () => {
+  test('does not receive fields that the client omitted', async () => {
     const { app, call } = await startHost()
-    await beginUpload(app, captions)
+    await createUpload(app, captions)
     const { artifact, end } = await call(0)
     const otherFields = ['completedAt', 'eventId', 'filename', 'kind', 'metadata', 'sizeBytes', 'tenantId']
     expect(Object.keys(artifact).sort()).toEqual(['artifactId', ...otherFields])
     end()
   })
 
-  test('can read the original until it returns, even after the conversion', async () => {
+  test('can read the original file until it returns, even after the conversion', async () => {
     const { app, call, dataDir } = await startHost()
-    const { id } = await beginUpload(app, captions)
+    const { id } = await createUpload(app, captions)
     const { hooks, end } = await call(0)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect(await readStatus(app, id)).toMatchObject({
       acknowledged: false,
       conversion: { result: 'converted' },
@@ -90,56 +96,62 @@ describe('the onUploadComplete handler', () => {
     const before = await getRow(app)
     expect(before.kept_bytes).toBe(SRT.length + (before.served_bytes ?? 0))
     end()
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
-    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 1, 'the original is deleted')
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    await waitUntil(
+      async () => (await listArtifactBytes(dataDir)).kept.length === 1,
+      'the original is deleted',
+    )
     expect((await getRow(app)).kept_bytes).toBe(before.served_bytes)
     expect(hooks.signal.aborted).toBe(true)
     await expect(hooks.open()).rejects.toThrow('This delivery of the upload has already ended.')
     expect(() => hooks.recordOutcome(1)).toThrow('This delivery of the upload has already ended.')
   })
 
-  test('does not block conversions while it is slow', async () => {
+  test('does not delay conversions when it is slow', async () => {
     const { app, calls, call } = await startHost()
     for (let count = 0; count < 6; count++)
-      await untilState(app, (await beginUpload(app, captions)).id, 'ready')
+      await waitForState(app, (await createUpload(app, captions)).id, 'ready')
     await call(3)
     expect(calls).toHaveLength(4)
     for (const { end } of calls) end()
     await call(5)
     for (const { end } of calls) end()
-    await until(async () => (await listJobs(app)).length === 0, 'all uploads are delivered')
+    await waitUntil(async () => (await listJobs(app)).length === 0, 'all uploads are delivered')
     expect(new Set(calls.map(({ artifact }) => artifact.eventId)).size).toBe(6)
   })
 })
 
 describe('a failing onUploadComplete handler', () => {
-  test('is called again with increasing delays and the same event, and its recorded outcome is kept', async () => {
+  test('is called again with the same event after increasing delays, and its last recorded outcome is stored', async () => {
     const { log, lines } = createLineLog()
     const { app, call, advance } = await startHost({ options: { log } })
-    const { id } = await beginUpload(app, captions)
+    const { id } = await createUpload(app, captions)
     const first = await call(0)
     await first.hooks.recordOutcome({ tries: 1 })
     first.fail()
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
-    await untilState(app, id, 'ready')
+    await waitUntil(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    await waitForState(app, id, 'ready')
     expect(await readStatus(app, id)).toMatchObject({ acknowledged: false, outcome: { tries: 1 } })
     expect(lines.join()).toContain('onUploadComplete failed; retrying')
     advance(1)
     const second = await call(1)
     expect(second.artifact).toEqual(first.artifact)
-    // The handler fails before this promise settles, but the outcome must still be stored.
+    // The outcome must be stored even though the handler fails before this promise settles.
     void second.hooks.recordOutcome({ tries: 2 })
     second.fail()
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 2), 'it has failed again')
+    await waitUntil(
+      async () => (await listJobs(app)).some((job) => job.failures === 2),
+      'it has failed again',
+    )
     expect((await readStatus(app, id)).outcome).toEqual({ tries: 2 })
     advance(2)
     const third = await call(2)
     third.end()
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
     expect(await listJobs(app)).toEqual([])
   })
 
-  test('is called again after throwing synchronously', async () => {
+  test('is called again after it throws synchronously', async () => {
     let calls = 0
     const onUploadComplete = () => {
       calls += 1
@@ -147,44 +159,44 @@ describe('a failing onUploadComplete handler', () => {
     }
     const { app, advance } = await startJobs({ options: { onUploadComplete } })
     const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    await waitUntil(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
     advance(1)
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
   })
 
-  test('is called again when its outcome cannot be stored, even if it does not await recordOutcome', async () => {
+  test('is called again if its outcome cannot be stored, even if it does not await recordOutcome', async () => {
     const onUploadComplete: OnUploadComplete = (_artifact, { recordOutcome }) => void recordOutcome('kept')
     const { app, advance } = await startJobs({ options: { onUploadComplete } })
     const { db } = app.service.deps
-    const stopFailing = await failAt(db, 'update of outcome on artifacts', 'the disk is full')
-    const { id } = await beginUpload(app, captions)
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    const stopFailing = await failOnChange(db, 'update of outcome on artifacts', 'the disk is full')
+    const { id } = await createUpload(app, captions)
+    await waitUntil(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
     expect((await readStatus(app, id)).acknowledged).toBe(false)
     await stopFailing()
     advance(1)
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
     expect((await readStatus(app, id)).outcome).toBe('kept')
   })
 
-  test('is aborted and called again after a timeout', async () => {
-    const clock = createMovedClock()
+  test('is aborted after the timeout and called again', async () => {
+    const clock = createManualClock()
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const wait = (ms: number, signal?: AbortSignal) =>
       ms === 600_000 ? Promise.race([late, clock.wait(ms, signal)]) : clock.wait(ms, signal)
     const { onUploadComplete, call } = createHost()
     const env = { PARLEY_CONVERSION_SECONDS: '500' }
     const app = await startApp(env, { clock: { ...clock, wait }, onUploadComplete })
-    await beginUpload(app, captions)
+    await createUpload(app, captions)
     const { hooks } = await call(0)
     expect(hooks.signal.aborted).toBe(false)
     resolve()
-    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    await waitUntil(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
     expect(hooks.signal.aborted).toBe(true)
   })
 })
 
 describe('a recorded outcome', () => {
-  /** Records the value from a handler and returns the error, if any, and the stored outcome. */
+  /** Records the value in a handler and returns the error, if there is one, and the stored outcome. */
   async function record(value: unknown): Promise<{ error?: string; outcome: unknown }> {
     let error: string | undefined
     const onUploadComplete: OnUploadComplete = async (_artifact, { recordOutcome }) => {
@@ -195,8 +207,8 @@ describe('a recorded outcome', () => {
       }
     }
     const app = await startApp({}, { onUploadComplete })
-    const { id } = await beginUpload(app, captions)
-    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    const { id } = await createUpload(app, captions)
+    await waitUntil(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
     const status = await readStatus(app, id)
     return {
       ...(error === undefined ? {} : { error }),
@@ -228,7 +240,7 @@ describe('a recorded outcome', () => {
   })
 })
 
-test('deleting an artifact aborts its onUploadComplete handler, which is not called again', async () => {
+test('deleting an artifact aborts its onUploadComplete handler and prevents further calls', async () => {
   const { app, call, calls, advance } = await startHost()
   const { id } = await uploadWhole(app, randomBytes(10))
   const { hooks, fail } = await call(0)
@@ -242,7 +254,7 @@ test('deleting an artifact aborts its onUploadComplete handler, which is not cal
   expect(new Set(calls.map(({ artifact }) => artifact.artifactId)).size).toBe(2)
 })
 
-test('uploads wait until the host provides an onUploadComplete handler, and a start without one logs a warning', async () => {
+test('uploads wait for an onUploadComplete handler, and a start without one logs a warning', async () => {
   const { app, dataDir, call } = await startHost()
   const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
   const { artifact } = await call(0)
@@ -251,11 +263,11 @@ test('uploads wait until the host provides an onUploadComplete handler, and a st
   const { log, lines } = createLineLog()
   const without = await startJobs({ env, options: { log } })
   expect((await readStatus(without.app, id)).acknowledged).toBe(false)
-  await until(async () => lines.join().includes('waiting for onUploadComplete'), 'the warning is logged')
+  await waitUntil(async () => lines.join().includes('waiting for onUploadComplete'), 'the warning is logged')
   await without.app.close()
   const again = await startHost({ env })
   const second = await again.call(0)
   expect(second.artifact).toEqual(artifact)
   second.end()
-  await until(async () => (await readStatus(again.app, id)).acknowledged, 'it is acknowledged')
+  await waitUntil(async () => (await readStatus(again.app, id)).acknowledged, 'it is acknowledged')
 })

@@ -1,4 +1,4 @@
-/** Tests conversion jobs that end without a conversion, for uploads that do not need ffmpeg. */
+/** Tests conversion jobs that fail, with uploads that do not need ffmpeg. */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -6,21 +6,21 @@ import { backOffSeconds } from '../../../src/artifacts/jobs/queue.ts'
 import { openFolder } from '../../../src/storage/folder.ts'
 import { toResumableStore } from '../../../src/storage/local.ts'
 import { startApp } from '../../support/app.ts'
-import { listJobs, openArtifact, startJobs, until } from '../../support/jobs.ts'
+import { listJobs, openArtifact, startJobs, waitUntil } from '../../support/jobs.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { makeFolder } from '../../support/process.ts'
 import {
-  beginUpload,
+  createUpload,
   listArtifactBytes,
   postUpload,
   readArtifact,
   readStatus,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../../support/uploads.ts'
 import { makeZip } from '../../support/zip.ts'
 
-// Conversions may exceed the default timeout on a busy machine.
+// Conversions may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const REASON = 'The file is not a video in a supported format.'
@@ -29,7 +29,7 @@ const page = Buffer.from('<!doctype html><script>alert(1)</script>')
 describe('an uploaded zip bomb', () => {
   const bomb = makeZip([{ name: 'zeros', data: Buffer.alloc(100 * 1024 ** 2) }])
 
-  test('becomes unknown again and leaves neither bytes nor jobs behind', async () => {
+  test('is deleted with its bytes and jobs', async () => {
     let calls = 0
     const onUploadComplete = () => {
       calls += 1
@@ -37,10 +37,10 @@ describe('an uploaded zip bomb', () => {
     }
     const { app, dataDir } = await startJobs({ options: { onUploadComplete } })
     const metadata = { kind: 'project', artifactId: randomUUID() }
-    const { id } = await beginUpload(app, { size: bomb.length, body: bomb, metadata })
-    await untilState(app, id, 'unknown')
-    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
-    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 0, 'its bytes are deleted')
+    const { id } = await createUpload(app, { size: bomb.length, body: bomb, metadata })
+    await waitForState(app, id, 'unknown')
+    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown', reason: 'dangerous' })
+    await waitUntil(async () => (await listArtifactBytes(dataDir)).kept.length === 0, 'its bytes are deleted')
     expect(await listJobs(app)).toEqual([])
     expect(calls).toBe(1)
     expect((await openArtifact(app, id)).status).toBe(404)
@@ -49,22 +49,22 @@ describe('an uploaded zip bomb', () => {
 })
 
 describe('an upload that cannot be converted', () => {
-  test('is tried three times and then served unchanged as a download', async () => {
+  test('is served unchanged as a download after three attempts', async () => {
     const { app, advance } = await startJobs({ env: { PARLEY_CONVERSION_TRIES: '3' } })
-    const { id } = await beginUpload(app, { size: page.length, body: page })
+    const { id } = await createUpload(app, { size: page.length, body: page })
     for (const refusals of [1, 2]) {
       const isBack = async () => {
         const [job] = await listJobs(app)
         return job?.refusals === refusals && job.is_taken === 0
       }
-      await until(isBack, `it was refused ${refusals} times`)
+      await waitUntil(isBack, `it was refused ${refusals} times`)
       expect(await readStatus(app, id)).toMatchObject({ state: 'processing', progress: 0 })
-      // The job must not run before its delay has passed.
+      // The retry delay has not passed yet, so the job must not run.
       advance(0)
       expect(await isBack()).toBe(true)
       advance(10)
     }
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'original', reason: REASON })
     expect(await listJobs(app)).toEqual([])
     const { headers, bytes } = await openArtifact(app, id)
@@ -81,24 +81,24 @@ describe('an upload that cannot be converted', () => {
   })
 })
 
-describe('a server without disk space for the converted file', () => {
+describe('a server without disk space for a converted file', () => {
   const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
 
-  /** Starts a service whose disk has space for the captions but not for the converted file. */
+  /** Starts a service whose disk has space for uploaded captions but not for the converted file. */
   async function startWithFullDisk() {
     const disk = { freeBytes: 2 * 1024 ** 3 + srt.length, totalBytes: 1 }
     const folder = await openFolder(join(await makeFolder(), 'artifacts'), async () => disk)
     const { log, lines } = createLineLog()
     const options = { artifactStore: toResumableStore(folder, true), log }
     const { app, advance } = await startJobs({ options })
-    const { id } = await beginUpload(app, { size: srt.length, body: srt, metadata: { kind: 'captions' } })
+    const { id } = await createUpload(app, { size: srt.length, body: srt, metadata: { kind: 'captions' } })
     const untilFailed = (failures: number) =>
-      until(async () => (await listJobs(app))[0]?.failures === failures, `it failed ${failures} times`)
+      waitUntil(async () => (await listJobs(app))[0]?.failures === failures, `it failed ${failures} times`)
     await untilFailed(1)
     return { app, advance, disk, id, untilFailed, lines }
   }
 
-  test('converts the upload once there is space, no matter how often it failed before', async () => {
+  test('converts the upload as soon as there is space, however often the conversion failed before', async () => {
     const { app, advance, disk, id, untilFailed, lines } = await startWithFullDisk()
     for (const failures of [2, 3, 4]) {
       advance(600)
@@ -108,15 +108,15 @@ describe('a server without disk space for the converted file', () => {
     expect(lines.join()).toContain('failed to convert an upload; retrying')
     disk.freeBytes *= 2
     advance(600)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
   })
 
-  test('serves the original after hours of failures', async () => {
+  test('serves the original after failing for hours', async () => {
     const { app, advance, id } = await startWithFullDisk()
     await app.service.deps.db.updateTable('jobs').set({ failures: 29 }).execute()
     advance(600)
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     const { result, reason } = (await readStatus(app, id)).conversion
     expect([result, reason]).toEqual(['original', expect.stringMatching(/could not convert this file/)])
     const { headers, bytes } = await openArtifact(app, id)
@@ -125,7 +125,7 @@ describe('a server without disk space for the converted file', () => {
   })
 })
 
-test('the delay between job retries doubles each time, up to ten minutes', () => {
+test('the delay before a job’s next attempt doubles each time, up to ten minutes', () => {
   const delay = (failures: number, byte: number) => backOffSeconds(failures, () => Uint8Array.of(byte))
   expect([1, 2, 3, 4, 10, 11, 5_000].map((failures) => delay(failures, 255))).toEqual([
     1, 2, 4, 8, 512, 600, 600,

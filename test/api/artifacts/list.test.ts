@@ -1,4 +1,4 @@
-/** Tests listing the artifacts of a tenant. */
+/** Tests how a tenant's artifacts are listed and read. */
 import { expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
@@ -6,7 +6,7 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { callUpload, postUpload } from '../../support/uploads.ts'
 
-test('the list of artifacts is paginated, newest first, and includes unfinished uploads', async () => {
+test('the artifact list is newest first, has pages and includes unfinished uploads', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const ids: string[] = []
@@ -34,14 +34,13 @@ test('the list of artifacts is paginated, newest first, and includes unfinished 
     createdAt: clock.now() / 1000 - 1,
     finishedAt: null,
   })
-  // A single artifact has the same fields as its list entry.
   expect((await app.call('GET', `/v1/artifacts/${ids[0]}`)).body).toEqual(first.data[0])
   const { body: second } = await app.call('GET', `/v1/artifacts?limit=2&after=${ids[1]}`)
   expect(second.data.map(({ artifactId }: { artifactId: string }) => artifactId)).toEqual(ids.slice(2))
   expect(second.has_more).toBe(false)
 })
 
-test("the list of artifacts omits reservations, expired uploads and other tenants' artifacts", async () => {
+test("the artifact list omits reservations, expired uploads and other tenants' artifacts", async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   await app.call('POST', '/v1/artifacts', { body: {} })
@@ -57,7 +56,7 @@ test("the list of artifacts omits reservations, expired uploads and other tenant
   expect((await app.call('GET', '/v1/artifacts')).body.data).toEqual([])
 })
 
-test('reading an artifact that is reserved, expired, unknown or another tenant’s returns 404 over REST and tRPC', async () => {
+test('reading an artifact that is reserved, expired, unknown or owned by another tenant returns 404', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const reserved = (await app.call('POST', '/v1/artifacts', { body: {} })).body.artifact_id

@@ -1,20 +1,19 @@
-/** Tests the HTML and the headers of the status page in every state. */
+/** Tests the HTML and headers of an artifact's status page in every state. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { claim, proxied } from '../../support/console.ts'
+import { behindProxy, claimKey } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createLineLog } from '../../support/log-lines.ts'
-import { beginUpload, uploadWhole } from '../../support/uploads.ts'
-import { pageOf, reserve, setArtifact, setConverted } from '../../support/watch.ts'
+import { createUpload, uploadWhole } from '../../support/uploads.ts'
+import { reserveArtifact, setArtifact, setConverted, statusPagePath } from '../../support/watch.ts'
 
 const tenBytes = Buffer.from('0123456789')
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** Reads the status page of an artifact as its owner. */
 async function readPage(app: TestApp, id: string): Promise<string> {
   const { status, text } = await app.call('GET', `/artifacts/${id}/watch`)
   expect(status).toBe(200)
@@ -25,9 +24,11 @@ const refreshOf = (page: string) =>
   /<noscript><meta http-equiv="refresh" content="(\d+)"><\/noscript>/.exec(page)?.[1]
 
 describe('the status page', () => {
-  test('is not cached and loads nothing from other origins', async () => {
+  test('is not cached and does not load anything from other origins', async () => {
     const app = await startApp()
-    const { status, headers, text } = await app.call('GET', pageOf(await reserve(app)), { key: null })
+    const { status, headers, text } = await app.call('GET', statusPagePath(await reserveArtifact(app)), {
+      key: null,
+    })
     expect(status).toBe(200)
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
     expect(headers.get('content-security-policy')).toBe(POLICY)
@@ -55,9 +56,9 @@ describe('the status page', () => {
     }
   })
 
-  test('answers only GET and HEAD', async () => {
+  test('returns 405 for methods other than GET and HEAD', async () => {
     const app = await startApp()
-    const path = pageOf(await reserve(app))
+    const path = statusPagePath(await reserveArtifact(app))
     const head = await app.call('HEAD', path, { key: null })
     const got = await app.call('GET', path, { key: null })
     expect([head.status, head.text]).toEqual([200, ''])
@@ -67,13 +68,16 @@ describe('the status page', () => {
     expect((await app.call('GET', path.replace('/watch', '/watch/x'), { key: null })).status).toBe(404)
   })
 
-  test('shows every state without JavaScript and refreshes until the artifact is ready', async () => {
+  test('shows every state without JavaScript and reloads itself until the artifact is ready', async () => {
     const app = await startApp()
-    const { artifact_id: id } = await reserve(app)
+    const { artifact_id: id } = await reserveArtifact(app)
     const before = await readPage(app, id)
     expect(before).toContain('Nothing here yet')
     expect(refreshOf(before)).toBe('10')
-    await beginUpload(app, { body: tenBytes.subarray(0, 4), metadata: { artifactId: id, name: 'Überblick' } })
+    await createUpload(app, {
+      body: tenBytes.subarray(0, 4),
+      metadata: { artifactId: id, name: 'Überblick' },
+    })
     const uploading = await readPage(app, id)
     expect(uploading).toContain('<progress max="1" value="0.4" aria-label="Uploading">')
     expect(uploading).toContain('<span id="percent">40</span> % of 10 bytes')
@@ -85,15 +89,15 @@ describe('the status page', () => {
     expect(refreshOf(processing)).toBe('3')
   })
 
-  test('shows the received bytes of an upload of unknown length', async () => {
+  test('shows the number of received bytes for an upload of unknown length', async () => {
     const app = await startApp()
-    const { id } = await beginUpload(app, { size: 'deferred', body: tenBytes })
+    const { id } = await createUpload(app, { size: 'deferred', body: tenBytes })
     const page = await readPage(app, id)
     expect(page).toContain('<progress max="1" aria-label="Uploading">')
     expect(page).toContain('10 bytes so far')
   })
 
-  test('offers an unconverted artifact as a download and gives the reason', async () => {
+  test('offers an unconverted artifact as a download and explains why', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     await setArtifact(app, id, { conversion_result: 'original', conversion_reason: 'It is <odd>.' })
@@ -105,7 +109,7 @@ describe('the status page', () => {
     expect(refreshOf(page)).toBeUndefined()
   })
 
-  test('shows only media types that are safe and match the detected type', async () => {
+  test('displays only safe media types that match the detected type', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     await setConverted(app, id, 'video/mp4')
@@ -138,7 +142,7 @@ describe('the status page', () => {
   })
 })
 
-describe('the name of an artifact on the status page', () => {
+describe("an artifact's name on the status page", () => {
   test.each([
     ['<img src=x onerror=alert(1)>', '<bdi>&#60;img src=x onerror=alert(1)&#62;</bdi>'],
     ['"><script>alert(1)</script>', '<bdi>&#34;&#62;&#60;script&#62;alert(1)&#60;/script&#62;</bdi>'],
@@ -169,7 +173,11 @@ describe('the status page without access', () => {
     ['an invalid id', 400, (path: string) => path.replace(/[0-9a-f-]{36}/, '%3Cimg%3E')],
   ])('returns an error page for %s', async (_what, expected, change) => {
     const app = await startApp()
-    const { status, headers, text } = await app.call('GET', change(pageOf(await reserve(app))), { key: null })
+    const { status, headers, text } = await app.call(
+      'GET',
+      change(statusPagePath(await reserveArtifact(app))),
+      { key: null },
+    )
     expect(status).toBe(expected)
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
     expect(headers.get('content-security-policy')).toBe(POLICY)
@@ -179,18 +187,21 @@ describe('the status page without access', () => {
     expect(refreshOf(text)).toBeUndefined()
   })
 
-  test('returns 401 once the token has expired or its parent key is revoked', async () => {
+  test('returns 401 after the token expires or its parent key is revoked', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
-    const [short, long] = [await reserve(app, { expires_in: 60 }), await reserve(app, { expires_in: 600 })]
+    const [short, long] = [
+      await reserveArtifact(app, { expires_in: 60 }),
+      await reserveArtifact(app, { expires_in: 600 }),
+    ]
     clock.advance(60)
-    expect((await app.call('GET', pageOf(short), { key: null })).status).toBe(401)
-    expect((await app.call('GET', pageOf(long), { key: null })).status).toBe(200)
+    expect((await app.call('GET', statusPagePath(short), { key: null })).status).toBe(401)
+    expect((await app.call('GET', statusPagePath(long), { key: null })).status).toBe(200)
     await revokeParentKey(app.service.deps, serviceActor, app.key.slice(4, 16))
-    expect((await app.call('GET', pageOf(long), { key: null })).status).toBe(401)
+    expect((await app.call('GET', statusPagePath(long), { key: null })).status).toBe(401)
   })
 
-  test('returns 429 and refreshes later after too many wrong tokens', async () => {
+  test('returns 429 after too many wrong tokens and reloads itself later', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '1' })
     const path = `/artifacts/${crypto.randomUUID()}/watch`
     expect((await app.call('GET', path, { key: null })).status).toBe(401)
@@ -199,7 +210,7 @@ describe('the status page without access', () => {
     expect(Number(refreshOf(text))).toBeGreaterThanOrEqual(Number(headers.get('retry-after')))
   })
 
-  test('shows another tenant’s artifact as unknown', async () => {
+  test('does not reveal that another tenant’s artifact exists', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
     const { status, text } = await app.call('GET', `/artifacts/${id}/watch`, { key: await createTenant(app) })
@@ -207,10 +218,10 @@ describe('the status page without access', () => {
   })
 })
 
-test('the status page of a console user needs no token and shows only their own artifacts', async () => {
-  const app = await startApp(proxied)
+test('a console user can open the status pages of only their artifacts, without a token', async () => {
+  const app = await startApp(behindProxy)
   const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
-  await claim(app, 'ada@example.org', app.key)
+  await claimKey(app, 'ada@example.org', app.key)
   const openPage = (email: string) =>
     app.call('GET', `/artifacts/${id}/watch`, { key: null, headers: { 'X-Email': email } })
   const own = await openPage('ada@example.org')
@@ -218,11 +229,11 @@ test('the status page of a console user needs no token and shows only their own 
   expect((await openPage('bob@example.org')).text).toContain('Nothing here yet')
 })
 
-test('the token of a status page is never logged', async () => {
+test("a status page's token is never logged", async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
-  const reserved = await reserve(app)
-  for (const path of [pageOf(reserved), pageOf(reserved).replace('/watch', '/watch/x')])
+  const reserved = await reserveArtifact(app)
+  for (const path of [statusPagePath(reserved), statusPagePath(reserved).replace('/watch', '/watch/x')])
     await app.call('GET', path, { key: null })
   expect(lines.join('\n')).not.toContain(reserved.view_token.slice(-20))
 })

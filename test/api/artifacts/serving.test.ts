@@ -1,11 +1,11 @@
-/** Tests how artifact bytes and posters are served and which artifacts a token can open. */
+/** Tests how artifacts and posters are served, and which artifacts a token can open. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'
-import { beginUpload, uploadWhole } from '../../support/uploads.ts'
-import { readRow, reserve, setArtifact, setConverted } from '../../support/watch.ts'
+import { createUpload, uploadWhole } from '../../support/uploads.ts'
+import { readRow, reserveArtifact, setArtifact, setConverted } from '../../support/watch.ts'
 
 const tenBytes = Buffer.from('0123456789')
 
@@ -35,7 +35,7 @@ describe('a converted artifact', () => {
     },
   )
 
-  test('can be requested in ranges, with If-Range and with If-None-Match', async () => {
+  test('supports Range, If-Range and If-None-Match', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     const ask = (headers: Record<string, string>) => app.call('GET', `/artifacts/${id}`, { headers })
@@ -65,7 +65,7 @@ describe('a converted artifact', () => {
     expect(await list('HEAD')).toEqual(await list('GET'))
   })
 
-  test('has a poster only after one was stored', async () => {
+  test('has a poster only after one is stored', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     expect((await app.call('GET', `/artifacts/${id}/poster`)).status).toBe(404)
@@ -81,11 +81,11 @@ describe('a converted artifact', () => {
 })
 
 describe('an artifact token', () => {
-  test('opens directly related artifacts only', async () => {
+  test('opens only directly related artifacts', async () => {
     const app = await startApp()
-    const [first, second] = [await reserve(app), crypto.randomUUID()]
+    const [first, second] = [await reserveArtifact(app), crypto.randomUUID()]
     const upload = (artifactId: string, relatedTo: string) =>
-      beginUpload(app, { metadata: { artifactId, relatedTo } })
+      createUpload(app, { metadata: { artifactId, relatedTo } })
     await upload(second, first.artifact_id)
     const { id: third } = await upload(crypto.randomUUID(), second)
     const ask = async (id: string) =>
@@ -93,22 +93,22 @@ describe('an artifact token', () => {
     expect([await ask(first.artifact_id), await ask(second), await ask(third)]).toEqual([200, 200, 403])
   })
 
-  test('opens both of two artifacts that are related to each other', async () => {
+  test('opens both artifacts if each is related to the other', async () => {
     const app = await startApp()
-    const [first, second] = [await reserve(app), await reserve(app)]
+    const [first, second] = [await reserveArtifact(app), await reserveArtifact(app)]
     for (const [one, other] of [
       [first, second],
       [second, first],
     ] as const)
-      await beginUpload(app, { metadata: { artifactId: one.artifact_id, relatedTo: other.artifact_id } })
+      await createUpload(app, { metadata: { artifactId: one.artifact_id, relatedTo: other.artifact_id } })
     for (const { view_token: key } of [first, second])
       for (const { artifact_id: id } of [first, second])
         expect((await app.call('GET', `/artifacts/${id}/status`, { key })).status).toBe(200)
   })
 
-  test('is checked after the id is validated and before the artifact is looked up', async () => {
+  test('is checked after the id is validated and before the artifact is read', async () => {
     const app = await startApp()
-    const { view_token, upload_token, artifact_id: id } = await reserve(app)
+    const { view_token, upload_token, artifact_id: id } = await reserveArtifact(app)
     for (const path of ['', '/status', '/poster', '/watch']) {
       const ask = async (id: string, key: string | null) =>
         (await app.call('GET', `/artifacts/${id}${path}`, { key })).status
@@ -118,9 +118,9 @@ describe('an artifact token', () => {
     }
   })
 
-  test('no longer keeps event streams open after its parent key is revoked', async () => {
+  test('stops authorizing open event streams when its parent key is revoked', async () => {
     const app = await startApp()
-    const { view_token, artifact_id: id } = await reserve(app)
+    const { view_token, artifact_id: id } = await reserveArtifact(app)
     const response = await app.fetch(`${app.url}/artifacts/${id}/status?token=${view_token}`, {
       headers: { Accept: 'text/event-stream' },
     })
@@ -136,13 +136,13 @@ describe('an artifact token', () => {
 
   test('is accepted in the URL of a HEAD request', async () => {
     const app = await startApp()
-    const { view_token, artifact_id: id } = await reserve(app)
+    const { view_token, artifact_id: id } = await reserveArtifact(app)
     const head = await app.call('HEAD', `/artifacts/${id}/status?token=${view_token}`, { key: null })
     expect([head.status, head.text]).toEqual([200, ''])
   })
 })
 
-test('HEAD of an artifact status ends immediately, even when events are requested', async () => {
+test('HEAD of an artifact’s status returns immediately, even if it accepts an event stream', async () => {
   const app = await startApp()
   const headers = ['Host: x', `Authorization: Bearer ${app.key}`, 'Accept: text/event-stream']
   const first = toRequest(`HEAD /artifacts/${crypto.randomUUID()}/status`, headers)

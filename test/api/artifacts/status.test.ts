@@ -1,22 +1,24 @@
-/** Tests the status of an artifact: its fields in each state, access to it, and its change events. */
+/** Tests how an artifact's status is read, awaited and streamed. */
+import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createTypedClient } from '../../support/rpc.ts'
-import { beginUpload, patchUpload, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
+import { createUpload, patchUpload, readStatus, uploadWhole, waitForState } from '../../support/uploads.ts'
 
 const ID = '6f9619ff-8b86-4011-b42d-00c04fc964ff'
 const OTHER = '1b4e28ba-2fa1-41d2-883f-0016d3cca427'
 const tenBytes = Buffer.from('0123456789')
 const pathOf = (id: string) => `/artifacts/${id}/status`
 const served = {
+  sha256: createHash('sha256').update(tenBytes).digest('hex'),
   acknowledged: true,
   conversion: { result: 'original', reason: expect.any(String) },
 }
 
-describe('the status of an artifact', () => {
-  test('contains only the id and `unknown` for an unused id, which is not stored', async () => {
+describe("an artifact's status", () => {
+  test('contains only the id and `unknown` if the id is not in use', async () => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(ID))
     expect(answer).toMatchObject({ status: 200, body: { artifactId: ID, state: 'unknown' } })
@@ -28,7 +30,7 @@ describe('the status of an artifact', () => {
   test('has the documented fields in each state', async () => {
     const app = await startApp()
     const metadata = { artifactId: ID, relatedTo: OTHER, kind: 'captions', name: ' Überblick ' }
-    const upload = await beginUpload(app, { size: 'deferred', metadata })
+    const upload = await createUpload(app, { size: 'deferred', metadata })
     const about = { artifactId: ID, kind: 'captions', relatedTo: OTHER, name: 'Überblick' }
     expect(await readStatus(app, ID)).toEqual({
       ...about,
@@ -45,7 +47,7 @@ describe('the status of an artifact', () => {
       acknowledged: false,
     })
     await patchUpload(app, upload, 4, tenBytes.subarray(4))
-    await untilState(app, ID, 'ready')
+    await waitForState(app, ID, 'ready')
     expect(await readStatus(app, ID)).toEqual({
       ...about,
       state: 'ready',
@@ -55,7 +57,7 @@ describe('the status of an artifact', () => {
     })
   })
 
-  test('omits fields the client did not send', async () => {
+  test('omits fields that the client did not send', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toEqual({
@@ -68,13 +70,13 @@ describe('the status of an artifact', () => {
     })
   })
 
-  test('has no acknowledgement until the host’s handler returns', async () => {
+  test('contains an acknowledgement only after the host’s handler returns', async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })
   })
 
-  test('is unknown again after the artifact is deleted or its upload expires', async () => {
+  test('is `unknown` again after the artifact is deleted or its upload expires', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { id } = await uploadWhole(app, tenBytes)
@@ -82,23 +84,23 @@ describe('the status of an artifact', () => {
       status: 200,
       body: { artifactId: id, deleted: true },
     })
-    const unfinished = await beginUpload(app)
+    const unfinished = await createUpload(app)
     clock.advance(30 * 86_400)
     for (const gone of [id, unfinished.id])
-      expect(await readStatus(app, gone)).toEqual({ artifactId: gone, state: 'unknown' })
+      expect(await readStatus(app, gone)).toMatchObject({ artifactId: gone, state: 'unknown' })
   })
 
   test.each([
-    ['returns 400 for an id that is not a UUID, even without a key', 'nonsense', null, 400],
-    ['returns 401 without a key', ID, null, 401],
-    ['returns 401 with a wrong key', ID, 'svc_wrong', 401],
+    ['cannot be read with an id that is not a UUID, even without a key', 'nonsense', null, 400],
+    ['cannot be read without a key', ID, null, 401],
+    ['cannot be read with a wrong key', ID, 'svc_wrong', 401],
   ])('%s', async (_what, id, key, status) => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(id), { key })
     expect(answer).toMatchObject({ status, body: { ok: false, error: expect.any(String) } })
   })
 
-  test('is forbidden for an agent key and unknown to another tenant', async () => {
+  test('cannot be read with an agent key and is `unknown` to another tenant', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     const { agent_key } = await app.createAgent()
@@ -109,10 +111,10 @@ describe('the status of an artifact', () => {
   })
 })
 
-describe('reading the status of an artifact', () => {
+describe("reading an artifact's status", () => {
   test('waits for a change with Prefer: wait', async () => {
     const app = await startApp()
-    const upload = await beginUpload(app)
+    const upload = await createUpload(app)
     const waiting = app.call('GET', pathOf(upload.id), { headers: { Prefer: 'wait=30' } })
     await patchUpload(app, upload, 0, tenBytes.subarray(0, 3))
     const answer = await waiting
@@ -127,9 +129,9 @@ describe('reading the status of an artifact', () => {
     expect(answer.body.state).toBe('ready')
   })
 
-  test('sends changes until the artifact is ready when the client requests an event stream', async () => {
+  test('streams changes until the artifact is ready if the client accepts an event stream', async () => {
     const app = await startApp()
-    const upload = await beginUpload(app)
+    const upload = await createUpload(app)
     const controller = new AbortController()
     const response = await app.fetch(app.url + pathOf(upload.id), {
       headers: { Authorization: `Bearer ${app.key}`, Accept: 'text/event-stream' },
@@ -156,9 +158,9 @@ describe('reading the status of an artifact', () => {
   })
 })
 
-test('the typed client watches an upload until it is ready', async () => {
+test('the typed client can watch an upload until it is ready', async () => {
   const app = await startApp()
-  const upload = await beginUpload(app, { size: 10, metadata: { artifactId: ID, kind: 'project' } })
+  const upload = await createUpload(app, { size: 10, metadata: { artifactId: ID, kind: 'project' } })
   const states: string[] = []
   let isSent = false
   for await (const { state } of await createTypedClient(app).artifacts.watch.query({ artifact_id: ID })) {

@@ -1,27 +1,27 @@
-/** Tests the creation of uploads with unique ids, with or without initial bytes (tus 1.0.0, Creation). */
+/** Tests how uploads are created, with or without initial bytes (tus 1.0.0, Creation). */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { createOtherKey } from '../../support/files.ts'
 import {
   BODY_TYPE,
-  beginUpload,
   callUpload,
+  createUpload,
   expectProtocol,
   patchUpload,
   postUpload,
   readArtifact,
   toMetadata,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../../support/uploads.ts'
 
 const error = { ok: false, error: expect.any(String) }
 const hello = Buffer.from('hello')
 
 describe('POST /upload', () => {
-  test('returns 201 with a relative Location and ignores forwarded host headers', async () => {
+  test('returns 201 with a relative Location despite forwarded host headers', async () => {
     const app = await startApp()
     const headers = { 'X-Forwarded-Host': 'evil.example', 'X-Forwarded-Proto': 'https, http' }
     const answer = await postUpload(app, { headers })
@@ -35,20 +35,20 @@ describe('POST /upload', () => {
     expect(answer.headers.get('location')).not.toContain(id)
   })
 
-  test('returns 201 with a trailing slash in the URL', async () => {
+  test('returns 201 even if the URL has a trailing slash', async () => {
     const app = await startApp()
     const headers = { 'Upload-Length': '3', 'Upload-Metadata': toMetadata({ filename: 'a' }) }
     expect((await callUpload(app, 'POST', '/upload/', headers)).status).toBe(201)
   })
 
-  test('accepts an id from the client and converts it to lower case', async () => {
+  test('accepts an id that the client chooses and converts it to lower case', async () => {
     const app = await startApp()
     const id = randomUUID()
     const { headers } = await postUpload(app, { metadata: { artifactId: id.toUpperCase() } })
     expect(headers.get('x-artifact-id')).toBe(id)
   })
 
-  test('accepts some or all bytes in the same request', async () => {
+  test('accepts some or all of the bytes', async () => {
     const app = await startApp()
     const some = await postUpload(app, { size: 10, body: hello })
     expect([some.status, some.headers.get('upload-offset')]).toEqual([201, '5'])
@@ -57,14 +57,14 @@ describe('POST /upload', () => {
     expect([all.status, all.headers.get('upload-offset')]).toEqual([201, '5'])
     expect(all.headers.has('upload-expires')).toBe(false)
     const id = all.headers.get('x-artifact-id') as string
-    await untilState(app, id, 'ready')
+    await waitForState(app, id, 'ready')
     expect(await readArtifact(app, id)).toEqual(hello)
   })
 
-  test('completes an empty upload', async () => {
+  test('immediately completes an empty upload', async () => {
     const app = await startApp()
-    const { id } = await beginUpload(app, { size: 0 })
-    await untilState(app, id, 'ready')
+    const { id } = await createUpload(app, { size: 0 })
+    await waitForState(app, id, 'ready')
     expect(await readArtifact(app, id)).toEqual(Buffer.alloc(0))
   })
 
@@ -97,7 +97,7 @@ describe('POST /upload', () => {
     expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual([])
   })
 
-  test('returns 415 for another content type or encoding', async () => {
+  test('returns 415 for an unsupported content type or encoding', async () => {
     const app = await startApp()
     const headers = { 'Content-Type': 'application/json' }
     expect((await postUpload(app, { size: 5, body: hello, headers })).status).toBe(415)
@@ -107,10 +107,10 @@ describe('POST /upload', () => {
 })
 
 describe('an artifact id chosen by the client', () => {
-  test('is rejected with 409 for every tenant while it is in use', async () => {
+  test('is rejected with 409 for any tenant while it is in use', async () => {
     const app = await startApp()
-    const { id: artifactId } = await beginUpload(app)
-    for (const key of [app.key, await createOtherKey(app)]) {
+    const { id: artifactId } = await createUpload(app)
+    for (const key of [app.key, await createTenant(app)]) {
       const answer = await postUpload({ ...app, key }, { metadata: { artifactId } })
       expect(answer).toMatchObject({ status: 409, body: error })
     }
@@ -118,15 +118,15 @@ describe('an artifact id chosen by the client', () => {
     expect((await postUpload(app, { metadata: { artifactId: id } })).status).toBe(409)
   })
 
-  test('goes to exactly one of two tenants that request it concurrently', async () => {
+  test('is assigned to only one of two tenants that request it concurrently', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
-    const keys = [app.key, await createOtherKey(app)]
+    const keys = [app.key, await createTenant(app)]
     const requests = Array.from({ length: 20 }, (_, index) =>
       postUpload({ ...app, key: keys[index % 2] as string }, { metadata: { artifactId } }),
     )
     const answers = await Promise.all(requests)
-    // Requests from the same tenant repeat the same creation.
+    // A repeated request from the same tenant returns the existing upload.
     expect(answers.map(({ status }) => status).sort()).toEqual([
       ...Array(10).fill(201),
       ...Array(10).fill(409),
@@ -138,7 +138,7 @@ describe('an artifact id chosen by the client', () => {
     expect(await app.service.deps.db.selectFrom('artifacts').select('id').execute()).toHaveLength(1)
   })
 
-  test('is given to exactly one of several concurrent requests for different uploads', async () => {
+  test('is assigned to only one of several concurrent requests for different uploads', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
     const requests = Array.from({ length: 20 }, (_, index) =>
@@ -151,18 +151,18 @@ describe('an artifact id chosen by the client', () => {
   test('is available again after its upload is deleted', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
-    const begun = await beginUpload(app, { metadata: { artifactId } })
+    const begun = await createUpload(app, { metadata: { artifactId } })
     expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
     expect((await postUpload(app, { metadata: { artifactId } })).status).toBe(201)
   })
 })
 
-describe('repeating an upload creation', () => {
+describe('repeating the creation of an upload', () => {
   const creation = { size: 5, metadata: { artifactId: randomUUID() } }
 
   test('returns the existing upload and its offset', async () => {
     const app = await startApp()
-    const begun = await beginUpload(app, creation)
+    const begun = await createUpload(app, creation)
     await patchUpload(app, begun, 0, hello.subarray(0, 2))
     const { status, headers } = await postUpload(app, creation)
     expect(status).toBe(201)
@@ -172,7 +172,7 @@ describe('repeating an upload creation', () => {
     expect((await patchUpload(app, begun, 2, hello.subarray(2))).status).toBe(204)
   })
 
-  test('with all bytes returns the complete upload for ten minutes', async () => {
+  test('with all bytes returns the completed upload for ten minutes', async () => {
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
     const app = await startApp({}, { clock })
     const begun = await uploadWhole(app, hello, creation)
@@ -187,7 +187,7 @@ describe('repeating an upload creation', () => {
   test('with a token returns the upload that belongs to the token', async () => {
     const app = await startApp()
     const { upload_token: key } = (await app.call('POST', '/v1/artifacts', { body: {} })).body
-    const begun = await beginUpload({ ...app, key }, { size: 5 })
+    const begun = await createUpload({ ...app, key }, { size: 5 })
     const again = await postUpload({ ...app, key }, { size: 5 })
     expect([again.status, again.headers.get('location')]).toEqual([201, begun.location])
   })
@@ -196,9 +196,9 @@ describe('repeating an upload creation', () => {
     ['another length', { ...creation, size: 6 }],
     ['a deferred length', { ...creation, size: 'deferred' as const }],
     ['other metadata', { ...creation, metadata: { ...creation.metadata, name: 'other' } }],
-  ])('returns 409 with %s', async (_what, other) => {
+  ])('with %s returns 409', async (_what, other) => {
     const app = await startApp()
-    await beginUpload(app, creation)
+    await createUpload(app, creation)
     expect((await postUpload(app, other)).status).toBe(409)
   })
 })

@@ -7,19 +7,19 @@ import { startApp, type TestApp } from '../../support/app.ts'
 import { eventually } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 import {
-  type Begun,
   BODY_TYPE,
-  beginUpload,
+  type CreatedUpload,
   callUpload,
+  createUpload,
   headUpload,
   patchUpload,
   postUpload,
   readArtifact,
   readOffset,
-  untilState,
+  waitForState,
 } from '../../support/uploads.ts'
 
-// Disk writes may exceed the default timeout on a busy machine.
+// Disk writes may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
@@ -27,7 +27,7 @@ const MIB = 1024 ** 2
 /** Opens a connection that sends part of a PATCH body and then stalls. */
 async function stall(
   app: TestApp,
-  { location }: Begun,
+  { location }: CreatedUpload,
   bytes: Buffer,
   length: number,
 ): Promise<RawConnection> {
@@ -51,38 +51,38 @@ const untilLeased = async (app: TestApp) =>
   expect(await eventually(async () => (await getUploadRow(app)).lease_until !== null, true)).toBe(true)
 
 describe('a reconnecting upload client', () => {
-  test('can write immediately, and its old connection gets 423', async () => {
+  test('can write immediately, and its old connection receives 423', async () => {
     const app = await startApp()
-    const begun = await beginUpload(app, { size: 10 })
+    const begun = await createUpload(app, { size: 10 })
     const lost = await stall(app, begun, Buffer.from('01234'), 10)
     await untilLeased(app)
     const offset = await readOffset(app, begun)
     expect(offset).toBe(0)
     expect((await patchUpload(app, begun, offset, Buffer.from('abcdefghij'))).status).toBe(204)
     await lost.receives(/^HTTP\/1\.1 423 .*Retry-After: 1.*"ok":false/s)
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).toString()).toBe('abcdefghij')
   })
 
-  test('finds the bytes that were stored during the lost request', async () => {
+  test('finds the bytes that the lost request stored', async () => {
     const app = await startApp()
     const bytes = randomBytes(24 * MIB)
-    const begun = await beginUpload(app, { size: bytes.length })
+    const begun = await createUpload(app, { size: bytes.length })
     await stall(app, begun, bytes.subarray(0, 20 * MIB), bytes.length)
     expect(await eventually(async () => (await readOffset(app, begun)) >= 8 * MIB, true)).toBe(true)
-    // A write may finish between the two requests, so the client has to read the offset again.
+    // A write may finish between HEAD and PATCH, so the client must read the offset again after a 409.
     const resume = async () => {
       const offset = await readOffset(app, begun)
       return (await patchUpload(app, begun, offset, bytes.subarray(offset))).status
     }
     expect(await eventually(resume, 204)).toBe(204)
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('does not interrupt the current writer when its offset is wrong', async () => {
+  test('does not interrupt the current writer if it sends a wrong offset', async () => {
     const app = await startApp()
-    const begun = await beginUpload(app, { size: 10 })
+    const begun = await createUpload(app, { size: 10 })
     const writing = await stall(app, begun, Buffer.from('01234'), 10)
     await untilLeased(app)
     expect((await patchUpload(app, begun, 3, Buffer.from('x'))).status).toBe(409)
@@ -92,26 +92,26 @@ describe('a reconnecting upload client', () => {
   })
 })
 
-test('exactly one of several concurrent writers stores its bytes', async () => {
+test('only one of several concurrent writers to an upload stores its bytes', async () => {
   const app = await startApp()
-  const begun = await beginUpload(app, { size: 3 * MIB })
+  const begun = await createUpload(app, { size: 3 * MIB })
   const bodies = Array.from({ length: 8 }, (_, index) => Buffer.alloc(3 * MIB, index))
   const statuses = (await Promise.all(bodies.map((body) => patchUpload(app, begun, 0, body)))).map(
     ({ status }) => status,
   )
   expect(statuses.filter((status) => status === 204)).toHaveLength(1)
   expect(statuses.filter((status) => status !== 204 && status !== 409 && status !== 423)).toEqual([])
-  await untilState(app, begun.id, 'ready')
+  await waitForState(app, begun.id, 'ready')
   const read = await readArtifact(app, begun.id)
   expect(bodies.some((body) => body.equals(read))).toBe(true)
 })
 
 describe('an upload lease', () => {
-  test('held by another process locks the upload until it expires', async () => {
+  test('of another process locks the upload until the lease expires', async () => {
     const app = await startApp()
     const { db } = app.service.deps
-    const begun = await beginUpload(app, { size: 5 })
-    // This lease belongs to another process, which cannot be asked to stop.
+    const begun = await createUpload(app, { size: 5 })
+    // This server cannot ask the other process to release its lease.
     const now = Math.floor(Date.now() / 1000)
     const other = await acquireLease(db, await getUploadRow(app), now, now + 30)
     const refusal = { reason: 'locked', details: { retryAfterSeconds: 1 } }
@@ -124,7 +124,7 @@ describe('an upload lease', () => {
       .set({ lease_until: now - 1 })
       .execute()
     expect((await patchUpload(app, begun, 0, Buffer.from('hel'))).status).toBe(204)
-    // The old writer resumes, but its fence is outdated.
+    // The old writer resumes with an outdated fencing number.
     const late = other as NonNullable<typeof other>
     expect(await updateReceived(db, late, 0, { received_bytes: 5 })).toBe(false)
     expect(await updateReceived(db, late, 3, { received_bytes: 5 })).toBe(false)
@@ -132,22 +132,22 @@ describe('an upload lease', () => {
     expect(await readOffset(app, begun)).toBe(3)
   })
 
-  test('does not apply to a new upload with the same id', async () => {
+  test('does not lock a new upload with the same id', async () => {
     const app = await startApp()
     const { db } = app.service.deps
-    const { id: artifactId, location } = await beginUpload(app, { size: 5 })
+    const { id: artifactId, location } = await createUpload(app, { size: 5 })
     const now = Math.floor(Date.now() / 1000)
     const lease = await acquireLease(db, await getUploadRow(app), now, now + 30)
     await callUpload(app, 'DELETE', location)
-    await beginUpload(app, { size: 5, metadata: { artifactId } })
+    await createUpload(app, { size: 5, metadata: { artifactId } })
     const next = await acquireLease(db, await getUploadRow(app), now, now + 30)
     expect(next?.fence).toBe(lease?.fence)
     expect(await updateReceived(db, lease as NonNullable<typeof lease>, 0, { received_bytes: 5 })).toBe(false)
   })
 
-  test('is released when the request ends, even with an error', async () => {
+  test('is released at the end of a request, even if the request fails', async () => {
     const app = await startApp()
-    const begun = await beginUpload(app, { size: 10 })
+    const begun = await createUpload(app, { size: 10 })
     await patchUpload(app, begun, 0, Buffer.from('012'))
     expect(await getUploadRow(app)).toMatchObject({ lease_until: null, fence: 1, received_bytes: 3 })
     const conflicting = await stall(app, begun, Buffer.from('x'), 10)
@@ -156,22 +156,22 @@ describe('an upload lease', () => {
   })
 })
 
-test('an upload whose lease is taken after its last byte was stored is still completed', async () => {
+test('an upload is completed even if its lease is taken over after its last byte was stored', async () => {
   const app = await startApp()
   const { artifacts } = app.service.deps
-  const begun = await beginUpload(app, { size: 5 })
+  const begun = await createUpload(app, { size: 5 })
   const stopListening = artifacts.changes.subscribe(begun.id, () => {
     stopListening()
     void artifacts.activeUploads.stop(begun.id, 'taken-over')
   })
   expect([204, 423]).toContain((await patchUpload(app, begun, 0, Buffer.from('hello'))).status)
-  await untilState(app, begun.id, 'ready')
+  await waitForState(app, begun.id, 'ready')
   expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
 })
 
-test('deleting an upload ends the request that writes to it', async () => {
+test('deleting an upload aborts the request that writes to it', async () => {
   const app = await startApp()
-  const begun = await beginUpload(app, { size: 10 })
+  const begun = await createUpload(app, { size: 10 })
   const writing = await stall(app, begun, Buffer.from('01234'), 10)
   await untilLeased(app)
   expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
@@ -180,9 +180,9 @@ test('deleting an upload ends the request that writes to it', async () => {
   expect(again.status).toBe(201)
 })
 
-test('a stopping server stores the received bytes and returns 503', async () => {
+test('a server that stops mid-upload stores the received bytes and returns 503', async () => {
   const app = await startApp({ PARLEY_SHUTDOWN_SECONDS: '0.1' })
-  const begun = await beginUpload(app, { size: 10 })
+  const begun = await createUpload(app, { size: 10 })
   const writing = await stall(app, begun, Buffer.from('01234'), 10)
   await untilLeased(app)
   const { db } = app.service.deps
@@ -198,9 +198,9 @@ test('a stopping server stores the received bytes and returns 503', async () => 
   await closing
 })
 
-test('a write just after the upload was deleted returns 404', async () => {
+test('a write to an upload that was just deleted returns 404', async () => {
   const app = await startApp()
-  const begun = await beginUpload(app, { size: 10 })
+  const begun = await createUpload(app, { size: 10 })
   const row = await getUploadRow(app)
   expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
   await expect(acquireOrStealLease(app.service.deps, row)).rejects.toMatchObject({ status: 404 })

@@ -1,4 +1,4 @@
-/** Tests which upload metadata is accepted and how errors name the invalid key. */
+/** Tests which upload metadata is accepted, and that errors contain the invalid key. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseMetadata } from '../../../src/artifacts/metadata.ts'
@@ -11,7 +11,7 @@ const other = '99999999-2222-4333-8444-555555555555'
 const digest = 'AB'.repeat(32)
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64')
 
-/** Returns the error for a header value; throws if the value is accepted. */
+/** Returns the error for an Upload-Metadata header and throws if the header is valid. */
 function errorOf(header: string): { message: string; param: string | undefined } {
   try {
     parseMetadata(header)
@@ -24,7 +24,7 @@ function errorOf(header: string): { message: string; param: string | undefined }
 }
 
 describe('upload metadata', () => {
-  test('is parsed key by key', () => {
+  test('is parsed into its fields', () => {
     const sent = {
       artifactId: id.toUpperCase(),
       filename: '../Ferien\u202e.mp4',
@@ -52,7 +52,7 @@ describe('upload metadata', () => {
       checksum: undefined,
     }
     expect(parseMetadata(toMetadata({ filename: 'a' }))).toEqual({ ...nothing, filename: 'a' })
-    // Browsers send an unknown type as an empty value; Uppy sends additional keys.
+    // Browsers send an empty value for an unknown type, and Uppy sends additional keys.
     const header = `filename ${base64('a')}, filetype,name ,relativePath ${base64('null')},is_confidential`
     expect(parseMetadata(header)).toEqual({ ...nothing, filename: 'a' })
   })
@@ -89,13 +89,13 @@ describe('upload metadata', () => {
     ['Upload-Metadata', `schlüssel ${base64('a')}`],
     ['Upload-Metadata', `filename ${base64('a'.repeat(8_000))}`],
   ]
-  test.each(rejected)('is rejected with an error for %s: %.60s', (key, header) => {
+  test.each(rejected)('is rejected with an error about %s: %.60s', (key, header) => {
     const { message, param } = errorOf(header)
     expect(param).toBe(key)
     expect(message).toMatch(new RegExp(`^${key}: \\w`))
   })
 
-  test('is parsed or rejected quickly for arbitrary input', () => {
+  test('is quickly parsed or rejected for arbitrary input', () => {
     const piece = fc.oneof(
       fc.string(),
       fc.constantFrom('filename', 'name', 'artifactId', ' ', ',', 'YQ==', '='),
@@ -111,13 +111,13 @@ describe('upload metadata', () => {
       }),
       { numRuns: 2_000 },
     )
-    // A naive pattern for media types backtracks for hours on this value.
+    // A naive regular expression for media types would backtrack for hours on this value.
     parseMetadata(toMetadata({ filename: 'a', filetype: `text/plain; a="${'.'.repeat(400)}` }))
   })
 })
 
 describe('an upload with metadata', () => {
-  test('is not created when the metadata is invalid, and the error names the key', async () => {
+  test('is not created if a key is invalid, and the error contains that key', async () => {
     const app = await startApp()
     const answer = await postUpload(app, { metadata: { kind: 'audio', artifactId: id } })
     expect(answer.status).toBe(400)
@@ -126,7 +126,7 @@ describe('an upload with metadata', () => {
     expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
   })
 
-  test('is stored as a video when the metadata has no kind', async () => {
+  test('is stored as a video if the metadata has no kind', async () => {
     const app = await startApp()
     await postUpload(app, { metadata: { artifactId: id } })
     expect(await readStatus(app, id)).toMatchObject({ kind: 'video' })

@@ -1,13 +1,13 @@
-/** Tests each method of the upload protocol (tus 1.0.0). */
+/** Tests the responses to each method of the upload protocol (tus 1.0.0). */
 import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
 import { listAuditRows, publicIdOf } from '../../support/audit.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { createOtherKey } from '../../support/files.ts'
 import {
   BODY_TYPE,
-  beginUpload,
   callUpload,
+  createUpload,
   expectProtocol,
   type Headers,
   headUpload,
@@ -17,8 +17,8 @@ import {
   readOffset,
   toMetadata,
   tus,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../../support/uploads.ts'
 
 const error = { ok: false, error: expect.any(String) }
@@ -44,7 +44,7 @@ describe('HEAD of an upload', () => {
   test('returns its offset, length, metadata and expiry', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const metadata = { filename: 'a b.mp4', name: 'Häkelkurs', unknown: 'kept' }
-    const begun = await beginUpload(app, { size: 10, metadata })
+    const begun = await createUpload(app, { size: 10, metadata })
     await patchUpload(app, begun, 0, hello)
     const answer = await headUpload(app, begun)
     expect(answer.status).toBe(200)
@@ -65,13 +65,13 @@ describe('HEAD of an upload', () => {
     expect(headers.has('upload-expires')).toBe(false)
   })
 
-  test('returns 404 for an unknown upload or another tenant’s', async () => {
+  test('returns 404 for an unknown upload and for another tenant’s upload', async () => {
     const app = await startApp()
-    const begun = await beginUpload(app)
+    const begun = await createUpload(app)
     for (const [target, location] of [
       [app, '/upload/nothing'],
       [app, `/upload/${begun.id.replaceAll('-', '')}`],
-      [{ ...app, key: await createOtherKey(app) }, begun.location],
+      [{ ...app, key: await createTenant(app) }, begun.location],
     ] as const) {
       const { status, headers } = await headUpload(target, { location })
       expect(status).toBe(404)
@@ -83,7 +83,7 @@ describe('HEAD of an upload', () => {
 describe('PATCH of an upload', () => {
   test('returns 204 with the new offset until the last byte', async () => {
     const app = await startApp()
-    const begun = await beginUpload(app, { size: 10 })
+    const begun = await createUpload(app, { size: 10 })
     const first = await patchUpload(app, begun, 0, hello)
     expect([first.status, first.headers.get('upload-offset')]).toEqual([204, '5'])
     expectProtocol(first)
@@ -91,7 +91,7 @@ describe('PATCH of an upload', () => {
     const last = await patchUpload(app, begun, 5, hello)
     expect([last.status, last.headers.get('upload-offset')]).toEqual([204, '10'])
     expect(last.headers.has('upload-expires')).toBe(false)
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).toString()).toBe('hellohello')
   })
 
@@ -103,28 +103,31 @@ describe('PATCH of an upload', () => {
     ['a different length', 400, { 'Upload-Length': '11' }],
     ['a checksum of the part', 400, { 'Upload-Checksum': 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }],
   ]
-  test.each(rejected)('rejects %s with %i and changes nothing', async (_why, status, headers, offset = 5) => {
-    const app = await startApp()
-    const begun = await beginUpload(app, { size: 10, body: hello })
-    const answer = await patchUpload(app, begun, offset, hello, headers)
-    expect(answer).toMatchObject({ status, body: error })
-    expectProtocol(answer)
-    expect(await readOffset(app, begun)).toBe(5)
-    expect((await patchUpload(app, begun, 5, hello)).status).toBe(204)
-  })
+  test.each(rejected)(
+    'rejects %s with %i and does not change the upload',
+    async (_why, status, headers, offset = 5) => {
+      const app = await startApp()
+      const begun = await createUpload(app, { size: 10, body: hello })
+      const answer = await patchUpload(app, begun, offset, hello, headers)
+      expect(answer).toMatchObject({ status, body: error })
+      expectProtocol(answer)
+      expect(await readOffset(app, begun)).toBe(5)
+      expect((await patchUpload(app, begun, 5, hello)).status).toBe(204)
+    },
+  )
 
-  test('returns 404 for an unknown upload or another tenant’s', async () => {
+  test('returns 404 for an unknown upload and for another tenant’s upload', async () => {
     const app = await startApp()
-    const begun = await beginUpload(app, { size: 5 })
+    const begun = await createUpload(app, { size: 5 })
     expect((await patchUpload(app, { location: '/upload/none' }, 0, hello)).status).toBe(404)
-    const otherTenant = { ...app, key: await createOtherKey(app) }
+    const otherTenant = { ...app, key: await createTenant(app) }
     expect((await patchUpload(otherTenant, begun, 0, hello)).status).toBe(404)
     expect(await readOffset(app, begun)).toBe(0)
   })
 
-  test('can be sent as a POST with X-HTTP-Method-Override', async () => {
+  test('can be sent as POST with X-HTTP-Method-Override', async () => {
     const app = await startApp()
-    const begun = await beginUpload(app, { size: 5 })
+    const begun = await createUpload(app, { size: 5 })
     const headers = { 'X-HTTP-Method-Override': 'PATCH', 'Upload-Offset': '0', 'Content-Type': BODY_TYPE }
     expect((await callUpload(app, 'POST', begun.location, headers, hello)).status).toBe(204)
     const override = { 'X-HTTP-Method-Override': 'DELETE' }
@@ -134,17 +137,17 @@ describe('PATCH of an upload', () => {
 })
 
 describe('DELETE of an upload', () => {
-  test('returns 204 and removes it, whether it was finished or not', async () => {
+  test('returns 204 and deletes it, whether or not it is finished', async () => {
     const app = await startApp()
-    for (const begun of [await beginUpload(app, { body: hello }), await uploadWhole(app, hello)]) {
+    for (const begun of [await createUpload(app, { body: hello }), await uploadWhole(app, hello)]) {
       expectProtocol(await callUpload(app, 'DELETE', begun.location))
       expect((await headUpload(app, begun)).status).toBe(404)
       expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(404)
-      await untilState(app, begun.id, 'unknown')
+      await waitForState(app, begun.id, 'unknown')
     }
   })
 
-  test('records the caller in the audit log', async () => {
+  test('writes the caller to the audit log', async () => {
     const app = await startApp()
     const { location, id } = await uploadWhole(app, hello)
     await callUpload(app, 'DELETE', location, { 'X-Request-Id': 'my-request' })
@@ -162,9 +165,9 @@ describe('DELETE of an upload', () => {
 
 describe('an upload request', () => {
   const versions = [undefined, '2.3.0', '0.2.2', '1.0', '']
-  test.each(versions)('with protocol version %s returns 412 with the supported version', async (version) => {
+  test.each(versions)('with protocol version %j returns 412 with the supported version', async (version) => {
     const app = await startApp()
-    const begun = await beginUpload(app)
+    const begun = await createUpload(app)
     for (const [method, path] of [
       ['POST', '/upload'],
       ['HEAD', begun.location],
@@ -195,7 +198,7 @@ describe('an upload request', () => {
   test('without a valid key returns 401 before any other check', async () => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
-    const begun = await beginUpload(app)
+    const begun = await createUpload(app)
     for (const [key, status] of [
       [null, 401],
       ['svc_wrong', 401],
@@ -207,7 +210,7 @@ describe('an upload request', () => {
     }
   })
 
-  test('may come from a page of any origin', async () => {
+  test('is allowed from a page of any origin', async () => {
     const app = await startApp()
     const origin = { Origin: 'https://shop.example' }
     const requestedHeaders = [

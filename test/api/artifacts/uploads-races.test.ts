@@ -1,27 +1,26 @@
-/** Tests concurrent requests for one upload: every response must be consistent. */
+/** Tests that concurrent requests for an upload do not corrupt its bytes or its offset. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
+import { createRandom } from '../../support/random.ts'
 import {
-  type Begun,
-  beginUpload,
+  type CreatedUpload,
   callUpload,
+  createUpload,
   headUpload,
   patchUpload,
   readArtifact,
   readOffset,
   readStatus,
-  untilState,
+  waitForState,
 } from '../../support/uploads.ts'
-import { createRandom } from '../../support/upstream-sending.ts'
 
-// Disk writes may exceed the default timeout on a busy machine.
+// Disk writes may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
 const PIECE_BYTES = 16 * 1024
 
-/** Creates a chunked body that optionally fails halfway through. */
 function toBody(bytes: Buffer, failsHalfway: boolean): ReadableStream {
   let at = 0
   return new ReadableStream({
@@ -34,10 +33,10 @@ function toBody(bytes: Buffer, failsHalfway: boolean): ReadableStream {
   })
 }
 
-/** Runs a client that repeatedly reads the offset and sends a random chunk until the upload is complete. */
+/** Acts as a client that reads the offset and sends a random chunk until the upload is complete. */
 async function sendRemaining(
   app: TestApp,
-  begun: Begun,
+  begun: CreatedUpload,
   bytes: Buffer,
   random: () => number,
 ): Promise<Set<number>> {
@@ -51,11 +50,11 @@ async function sendRemaining(
   }
 }
 
-describe('an upload sent by three concurrent clients', () => {
-  test('stores the correct bytes, and its offset never decreases', async () => {
+describe('an upload that three clients send concurrently', () => {
+  test('contains the correct bytes at the end, and its offset never decreases', async () => {
     const app = await startApp()
     const bytes = randomBytes(MIB)
-    const begun = await beginUpload(app, { size: bytes.length })
+    const begun = await createUpload(app, { size: bytes.length })
     const offsets: number[] = []
     let isOver = false
     const watching = (async () => {
@@ -72,17 +71,17 @@ describe('an upload sent by three concurrent clients', () => {
     await watching
     expect([...statuses].filter((status) => ![204, 409, 423].includes(status))).toEqual([])
     expect(offsets).toEqual(offsets.toSorted((one, other) => one - other))
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 })
 
-describe('an upload deleted while it is being sent', () => {
-  test.each([1, 2, 3])('is removed, and its id is available immediately (seed %i)', async (seed) => {
+describe('an upload that is deleted while a client sends it', () => {
+  test.each([1, 2, 3])('is removed, and its id is immediately available (seed %i)', async (seed) => {
     const app = await startApp()
     const random = createRandom(seed)
     const bytes = randomBytes(2 * MIB)
-    const begun = await beginUpload(app, { size: bytes.length })
+    const begun = await createUpload(app, { size: bytes.length })
     const sending = patchUpload(app, begun, 0, toBody(bytes, false))
     const removed = Array.from({ length: 3 }, async () => {
       for (let remaining = random() * 8; remaining > 0; remaining--) await headUpload(app, begun)
@@ -93,10 +92,14 @@ describe('an upload deleted while it is being sent', () => {
     expect(statuses.filter((status) => status === 404)).toHaveLength(2)
     expect([204, 404]).toContain((await sending).status)
     expect((await headUpload(app, begun)).status).toBe(404)
-    expect(await readStatus(app, begun.id)).toEqual({ artifactId: begun.id, state: 'unknown' })
-    const again = await beginUpload(app, { size: 5, metadata: { artifactId: begun.id } })
+    expect(await readStatus(app, begun.id)).toEqual({
+      artifactId: begun.id,
+      state: 'unknown',
+      reason: 'deleted',
+    })
+    const again = await createUpload(app, { size: 5, metadata: { artifactId: begun.id } })
     expect((await patchUpload(app, again, 0, Buffer.from('hello'))).status).toBe(204)
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 })

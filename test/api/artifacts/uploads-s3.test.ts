@@ -1,51 +1,46 @@
-/** Tests uploads to a bucket through the service, with a scripted S3 server. */
-import { createHash, randomBytes } from 'node:crypto'
-import { join } from 'node:path'
+/** Tests artifacts that the service stores in a bucket of a scripted S3 server. */
+import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
-import { startApp } from '../../support/app.ts'
+import { startAppOnDisk } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { toPieces } from '../../support/files.ts'
-import { listResumable } from '../../support/growing.ts'
-import { eventually, makeFolder } from '../../support/process.ts'
+import { toChunkStream } from '../../support/files.ts'
+import { eventually } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
+import { listResumable } from '../../support/resumable-rows.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { MIB } from '../../support/s3-store.ts'
 import {
   BODY_TYPE,
-  beginUpload,
   callUpload,
+  checksumOf,
+  createUpload,
   headUpload,
   patchUpload,
   postUpload,
   readArtifact,
   readOffset,
   readStatus,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../../support/uploads.ts'
 
-// Store operations may exceed the default timeout on a busy machine.
+// Store operations may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const DAY = 86_400
 const HOUR = 3_600
-const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
-
-async function startWith(s3: Readonly<Record<string, string>>, options: Parameters<typeof startApp>[1] = {}) {
-  return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
-}
 
 async function startScripted() {
   const server = await S3Server.start()
   const clock = createFakeClock(Math.floor(Date.now() / 1000))
-  const app = await startWith(server.environment, { clock })
+  const app = await startAppOnDisk(server.environment, { clock })
   const { run: sweep } = createArtifactSweeper(app.service.deps)
   return { server, clock, app, sweep }
 }
 
 describe('an artifact in a bucket', () => {
-  test('is read in ranges, and not at all for HEAD and 304 responses', async () => {
+  test('is read only in the requested range, and not at all for HEAD and 304 responses', async () => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const { id } = await uploadWhole(app, bytes)
@@ -71,7 +66,7 @@ describe('an artifact in a bucket', () => {
   test('is deleted with all its objects', async () => {
     const { app, server } = await startScripted()
     const ready = await uploadWhole(app, randomBytes(9 * MIB))
-    const growing = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
+    const growing = await createUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
     expect(listResumable(server)).toMatchObject({ uploads: 1 })
     expect((await callUpload(app, 'DELETE', growing.location)).status).toBe(204)
     expect((await app.call('DELETE', `/artifacts/${ready.id}`)).status).toBe(200)
@@ -85,8 +80,8 @@ describe('an artifact in a bucket', () => {
   ])('sent in %s is deleted when its checksum does not match', async (_how, sizes) => {
     const { app, server } = await startScripted()
     const size = sizes.reduce((sum, one) => sum + one, 0)
-    const metadata = { checksum: digestOf(Buffer.from('another')) }
-    const begun = await beginUpload(app, { size, metadata })
+    const metadata = { checksum: checksumOf(Buffer.from('another')) }
+    const begun = await createUpload(app, { size, metadata })
     let offset = 0
     let status = 0
     for (const one of sizes) {
@@ -101,9 +96,9 @@ describe('an artifact in a bucket', () => {
 })
 
 describe('an unfinished upload in a bucket', () => {
-  test('is deleted with its row when it expires, not before', async () => {
+  test('is deleted with its row when it expires but not before', async () => {
     const { app, server, clock, sweep } = await startScripted()
-    const begun = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
+    const begun = await createUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
     await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
     const before = listResumable(server)
     clock.advance(DAY - 1)
@@ -115,13 +110,13 @@ describe('an unfinished upload in a bucket', () => {
     expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 
-  test('is deleted later if the bucket was unavailable, as are leftover parts of a finished upload', async () => {
+  test('is deleted later if the bucket is unavailable, and so are parts left by a finished upload', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const ready = await uploadWhole(app, bytes)
     const [name = ''] = server.listBlobs()
     server.uploads.set('late', { key: `artifacts/${name}`, begunMs: Date.now(), parts: new Map() })
-    const begun = await beginUpload(app, { size: 40 * MIB, body: bytes })
+    const begun = await createUpload(app, { size: 40 * MIB, body: bytes })
     await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
     server.fail('DeleteObject', { status: 403, code: 'AccessDenied' })
     server.fail('AbortMultipartUpload', { status: 403, code: 'AccessDenied' })
@@ -143,50 +138,52 @@ describe('an upload to a failing bucket', () => {
     [503, 'while storing a part', 'UploadPart', { status: 500, code: 'InternalError' }],
     [507, 'for lack of space', 'UploadPart', { status: 507, code: 'XMinioStorageFull' }],
     [503, 'while reading the trailing part', 'GetObject', { status: 403, code: 'AccessDenied' }],
-  ] as const)('returns %i (%s) and can resume later', async (status, _why, operation, fault) => {
+  ] as const)('causes status %i (%s) and can be resumed later', async (status, _why, operation, fault) => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
-    const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
+    const begun = await createUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
     server.fail(operation, fault)
     const answer = await patchUpload(app, begun, 3 * MIB, bytes.subarray(3 * MIB))
     expect(answer).toMatchObject({ status, body: { ok: false } })
     server.heal()
     const offset = await readOffset(app, begun)
-    expect((await patchUpload(app, begun, offset, toPieces(bytes.subarray(offset), MIB))).status).toBe(204)
-    await untilState(app, begun.id, 'ready')
+    expect((await patchUpload(app, begun, offset, toChunkStream(bytes.subarray(offset), MIB))).status).toBe(
+      204,
+    )
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('returns 503 when its completion fails, and the sweeper completes it later', async () => {
+  test('causes a 503 if its completion fails, and the sweeper completes it later', async () => {
     const { app, server, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
-    const begun = await beginUpload(app, { size: bytes.length })
+    const begun = await createUpload(app, { size: bytes.length })
     server.fail('CompleteMultipartUpload', { status: 503, code: 'SlowDown' })
     expect((await patchUpload(app, begun, 0, bytes)).status).toBe(503)
     expect(await readOffset(app, begun)).toBe(bytes.length)
     server.heal()
     await sweep()
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('starts over when the bucket has lost its parts', async () => {
+  test('returns to offset 0 after the bucket loses its parts', async () => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
-    const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 9 * MIB) })
+    const begun = await createUpload(app, { size: bytes.length, body: bytes.subarray(0, 9 * MIB) })
     server.uploads.clear()
     expect((await patchUpload(app, begun, 9 * MIB, bytes.subarray(9 * MIB))).status).toBe(503)
     expect((await patchUpload(app, begun, 9 * MIB, bytes.subarray(9 * MIB))).status).toBe(409)
     expect(await readOffset(app, begun)).toBe(0)
     expect((await patchUpload(app, begun, 0, bytes)).status).toBe(204)
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 })
 
-test('an upload to a bucket keeps the received bytes when the client disconnects', async () => {
+test('an upload to a bucket stores the bytes it received before the client disconnected', async () => {
   const { app } = await startScripted()
-  const begun = await beginUpload(app, { size: 20 * MIB })
+  const begun = await createUpload(app, { size: 20 * MIB })
   const connection = await RawConnection.open(app)
   const head = ['Host: x', `Authorization: Bearer ${app.key}`, 'Tus-Resumable: 1.0.0', 'Upload-Offset: 0']
   const body = [`Content-Type: ${BODY_TYPE}`, `Content-Length: ${20 * MIB}`]

@@ -1,4 +1,4 @@
-/** Tests which uploads, reservations and orphaned bytes the sweeper deletes, and which it keeps. */
+/** Tests which uploads, reservations and orphaned bytes the sweeper deletes. */
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,22 +9,22 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { getRow } from '../../support/jobs.ts'
 import { makeFolder } from '../../support/process.ts'
 import {
-  beginUpload,
+  createUpload,
   headUpload,
   listArtifactBytes,
   patchUpload,
   postUpload,
   readArtifact,
   readStatus,
-  untilState,
   uploadWhole,
+  waitForState,
 } from '../../support/uploads.ts'
 
 const DAY = 86_400
 const HOUR = 3_600
 const hello = Buffer.from('hello')
 
-/** Starts a service on a fake clock set to the current time, because file timestamps are real. */
+/** Starts a service whose fake clock begins at the current time, because file timestamps are real. */
 async function startWithClock() {
   const clock = createFakeClock(Math.floor(Date.now() / 1000))
   const dataDir = join(await makeFolder(), 'data')
@@ -36,9 +36,9 @@ async function startWithClock() {
 }
 
 describe('an unfinished upload', () => {
-  test('expires a day after its last bytes, and is unknown from that second on', async () => {
+  test('expires exactly one day after its last bytes and is unknown afterwards', async () => {
     const { app, clock, dataDir, sweep, countRows } = await startWithClock()
-    const begun = await beginUpload(app, { size: 10 })
+    const begun = await createUpload(app, { size: 10 })
     clock.advance(DAY - 1)
     expect((await patchUpload(app, begun, 0, hello)).status).toBe(204)
     clock.advance(DAY - 1)
@@ -46,14 +46,18 @@ describe('an unfinished upload', () => {
     clock.advance(1)
     expect((await headUpload(app, begun)).status).toBe(404)
     expect((await patchUpload(app, begun, 5, hello)).status).toBe(404)
-    expect(await readStatus(app, begun.id)).toEqual({ artifactId: begun.id, state: 'unknown' })
+    expect(await readStatus(app, begun.id)).toEqual({
+      artifactId: begun.id,
+      state: 'unknown',
+      reason: 'expired',
+    })
     expect(await countRows()).toBe(1)
     await sweep()
     expect(await countRows()).toBe(0)
     expect((await listArtifactBytes(dataDir)).growing).toEqual([])
   })
 
-  test('releases its id when it expires, even before the sweep', async () => {
+  test('releases its id when it expires, even before the sweeper runs', async () => {
     const { app, clock } = await startWithClock()
     const metadata = { artifactId: randomUUID() }
     await postUpload(app, { metadata })
@@ -62,9 +66,9 @@ describe('an unfinished upload', () => {
     expect((await postUpload(app, { metadata, size: 11 })).status).toBe(409)
   })
 
-  test('is kept while its lease is held', async () => {
+  test('does not expire while a writer holds its lease', async () => {
     const { app, clock, sweep, countRows } = await startWithClock()
-    await beginUpload(app, { size: 10 })
+    await createUpload(app, { size: 10 })
     const { db } = app.service.deps
     const now = Math.floor(clock.now() / 1000)
     await db
@@ -79,10 +83,10 @@ describe('an unfinished upload', () => {
     expect(await countRows()).toBe(0)
   })
 
-  test('can be resumed after the system clock was a year ahead for hours', async () => {
+  test('can be resumed after the system clock has been a year ahead for hours', async () => {
     const { app, clock, dataDir, sweep } = await startWithClock()
-    const begun = await beginUpload(app, { size: 10, body: hello })
-    // The wall clock jumps, but the monotonic clock does not.
+    const begun = await createUpload(app, { size: 10, body: hello })
+    // Changes only the wall clock; the monotonic clock does not jump.
     const { now } = clock
     clock.now = () => now() + 365 * DAY * 1000
     const { growing } = await listArtifactBytes(dataDir)
@@ -95,12 +99,12 @@ describe('an unfinished upload', () => {
     expect((await patchUpload(app, begun, 5, hello)).status).toBe(204)
   })
 
-  test('that has all its bytes is completed instead of deleted', async () => {
+  test('is completed instead of deleted if it has all its bytes', async () => {
     const { app, sweep } = await startWithClock()
-    const begun = await beginUpload(app, { size: 10, body: hello })
+    const begun = await createUpload(app, { size: 10, body: hello })
     await app.service.deps.db.updateTable('artifacts').set({ size_bytes: 5 }).execute()
     await sweep()
-    await untilState(app, begun.id, 'ready')
+    await waitForState(app, begun.id, 'ready')
     expect(await readArtifact(app, begun.id)).toEqual(hello)
   })
 })
@@ -127,9 +131,9 @@ test('the sweeper deletes a reserved id when its tokens expire', async () => {
   expect(await countRows()).toBe(0)
 })
 
-test('the sweeper deletes a large number of uploads in several runs', async () => {
+test('the sweeper deletes many expired uploads in several runs', async () => {
   const { app, clock, sweep, countRows } = await startWithClock()
-  await beginUpload(app)
+  await createUpload(app)
   const { db } = app.service.deps
   const row = await db.selectFrom('artifacts').selectAll().executeTakeFirstOrThrow()
   for (let index = 0; index < 1_100; index++) {
@@ -146,10 +150,10 @@ test('the sweeper deletes a large number of uploads in several runs', async () =
   expect(await countRows()).toBe(0)
 })
 
-test('the sweeper deletes orphaned bytes after an hour and keeps all others', async () => {
+test('the sweeper deletes orphaned bytes after an hour and does not delete other bytes', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
   const begun = await uploadWhole(app, hello)
-  await beginUpload(app, { size: 10, body: hello })
+  await createUpload(app, { size: 10, body: hello })
   const owned = await listArtifactBytes(dataDir)
   const [kept, growing] = [randomUUID(), randomUUID()]
   await writeFile(join(dataDir, 'artifacts', kept), 'lost')
@@ -164,7 +168,7 @@ test('the sweeper deletes orphaned bytes after an hour and keeps all others', as
 
 test('the sweeper deletes nothing when it finds more than 100 orphans', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
-  await beginUpload(app, { size: 10, body: hello })
+  await createUpload(app, { size: 10, body: hello })
   const before = await listArtifactBytes(dataDir)
   const folders = [join(dataDir, 'artifacts'), join(dataDir, 'artifacts', 'growing')]
   const paths = Array.from({ length: 101 }, (_, index) => join(folders[index % 2] as string, randomUUID()))
@@ -173,17 +177,17 @@ test('the sweeper deletes nothing when it finds more than 100 orphans', async ()
   await sweep()
   const { kept, growing } = await listArtifactBytes(dataDir)
   expect([kept.length, growing.length]).toEqual([51, 51])
-  // The sweeper deletes up to 100 orphans because crashes can leave that many.
+  // With 100 orphans left, the sweeper must delete them.
   await rm(paths[0] as string)
   clock.advance(HOUR)
   await sweep()
   expect(await listArtifactBytes(dataDir)).toEqual(before)
 })
 
-test('the sweeper deletes an original that a crash left next to its conversion, once the host has acknowledged it', async () => {
+test('the sweeper deletes an acknowledged original that a crash left next to its conversion', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
   const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
-  // Every conversion times out on this clock, so the test sets the result.
+  // Sets the conversion's result directly because a conversion times out on the fake clock.
   await uploadWhole(app, srt, { metadata: { kind: 'captions' } })
   const { db } = app.service.deps
   const [{ blob }, served] = [await getRow(app), randomUUID()]

@@ -1,4 +1,4 @@
-/** Tests a backup while files are deleted and replaced. */
+/** Tests backups during which files are deleted and replaced. */
 
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
@@ -13,13 +13,13 @@ import { parseConfig } from '../../../src/config/parse.ts'
 import { openSnapshotSource } from '../../../src/db/snapshot.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { openApp } from '../../support/app.ts'
-import { refusal } from '../../support/database.ts'
+import { startupErrorOf } from '../../support/database.ts'
 import { filePart, purpose, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
 const FILE = Buffer.from('one file')
 
-/** Starts a backup during which each small file is replaced just before its bytes are read. */
+/** Runs a backup during which each small file is replaced just before the backup reads it. */
 async function collectDuringChurn(isPinning: boolean) {
   const dataDir = join(await makeFolder(), 'data')
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
@@ -40,7 +40,7 @@ async function collectDuringChurn(isPinning: boolean) {
   const replace = async (name: string) => {
     const next = randomUUID()
     await writeFile(join(filesDir, next), FILE)
-    // Fails while the backup blocks writers.
+    // This statement fails while the backup blocks writers.
     writer.prepare('update files set blob = ? where blob = ?').run(next, name)
     await rm(join(filesDir, name))
   }
@@ -51,7 +51,7 @@ async function collectDuringChurn(isPinning: boolean) {
   return { database, collecting: collect(database, { ...source, isPinning, take }) }
 }
 
-test('a backup of quickly changing files blocks writers briefly at the end and contains every file', async () => {
+test('a backup of quickly changing files contains every file and blocks writers only briefly at the end', async () => {
   const { database, collecting } = await collectDuringChurn(true)
   const { value, done } = await collecting.next()
   expect([done, value]).toEqual([true, expect.objectContaining({ missing: [], unfinished: [] })])
@@ -61,7 +61,7 @@ test('a backup of quickly changing files blocks writers briefly at the end and c
   expect(pinned).toHaveLength(3)
 })
 
-test('a backup of quickly changing files in a bucket fails, because it cannot block writers', async () => {
+test('a backup of quickly changing files in a bucket fails because it cannot block writers', async () => {
   const { collecting } = await collectDuringChurn(false)
-  expect(await refusal(collecting.next())).toContain('Files change faster than the bucket can be read')
+  expect(await startupErrorOf(collecting.next())).toContain('Files change faster than the bucket can be read')
 })

@@ -1,4 +1,4 @@
-/** Tests that a backup and its restore keep every row, every byte and every key. */
+/** Tests that a restored backup contains every row, every stored byte and every key. */
 import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../../src/db/open.ts'
 import { type CallOptions, openApp, startApp, type TestApp } from '../../support/app.ts'
-import { backUp, putBack, readEntries, readUnpacked } from '../../support/backup.ts'
-import { opened, raw, refusal } from '../../support/database.ts'
+import { backUp, readEntries, readUnpacked, restoreArchive } from '../../support/backup.ts'
+import { openSqliteFile, openTestDatabase, startupErrorOf } from '../../support/database.ts'
 import { download, filePart, purpose, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 import { S3Server } from '../../support/s3-server.ts'
-import { beginUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../../support/uploads.ts'
+import { createUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -27,24 +27,24 @@ beforeEach(async () => {
 
 const archivePath = (name = 'backup.tar') => join(folder, name)
 const FILE = Buffer.from('one file')
-// Small enough that compressing the database saves more than these random bytes add.
+// Small, so that these incompressible bytes do not hide how well the database compresses.
 const HALF = randomBytes(20_000)
 
-/** Creates an agent, a file, a finished artifact and an upload that is half complete. */
+/** Creates an agent, a file, a finished artifact and a half-finished upload. */
 async function createContents(app: TestApp) {
   const agent = await app.createAgent()
   const { body: file } = await upload(app, [filePart(FILE), purpose])
   const ready = await uploadWhole(app, Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHello\n'), {
     metadata: { kind: 'captions', filename: 'a.srt' },
   })
-  const growing = await beginUpload(app, { size: 2 * HALF.length })
+  const growing = await createUpload(app, { size: 2 * HALF.length })
   expect((await patchUpload(app, growing, 0, HALF)).status).toBe(204)
   return { agent, file, ready, growing, captions: await readArtifact(app, ready.id) }
 }
 
 type Contents = Awaited<ReturnType<typeof createContents>>
 
-/** Checks that the same keys can access everything and that the upload can resume. */
+/** Checks that the same keys can access all contents and that the upload can be resumed. */
 async function expectContents(app: TestApp, contents: Contents, isGrowing = true): Promise<void> {
   const call = (path: string, options: CallOptions = {}) => app.call('GET', path, options)
   const agents = (await call('/v1/agents')).body.data
@@ -73,14 +73,13 @@ describe('a backup of a running server', () => {
     const added = (await readdir(dataDir, { recursive: true })).filter((name) => !before.includes(name))
     expect(added.sort()).toEqual(['.backup', '.backup/.lock'])
 
-    const restored = await putBack(archivePath(), target)
+    const restored = await restoreArchive(archivePath(), target)
     expect(restored.rows).toEqual(report.rows)
     await expectContents(await start(target, app), contents)
-    // The original server keeps running.
     await expectContents(app, contents)
   })
 
-  test('can be compressed, and removes the leftovers of a killed backup', async () => {
+  test('can be compressed and deletes the leftovers of a killed backup', async () => {
     await createContents(await start(dataDir))
     for (const left of ['data/.backup/parley.db', 'data/files/held/left', 'backup.tar.gz.part']) {
       await mkdir(join(folder, left, '..'), { recursive: true })
@@ -98,7 +97,7 @@ describe('a backup of a running server', () => {
     expect(Math.max(...sizes.slice(0, 2))).toBeLessThan((sizes[2] as number) / 2)
     expect((await readdir(folder)).sort()).toEqual([...names, 'data'].sort())
     expect(await readdir(join(dataDir, 'files'))).not.toContain('held')
-    await putBack(archivePath('backup.tar.zst'), target)
+    await restoreArchive(archivePath('backup.tar.zst'), target)
   })
 })
 
@@ -116,11 +115,11 @@ test('a backup archive can be read with tar and sha256sum', async () => {
   }
 })
 
-test('backups include every column that refers to stored bytes', async () => {
-  const { db } = await opened('server', ':memory:')
+test('a backup includes every column that refers to stored bytes', async () => {
+  const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))
-  // The blobs of jobs belong to artifacts. Add a new column to src/backup/store.ts.
+  // Jobs refer to blobs of artifacts. If you add a column, add it to src/backup/store.ts too.
   const known = [
     'artifacts.blob',
     'artifacts.poster_blob',
@@ -131,7 +130,7 @@ test('backups include every column that refers to stored bytes', async () => {
   expect(named.filter((name) => name.endsWith('blob')).sort()).toEqual(known)
 })
 
-test('a backup omits a secret that comes from the environment', async () => {
+test('a backup does not contain a secret that comes from the environment', async () => {
   const env = { PARLEY_SECRET: 'a secret of the environment, 32 bytes' }
   const app = await openApp({ PARLEY_DATA_DIR: dataDir, ...env })
   const contents = await createContents(app)
@@ -139,33 +138,42 @@ test('a backup omits a secret that comes from the environment', async () => {
   await app.close()
   expect([...(await readEntries(archivePath())).keys()]).not.toContain('secret')
   expect((await readUnpacked(archivePath())).includes(env.PARLEY_SECRET)).toBe(false)
-  await putBack(archivePath(), target)
+  await restoreArchive(archivePath(), target)
   await expectContents(await start(target, app, env), contents)
 })
 
-test('a backup lists lost bytes and still succeeds', async () => {
+test('a backup succeeds and lists the files whose bytes are lost', async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   const contents = await createContents(app)
   await app.close()
-  const [{ blob }] = raw(dataDir).prepare('select blob from files').all() as [{ blob: string }]
+  const [{ blob }] = openSqliteFile(dataDir).prepare('select blob from files').all() as [{ blob: string }]
   await rm(join(dataDir, 'files', blob))
   expect(await backUp(dataDir, archivePath())).toMatchObject({ blobs: 2, lost: [blob] })
-  await putBack(archivePath(), target)
+  await restoreArchive(archivePath(), target)
   const restored = await start(target, app)
   expect(await readArtifact(restored, contents.ready.id)).toEqual(contents.captions)
 })
 
-test('a backup of an older database is restored unchanged and migrated at the next start', async () => {
+test('a backup of an older database is restored unchanged, and the next start migrates it', async () => {
   await (await openDatabase({ dataDir, role: 'server' })).close()
-  const connection = raw(dataDir)
+  const connection = openSqliteFile(dataDir)
   connection.exec(`
+    drop table artifact_endings; drop index usage_calls_by_owner;
+    alter table artifacts drop column sha256; alter table artifacts drop column arrived_bytes;
     drop table replicas; drop table stream_slots; drop table rate_windows;
     alter table installation drop column secret_key_id;
+    drop index parent_keys_by_manager;
+    alter table parent_keys drop column managed_by;
+    alter table parent_keys drop column can_manage_keys;
+    alter table parent_keys drop column max_streams;
+    alter table parent_keys drop column requests_per_minute;
+    alter table parent_keys drop column expires_at;
+    alter table parent_keys drop column disabled_at;
     delete from kysely_migration where name >= '0013'`)
   connection.close()
   expect((await backUp(dataDir, archivePath())).schema).toBe('0012_index_artifacts_by_creation')
-  await putBack(archivePath(), target)
-  expect(await refusal(openDatabase({ dataDir: target, role: 'command' }))).toContain(
+  await restoreArchive(archivePath(), target)
+  expect(await startupErrorOf(openDatabase({ dataDir: target, role: 'command' }))).toContain(
     'missing migrations: 0013',
   )
   await start(target)
@@ -177,26 +185,26 @@ describe('an installation with a bucket', () => {
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, ...from.environment })
     const contents = await createContents(app)
     const report = await backUp(dataDir, archivePath(), from.environment)
-    // A bucket cannot return the parts of an upload before it is complete.
+    // The backup omits the unfinished upload because S3 cannot return parts before completion.
     expect(report).toMatchObject({ blobs: 2, lost: [] })
     expect(report.unfinished).toHaveLength(1)
     await app.close()
-    const restored = await putBack(archivePath(), target, to.environment)
+    const restored = await restoreArchive(archivePath(), target, to.environment)
     expect(restored.bucket).toMatchObject({ copied: 2 })
     const again = await start(target, app, to.environment)
     await expectContents(again, contents, false)
-    // The first response makes the client start over.
+    // The server has none of the upload's bytes, so the client must start again.
     expect((await patchUpload(again, contents.growing, HALF.length, HALF)).status).toBe(409)
     expect(await readOffset(again, contents.growing)).toBe(0)
   })
 
-  test('can be restored from the backup of a data directory, including unfinished uploads', async () => {
+  test('can be restored from a data directory’s backup, including unfinished uploads', async () => {
     const to = await S3Server.start()
     const app = await openApp({ PARLEY_DATA_DIR: dataDir })
     const contents = await createContents(app)
     await backUp(dataDir, archivePath())
     await app.close()
-    const restored = await putBack(archivePath(), target, to.environment)
+    const restored = await restoreArchive(archivePath(), target, to.environment)
     expect(restored.bucket).toMatchObject({ copied: 3, lost: [] })
     expect(await readdir(target)).not.toContain('files')
     await expectContents(await start(target, app, to.environment), contents)
@@ -204,21 +212,21 @@ describe('an installation with a bucket', () => {
 })
 
 describe('creating a backup', () => {
-  test('fails when the archive file exists', async () => {
+  test('fails if the archive file already exists', async () => {
     await (await openDatabase({ dataDir, role: 'server' })).close()
     await writeFile(archivePath(), 'mine')
-    expect(await refusal(backUp(dataDir, archivePath()))).toContain('already exists')
+    expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('already exists')
     expect(await readFile(archivePath(), 'utf8')).toBe('mine')
   })
 
-  test('fails without an installation and when the database is PostgreSQL', async () => {
-    expect(await refusal(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
+  test('fails without an installation and with a PostgreSQL database', async () => {
+    expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
     const env = { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' }
-    expect(await refusal(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)
+    expect(await startupErrorOf(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)
     expect(await readdir(folder)).toEqual([])
   })
 
-  test('fails when the database is damaged', async () => {
+  test('fails if the database is damaged', async () => {
     const app = await openApp({ PARLEY_DATA_DIR: dataDir })
     for (let count = 0; count < 20; count++) await app.createAgent()
     await app.close()
@@ -226,7 +234,7 @@ describe('creating a backup', () => {
     const bytes = await readFile(path)
     bytes.fill(0xff, bytes.length - 3 * 4096)
     await writeFile(path, bytes)
-    expect(await refusal(backUp(dataDir, archivePath()))).toContain('is damaged')
+    expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('is damaged')
     expect(await readdir(folder)).toEqual(['data'])
   })
 })

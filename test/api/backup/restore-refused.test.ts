@@ -9,14 +9,14 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { acquireLock } from '../../../src/db/lock.ts'
 import { openDatabase } from '../../../src/db/open.ts'
 import { openApp } from '../../support/app.ts'
-import { backUp, putBack, readEntries, writeArchive } from '../../support/backup.ts'
-import { opened, parentKey, refusal } from '../../support/database.ts'
+import { backUp, readEntries, restoreArchive, writeArchive } from '../../support/backup.ts'
+import { openTestDatabase, parentKey, startupErrorOf } from '../../support/database.ts'
 import { upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-/** A backup archive of an installation with one file. */
+/** A backup of an installation with one file. */
 let archived: Buffer
 let entries: Map<string, Buffer>
 let folder: string
@@ -43,7 +43,7 @@ beforeEach(async () => {
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-/** Writes a changed archive with a matching manifest and checksum, like a deliberate forgery. */
+/** Writes a modified archive with a matching manifest and checksum, as an attacker would. */
 async function forge(
   change: (entries: Map<string, Buffer>) => void,
   changeManifest: (manifest: Record<string, unknown>) => void = () => {},
@@ -65,19 +65,18 @@ async function forge(
 
 const findBlobName = () => [...entries.keys()].find((name) => name.startsWith('files/')) as string
 
-/** Expects the restore to fail with this message and to leave the directory unchanged. */
 async function expectRefused(words: string | RegExp, env = {}): Promise<void> {
   const before = existsSync(dataDir) ? await readdir(dataDir, { recursive: true }) : undefined
-  const message = await refusal(putBack(archive, dataDir, env))
+  const message = await startupErrorOf(restoreArchive(archive, dataDir, env))
   expect(message).toMatch(words)
   expect(existsSync(dataDir)).toBe(before !== undefined)
   const after = before && (await readdir(dataDir, { recursive: true })).filter((name) => name !== '.lock')
   expect(after?.sort()).toEqual(before?.filter((name) => name !== '.lock').sort())
 }
 
-test('restoring an unchanged archive succeeds', async () => {
+test('restoring an unmodified archive succeeds', async () => {
   await forge(() => {})
-  await putBack(archive, dataDir)
+  await restoreArchive(archive, dataDir)
   expect((await readdir(dataDir)).sort()).toEqual(['.lock', 'artifacts', 'files', 'parley.db', 'secret'])
   for (const name of ['', 'files', 'artifacts'])
     expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o700)
@@ -87,15 +86,15 @@ test('restoring an unchanged archive succeeds', async () => {
 })
 
 describe('restoring into a directory', () => {
-  test('is rejected when it holds a database, open or not', async () => {
-    const database = await opened('server', dataDir)
+  test('is rejected if it contains a database, open or closed', async () => {
+    const database = await openTestDatabase('server', dataDir)
     await database.db.insertInto('parent_keys').values(parentKey('mine')).execute()
     await expectRefused('contains a Parley database')
     await database.close()
     await expectRefused('contains a Parley database')
   })
 
-  test('is rejected when it holds other files', async () => {
+  test('is rejected if it contains other files', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'thesis.odt'), '')
     await expectRefused('contains other files (such as thesis.odt)')
@@ -103,42 +102,44 @@ describe('restoring into a directory', () => {
     await expectRefused('contains other files (such as thesis.odt)')
   })
 
-  test('is rejected while another process holds its lock', async () => {
+  test('is rejected while another process locks it', async () => {
     await mkdir(dataDir)
     const lock = acquireLock(dataDir)
     onTestFinished(() => lock.release())
     await expectRefused('Another process is using the data directory')
   })
 
-  test('is rejected when it holds a different secret, but not for the same secret or lost+found', async () => {
+  test('is rejected if it contains a different secret, but not for the same secret or lost+found', async () => {
     await mkdir(join(dataDir, 'lost+found'), { recursive: true })
     await writeFile(join(dataDir, 'secret'), 'another secret of at least 32 bytes')
     await expectRefused('contains a different secret than the archive')
     await writeFile(join(dataDir, 'secret'), String(entries.get('secret')).trim())
-    await putBack(archive, dataDir)
+    await restoreArchive(archive, dataDir)
     expect(await readdir(dataDir)).toContain('parley.db')
   })
 
-  test('replaces the leftovers of a killed restore', async () => {
+  test('removes the leftovers of a killed restore', async () => {
     for (const left of ['.restore/parley.db', 'files/left', '.restore/artifacts/left']) {
       await mkdir(join(dataDir, left, '..'), { recursive: true })
       await writeFile(join(dataDir, left), '')
     }
     // A server cannot start in this directory until the restore has finished.
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('but no Parley database')
-    await putBack(archive, dataDir)
+    expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toContain(
+      'but no Parley database',
+    )
+    await restoreArchive(archive, dataDir)
     expect(await readdir(dataDir, { recursive: true })).not.toContain('files/left')
     expect(await readdir(dataDir)).not.toContain('.restore')
   })
 
   test('is rejected for :memory: and for a PostgreSQL database', async () => {
-    expect(await refusal(putBack(archive, ':memory:'))).toContain('PARLEY_DATA_DIR is :memory:')
+    expect(await startupErrorOf(restoreArchive(archive, ':memory:'))).toContain('PARLEY_DATA_DIR is :memory:')
     await expectRefused('store copy', { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' })
   })
 })
 
 describe('restoring an archive', () => {
-  test('is rejected when it is truncated at any position', async () => {
+  test('is rejected if the archive is truncated at any position', async () => {
     const ends = [
       0,
       1,
@@ -156,7 +157,7 @@ describe('restoring an archive', () => {
     }
   })
 
-  test('is rejected when a byte was changed at any position', async () => {
+  test('is rejected if any byte of the archive was changed', async () => {
     const places = [0, 100, 560, 3_000, archived.length / 2, archived.length - 2_000, archived.length - 1_500]
     for (const place of places.map(Math.floor)) {
       const changed = Buffer.from(archived)
@@ -166,14 +167,14 @@ describe('restoring an archive', () => {
     }
   })
 
-  test('is rejected when data follows its end, but not for zero padding', async () => {
+  test('is rejected if data other than zeros follows the archive', async () => {
     await writeFile(archive, Buffer.concat([archived, Buffer.from('more')]))
     await expectRefused('contains data after its end')
     await writeFile(archive, Buffer.concat([archived, Buffer.alloc(9_000)]))
-    await putBack(archive, dataDir)
+    await restoreArchive(archive, dataDir)
   })
 
-  test('is rejected when it is not an archive', async () => {
+  test('is rejected if the file is not an archive', async () => {
     await writeFile(archive, 'This is a letter.'.repeat(1_000))
     await expectRefused('it is not a tar archive')
     await writeFile(archive, Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6]))
@@ -188,19 +189,19 @@ describe('restoring an archive', () => {
     'parley.db-wal',
     'files',
     '.lock',
-  ])('is rejected for an entry named %s', async (name) => {
+  ])('is rejected if an entry has the name %s', async (name) => {
     await forge((all) => all.set(name, Buffer.from('hello')))
     await expectRefused('which is not part of a Parley backup')
     expect((await readdir(folder)).sort()).toEqual(['backup.tar'])
   })
 
-  test('is rejected for a duplicate entry', async () => {
+  test('is rejected if an entry occurs twice', async () => {
     const list = [...entries]
     await writeArchive(archive, [...list.slice(0, 2), list[1] as (typeof list)[0], ...list.slice(2)])
     await expectRefused('twice')
   })
 
-  test('is rejected for a newer format or a newer database', async () => {
+  test('is rejected if the format or the database is newer', async () => {
     const write = (change: object) =>
       forge((all) => {
         const head = { ...JSON.parse(String(all.get('parley-backup.json'))), ...change }
@@ -212,7 +213,7 @@ describe('restoring an archive', () => {
     await expectRefused('written by a newer version of Parley')
   })
 
-  test('is rejected when bytes or rows are missing', async () => {
+  test('is rejected if bytes or rows are missing', async () => {
     await forge((all) => all.delete(findBlobName()))
     await expectRefused('a row refers to the file')
     await forge((all) => all.set(findBlobName(), Buffer.from('shorter')))
@@ -226,7 +227,7 @@ describe('restoring an archive', () => {
     await expectRefused('it contains no database')
   })
 
-  test('is rejected when its database is damaged', async () => {
+  test('is rejected if its database is damaged', async () => {
     await forge((all) => {
       const database = Buffer.from(all.get('parley.db') as Buffer)
       all.set('parley.db', database.fill(0xff, database.length - 5 * 4_096))
@@ -234,19 +235,19 @@ describe('restoring an archive', () => {
     await expectRefused('is damaged')
   })
 
-  test('is rejected when the file does not exist', async () => {
-    await expect(putBack(join(folder, 'nowhere.tar'), dataDir)).rejects.toThrow('ENOENT')
+  test('is rejected if the archive does not exist', async () => {
+    await expect(restoreArchive(join(folder, 'nowhere.tar'), dataDir)).rejects.toThrow('ENOENT')
     expect(existsSync(dataDir)).toBe(false)
   })
 
-  test('is rejected when the input stream fails', async () => {
+  test('is rejected if the input stream fails', async () => {
     const failing = Readable.from(
       (async function* () {
         yield archived.subarray(0, 2_000)
         throw new Error('the connection is lost')
       })(),
     )
-    await expect(putBack(failing, dataDir)).rejects.toThrow('the connection is lost')
+    await expect(restoreArchive(failing, dataDir)).rejects.toThrow('the connection is lost')
     expect(existsSync(dataDir)).toBe(false)
   })
 })

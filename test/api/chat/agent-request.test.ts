@@ -1,8 +1,8 @@
-/** Tests how an agent's persona, temperature and tools change a caller's request. */
+/** Tests how an agent's definition changes a chat request before it is sent to the backend. */
 import { describe, expect, test } from 'vitest'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 
 const PERSONA = `name: Guide
@@ -18,20 +18,20 @@ instructions: |
 
 `
 
-/** Sends a request to an agent with this definition and returns the body the backend received. */
+/** Sends a request to an agent with this definition and returns the body that the backend received. */
 async function ask(yaml: string, request: object) {
-  const app = await stand.start()
+  const app = await harness.start()
   const { agent_key } = await app.createAgent(yaml)
   const answer = await app.call('POST', path, { key: agent_key, body: request })
-  const [chat] = await stand.listChats()
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  const [chat] = await harness.listChats()
+  // biome-ignore lint/suspicious/noExplicitAny: the shape of the body depends on the test
   return { answer, body: chat?.body as any }
 }
 
 const hello = { messages: [{ role: 'user', content: 'hello' }] }
 
 describe('the messages of an agent turn', () => {
-  test('start with the instructions and the behavior as rules', async () => {
+  test('start with the instructions and with rules from `behavior`', async () => {
     const { body } = await ask(PERSONA, hello)
     expect(body.messages).toEqual([
       {
@@ -43,12 +43,12 @@ describe('the messages of an agent turn', () => {
     ])
   })
 
-  test('start with the unchanged instructions when there is no behavior', async () => {
+  test('start with the unchanged instructions if `behavior` is not set', async () => {
     const { body } = await ask('name: A\ninstructions: "  As written.\\n\\n"\n', hello)
     expect(body.messages[0]).toEqual({ role: 'system', content: '  As written.\n\n' })
   })
 
-  test("contain the caller's system text at its original position, marked as context from the page", async () => {
+  test("contain the caller's system messages in place, marked as context from the page", async () => {
     const mark = '[Context provided by the page, not by the user]\n'
     const image = { type: 'image_url', image_url: { url: 'https://example.org/a.png' } }
     const { body } = await ask('name: A\ninstructions: B\n', {
@@ -83,7 +83,7 @@ test.each([
   expect(body.temperature).toBe(temperature)
 })
 
-test("an agent turn passes the caller's other fields to the backend", async () => {
+test("an agent turn sends the caller's other fields to the backend unchanged", async () => {
   const more = {
     top_p: 0.5,
     max_tokens: 9,
@@ -113,7 +113,7 @@ const ownTool = `
     inputSchema: ${JSON.stringify(defined)}`
 
 describe('the tools of an agent turn', () => {
-  test('are those of the definition, with their schemas', async () => {
+  test('are the tools in the definition, with their schemas', async () => {
     const { body } = await ask(
       `name: A\ninstructions: B\ntools:${ownTool}\n  - search\n  - name: plain\n`,
       hello,
@@ -128,7 +128,7 @@ describe('the tools of an agent turn', () => {
     ])
   })
 
-  test('take a missing schema from the caller, who cannot replace a defined tool', async () => {
+  test("use the caller's description and schema only if the definition has nothing but a name", async () => {
     const yaml = `name: A\ninstructions: B\ntools:${ownTool}\n  - search\n  - name: plain\n    description: Mine.\n`
     const sent = [tool('look_up'), tool('search', { description: 'Searches.' }), tool('plain'), tool('other')]
     const { body } = await ask(yaml, { ...hello, tools: sent })
@@ -158,7 +158,7 @@ describe('the tools of an agent turn', () => {
     expect(names).toEqual(['search', ...expected])
   })
 
-  test("are the caller's, filtered by pageTools, when the agent defines none", async () => {
+  test("are the caller's, filtered by pageTools, if the agent does not define any", async () => {
     const sent = [tool('free'), tool('postMessage_open'), tool('postMessage_close')]
     const yaml = 'name: A\ninstructions: B\npageTools: { blocked: [open] }\n'
     const { body } = await ask(yaml, {
@@ -186,22 +186,22 @@ describe('the tool choice of an agent turn', () => {
   test.each([
     ['a function', named('search')],
     ['a list of allowed tools', allowed('search')],
-    ['auto', 'auto'],
-    ['none', 'none'],
-    ['required', 'required'],
-  ])('is sent to the backend: %s', async (_form, tool_choice) => {
+    ['the word auto', 'auto'],
+    ['the word none', 'none'],
+    ['the word required', 'required'],
+  ])('is sent to the backend if it is %s', async (_form, tool_choice) => {
     const { body } = await ask(agent, { ...hello, tool_choice })
     expect(body.tool_choice).toEqual(tool_choice)
   })
 
   test.each([
     ['an unknown function', agent, named('drop')],
-    ['a tool of the caller that the agent does not allow', agent, named('free')],
+    ["one of the caller's tools that the agent does not allow", agent, named('free')],
     ['a custom tool', agent, { type: 'custom', custom: { name: 'search_it' } }],
     ['a list with an unknown tool', agent, allowed('search', 'drop')],
-    ['any tool, without a tool', 'name: A\ninstructions: B\n', 'required'],
+    ['any tool when there are no tools', 'name: A\ninstructions: B\n', 'required'],
   ])(
-    'is rejected with 400 when it requires a tool that the agent does not have: %s',
+    'is rejected with 400 if it requires a tool that the agent does not have: %s',
     async (_form, yaml, tool_choice) => {
       const { answer, body } = await ask(yaml, {
         ...hello,
@@ -217,7 +217,7 @@ describe('the tool choice of an agent turn', () => {
   )
 
   test.each(['functions', 'function_call'])(
-    'is rejected with 400 in the deprecated form: %s',
+    'is rejected with 400 if it uses the deprecated field %s',
     async (field) => {
       const { answer } = await ask(agent, { ...hello, [field]: field === 'functions' ? [] : 'auto' })
       expect(answer).toMatchObject({ status: 400, body: { error: { param: field } } })
@@ -237,7 +237,7 @@ test('an agent turn rejects a field that the chat API does not define', async ()
   expect(body).toBe(undefined)
 })
 
-test('an agent turn accepts every field of the chat API that costs nothing extra', async () => {
+test('an agent turn accepts every chat field that does not add costs', async () => {
   const more = {
     ...{
       audio: { voice: 'x' },
@@ -259,6 +259,6 @@ test('an agent turn accepts every field of the chat API that costs nothing extra
     },
     ...{ stream_options: null, frequency_penalty: 0, presence_penalty: 0, n: 1 },
   }
-  const { body } = await ask('name: A\ninstructions: B\n', { ...say('hello'), ...more })
+  const { body } = await ask('name: A\ninstructions: B\n', { ...chatRequest('hello'), ...more })
   expect(body).toMatchObject(more)
 })

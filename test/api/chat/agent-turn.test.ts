@@ -1,24 +1,23 @@
-/** Tests agent turns in which the model calls tools, including tools the agent does not have. */
+/** Tests agent turns in which the model calls tools, including tools that the agent does not have. */
 import { describe, expect, test } from 'vitest'
 import type { StreamedAnswer, TestApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 const AGENT = 'name: A\ninstructions: B\ntools: [search, open]\n'
 
 async function startAgent(env = {}): Promise<{ app: TestApp; key: string }> {
-  const app = await stand.start(env)
+  const app = await harness.start(env)
   return { app, key: (await app.createAgent(AGENT)).agent_key }
 }
 
-/** Returns the messages of the last backend request. */
 async function lastMessages(): Promise<unknown[]> {
-  const [last] = (await stand.listChats()).slice(-1) as { body: { messages: unknown[] } }[]
+  const [last] = (await harness.listChats()).slice(-1) as { body: { messages: unknown[] } }[]
   return last?.body.messages ?? []
 }
 
-/** Joins the choices of a stream, as a client does. */
+/** Joins the deltas of each choice in a stream, as a client does. */
 function joinChoices({ events }: Pick<StreamedAnswer, 'events'>) {
   const choices = events.flatMap((chunk) => chunk.choices)
   return {
@@ -36,7 +35,6 @@ function call(name: string, index = 0) {
 const names = { id: 'chatcmpl-x', object: 'chat.completion.chunk', created: 1, model: 'up-chat' }
 const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 }
 
-/** Creates a backend stream with text and these tool calls. */
 function streamOf(tool_calls: object[], content = 'Hm. '): object[] {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     ...names,
@@ -51,7 +49,6 @@ function streamOf(tool_calls: object[], content = 'Hm. '): object[] {
   ]
 }
 
-/** Creates a complete response with text and these tool calls. */
 function completionOf(tool_calls: object[], content: string | null = 'Hm. '): object {
   const message = { role: 'assistant', content, tool_calls }
   return {
@@ -64,11 +61,11 @@ function completionOf(tool_calls: object[], content: string | null = 'Hm. '): ob
 
 const unknownToolError = (name: string) => `Error: there is no tool '${name}' here. Answer without it.`
 
-describe('a call to a tool the agent does not have', () => {
-  test('returns an error to the model, and the caller receives one stream', async () => {
+describe('a call to a tool that the agent does not have', () => {
+  test('returns an error to the model, and the caller still receives a single stream', async () => {
     const { app, key } = await startAgent()
-    await stand.answerWith(streamOf([call('drop')]), 1)
-    const answer = await app.stream(say('hello'), key)
+    await harness.answerWith(streamOf([call('drop')]), 1)
+    const answer = await app.stream(chatRequest('hello'), key)
     expect(joinChoices(answer)).toEqual({
       roles: ['assistant'],
       content: `Hm. Tool said: ${unknownToolError('drop')}`,
@@ -88,10 +85,10 @@ describe('a call to a tool the agent does not have', () => {
     ])
   })
 
-  test('returns an error to the model when the response is not streamed', async () => {
+  test('returns an error to the model if the response is not streamed', async () => {
     const { app, key } = await startAgent()
-    await stand.answerWith(completionOf([call('drop')]), 1)
-    const { body } = await app.call('POST', path, { key, body: say('hello') })
+    await harness.answerWith(completionOf([call('drop')]), 1)
+    const { body } = await app.call('POST', path, { key, body: chatRequest('hello') })
     expect(body.choices).toEqual([
       {
         index: 0,
@@ -102,10 +99,10 @@ describe('a call to a tool the agent does not have', () => {
     expect(await lastMessages()).toHaveLength(4)
   })
 
-  test('withholds valid calls in the same response, which the model may repeat', async () => {
+  test('prevents valid calls in the same response from reaching the caller', async () => {
     const { app, key } = await startAgent()
-    await stand.answerWith(streamOf([call('search'), call('drop', 1)], ''), 1)
-    const answer = await app.stream(say('hello'), key)
+    await harness.answerWith(streamOf([call('search'), call('drop', 1)], ''), 1)
+    const answer = await app.stream(chatRequest('hello'), key)
     expect(joinChoices(answer)).toMatchObject({
       content: `Tool said: ${unknownToolError('drop')}`,
       calls: [],
@@ -117,48 +114,55 @@ describe('a call to a tool the agent does not have', () => {
     ])
   })
 
-  test.each([true, false])('ends the turn with stop after eight model calls (stream: %s)', async (stream) => {
-    const { app, key } = await startAgent()
-    await stand.answerWith(stream ? streamOf([call('drop')]) : completionOf([call('drop')]))
-    const answer = stream
-      ? await app.stream(say('hello'), key)
-      : await app.call('POST', path, { key, body: say('hello') })
-    const { content, finishes, calls } = stream
-      ? joinChoices(answer as StreamedAnswer)
-      : { ...answer.body.choices[0].message, finishes: [answer.body.choices[0].finish_reason], calls: [] }
-    expect({ content, finishes, calls }).toEqual({ content: 'Hm. '.repeat(8), finishes: ['stop'], calls: [] })
-    expect(await stand.listChats()).toHaveLength(8)
-  })
+  test.each([true, false])(
+    'ends the turn with finish reason stop after eight model calls (stream: %s)',
+    async (stream) => {
+      const { app, key } = await startAgent()
+      await harness.answerWith(stream ? streamOf([call('drop')]) : completionOf([call('drop')]))
+      const answer = stream
+        ? await app.stream(chatRequest('hello'), key)
+        : await app.call('POST', path, { key, body: chatRequest('hello') })
+      const { content, finishes, calls } = stream
+        ? joinChoices(answer as StreamedAnswer)
+        : { ...answer.body.choices[0].message, finishes: [answer.body.choices[0].finish_reason], calls: [] }
+      expect({ content, finishes, calls }).toEqual({
+        content: 'Hm. '.repeat(8),
+        finishes: ['stop'],
+        calls: [],
+      })
+      expect(await harness.listChats()).toHaveLength(8)
+    },
+  )
 
   test.each([true, false])(
-    'is removed from each of several choices without another model call (stream: %s)',
+    'is removed without another model call if there are several choices (stream: %s)',
     async (stream) => {
       const { app, key } = await startAgent()
       const script = '{{up:tool drop {}}}{{up:tool search {"q":2}}}'
       if (stream) {
-        const { finishes, calls } = joinChoices(await app.stream(say(script, { n: 2 }), key))
+        const { finishes, calls } = joinChoices(await app.stream(chatRequest(script, { n: 2 }), key))
         expect(finishes).toEqual(['tool_calls', 'tool_calls'])
         expect(calls.map((each) => [each.index, each.function.name])).toEqual([
           [0, 'search'],
           [0, 'search'],
         ])
       } else {
-        const { body } = await app.call('POST', path, { key, body: say(script, { n: 2 }) })
+        const { body } = await app.call('POST', path, { key, body: chatRequest(script, { n: 2 }) })
         for (const { message, finish_reason } of body.choices) {
           expect(message.tool_calls).toMatchObject([{ function: { name: 'search', arguments: '{"q":2}' } }])
           expect(finish_reason).toBe('tool_calls')
         }
       }
-      expect(await stand.listChats()).toHaveLength(1)
+      expect(await harness.listChats()).toHaveLength(1)
     },
   )
 })
 
-describe('a call to a tool the agent has', () => {
+describe('a call to a tool that the agent has', () => {
   test('is sent to the caller in a single chunk', async () => {
     const { app, key } = await startAgent()
     const script = '{{up:tool search {"query":"a long enough text"}}}{{up:tool open {}}}'
-    const { roles, calls, finishes } = joinChoices(await app.stream(say(script), key))
+    const { roles, calls, finishes } = joinChoices(await app.stream(chatRequest(script), key))
     expect(roles).toEqual(['assistant'])
     expect(calls).toEqual([
       {
@@ -170,7 +174,7 @@ describe('a call to a tool the agent has', () => {
       { index: 1, id: 'call_1', type: 'function', function: { name: 'open', arguments: '{}' } },
     ])
     expect(finishes).toEqual(['tool_calls'])
-    const whole = await app.call('POST', path, { key, body: say(script) })
+    const whole = await app.call('POST', path, { key, body: chatRequest(script) })
     expect(whole.body.choices).toMatchObject([
       {
         message: { content: null, tool_calls: calls.map(({ index: _, ...rest }) => rest) },
@@ -180,11 +184,14 @@ describe('a call to a tool the agent has', () => {
   })
 })
 
-describe('the usage of several model calls', () => {
-  test('is summed in one chunk of a stream', async () => {
+describe('the usage of a turn with several model calls', () => {
+  test('is summed in a single chunk of a stream', async () => {
     const { app, key } = await startAgent()
-    await stand.answerWith(streamOf([call('drop')]))
-    const { events } = await app.stream(say('hello', { stream_options: { include_usage: true } }), key)
+    await harness.answerWith(streamOf([call('drop')]))
+    const { events } = await app.stream(
+      chatRequest('hello', { stream_options: { include_usage: true } }),
+      key,
+    )
     expect(events.filter((chunk) => chunk.usage)).toEqual([
       {
         ...names,
@@ -196,20 +203,20 @@ describe('the usage of several model calls', () => {
 
   test('is summed in a complete response', async () => {
     const { app, key } = await startAgent()
-    await stand.answerWith(completionOf([call('drop')]))
-    const { body } = await app.call('POST', path, { key, body: say('hello') })
+    await harness.answerWith(completionOf([call('drop')]))
+    const { body } = await app.call('POST', path, { key, body: chatRequest('hello') })
     expect(body.usage).toEqual({ prompt_tokens: 80, completion_tokens: 16, total_tokens: 96 })
   })
 })
 
-describe('a failure of a later model call', () => {
+describe('a failed model call after the first', () => {
   test.each([
     ['stream', streamOf([call('drop')])],
     ['complete response', completionOf([call('drop')])],
-  ])('ends the turn (%s)', async (_how, first) => {
+  ])('ends the turn with an error (%s)', async (_how, first) => {
     const { app, key } = await startAgent({ PARLEY_BACKEND_ATTEMPTS: '1' })
-    await stand.answerWith(first, 1)
-    const request = say('{{up:status 500}}')
+    await harness.answerWith(first, 1)
+    const request = chatRequest('{{up:status 500}}')
     if (Array.isArray(first)) {
       const { events, isDone } = await app.stream(request, key)
       expect(events.at(-1)).toMatchObject({ error: { type: 'upstream_error', code: 'stream_interrupted' } })
@@ -219,11 +226,11 @@ describe('a failure of a later model call', () => {
     }
   })
 
-  test('is retried within the same number of attempts', async () => {
+  test('is retried like a failed first call', async () => {
     const { app, key } = await startAgent({ PARLEY_BACKEND_ATTEMPTS: '2' })
-    await stand.answerWith(streamOf([call('drop')]), 1)
-    const answer = await app.stream(say('{{up:status 500}}{{up:first 1}}'), key)
+    await harness.answerWith(streamOf([call('drop')]), 1)
+    const answer = await app.stream(chatRequest('{{up:status 500}}{{up:first 1}}'), key)
     expect(joinChoices(answer)).toMatchObject({ roles: ['assistant'], finishes: ['stop'] })
-    expect(await stand.listChats()).toHaveLength(3)
+    expect(await harness.listChats()).toHaveLength(3)
   })
 })

@@ -1,33 +1,33 @@
-/** Tests a failing model's circuit breaker and its fallback. */
+/** Tests when a model's circuit breaker opens and closes, and when the fallback answers. */
 import { describe, expect, test } from 'vitest'
 import type { Answer } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { createFallbackStand, ONCE, only, told } from '../../support/fallbacks.ts'
+import { createFallbackHarness, noRetries, onlyForModel, routingHeadersOf } from '../../support/fallbacks.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
-const { startAgent, askedModels } = createFallbackStand(stand)
+const { startAgent, askedModels } = createFallbackHarness(harness)
 
 describe("a model's circuit breaker", () => {
-  const fail = only('{{up:status 500}}')
+  const fail = onlyForModel('{{up:status 500}}')
   const repeat = async (count: number, call: () => Promise<unknown>) => {
     for (let done = 0; done < count; done++) await call()
   }
   const modelOf = async (call: Promise<Answer>) => (await call).body.model
 
-  async function startFailing(failures = 10, env: Readonly<Record<string, string>> = ONCE) {
+  async function startFailing(failures = 10, env: Readonly<Record<string, string>> = noRetries) {
     const clock = createFakeClock()
     const agent = await startAgent({}, { PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env }, clock)
     await repeat(failures, () => agent.ask(`hello ${fail}`))
-    await stand.upstream.clear()
+    await harness.upstream.clear()
     return { ...agent, clock }
   }
 
-  test('opens after ten failed calls, and the fallback answers immediately', async () => {
+  test('opens after ten failed calls, and the fallback then answers without delay', async () => {
     const { ask } = await startFailing()
     const answer = await ask('hello')
-    expect(told(answer)).toEqual(['gateway', '1', 'true'])
+    expect(routingHeadersOf(answer)).toEqual(['gateway', '1', 'true'])
     expect(await askedModels()).toEqual(['up-small'])
   })
 
@@ -52,7 +52,7 @@ describe("a model's circuit breaker", () => {
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('counts a call once, regardless of its number of attempts', async () => {
+  test('counts each failed call once, regardless of its number of attempts', async () => {
     const { ask } = await startFailing(9, { PARLEY_BACKEND_ATTEMPTS: '3' })
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
@@ -62,11 +62,11 @@ describe("a model's circuit breaker", () => {
     ['responses with 429', '{{up:status 429}}'],
   ])('ignores %s', async (_what, script) => {
     const { ask } = await startFailing(0)
-    await repeat(12, () => ask(`hello ${only(script)}`))
+    await repeat(12, () => ask(`hello ${onlyForModel(script)}`))
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('lets one call through after 15 seconds, and closes when it succeeds', async () => {
+  test('lets one call through after 15 seconds and closes if it succeeds', async () => {
     const { ask, clock } = await startFailing()
     clock.advance(14.9)
     expect(await modelOf(ask('hello'))).toBe('up-small')
@@ -76,38 +76,38 @@ describe("a model's circuit breaker", () => {
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('stays open when the call after 15 seconds fails', async () => {
+  test('stays open if the call after 15 seconds fails', async () => {
     const { ask, clock } = await startFailing()
     clock.advance(15)
-    expect(told(await ask(`hello ${fail}`))).toEqual(['gateway', '2', 'true'])
+    expect(routingHeadersOf(await ask(`hello ${fail}`))).toEqual(['gateway', '2', 'true'])
     clock.advance(14)
-    expect(told(await ask('hello'))).toEqual(['gateway', '1', 'true'])
+    expect(routingHeadersOf(await ask('hello'))).toEqual(['gateway', '1', 'true'])
   })
 
-  test('lets only one such call through at a time', async () => {
+  test('lets only one call at a time through after 15 seconds', async () => {
     const { ask, clock, app, key } = await startFailing()
     clock.advance(15)
     const controller = new AbortController()
-    const body = say('{{up:hang}}', { model: undefined })
+    const body = chatRequest('{{up:hang}}', { model: undefined })
     const probe = app
       .call('POST', path, { key, body, signal: controller.signal })
       .catch((error) => error.name)
-    await stand.upstream.waitForRequest('up:hang')
+    await harness.upstream.waitForRequest('up:hang')
     expect(await modelOf(ask('hello'))).toBe('up-small')
     controller.abort()
     expect(await probe).toBe('AbortError')
-    const [aborted] = await stand.listChats()
-    await stand.upstream.waitForEnd(aborted?.id as number)
-    // An aborted call does not show whether the model works, so the next call may try it.
+    const [aborted] = await harness.listChats()
+    await harness.upstream.waitForEnd(aborted?.id as number)
+    // An aborted call does not prove whether the model works, so the next call is let through.
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('allows a single attempt while open if the model has no fallback', async () => {
+  test('limits each call to one attempt while it is open if the model has no fallback', async () => {
     const { app } = await startFailing(10, { PARLEY_BACKEND_ATTEMPTS: '3' })
-    const answer = await app.call('POST', path, { body: say(`hello ${fail}`) })
+    const answer = await app.call('POST', path, { body: chatRequest(`hello ${fail}`) })
     expect(answer.status).toBe(502)
     expect(await askedModels()).toEqual(['up-chat'])
-    expect((await app.call('POST', path, { body: say('hello') })).status).toBe(200)
+    expect((await app.call('POST', path, { body: chatRequest('hello') })).status).toBe(200)
   })
 
   test('opens after streams fail midway', async () => {
@@ -117,7 +117,7 @@ describe("a model's circuit breaker", () => {
   })
 
   test('never opens when it is disabled', async () => {
-    const { ask } = await startFailing(12, { ...ONCE, PARLEY_BREAKER_CALLS: '0' })
+    const { ask } = await startFailing(12, { ...noRetries, PARLEY_BREAKER_CALLS: '0' })
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 })

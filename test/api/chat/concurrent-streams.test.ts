@@ -1,70 +1,79 @@
-/** Tests the limits on concurrent streams and that every stream releases its slot. */
+/** Tests the limits on concurrent streams, and that every stream releases its slot when it ends. */
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import { updateManagedKey } from '../../../src/identity/managed-keys.ts'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 
 interface OpenStream {
   readonly status: number
-  /** Disconnects and waits until the backend has noticed. */
+  /** Disconnects and waits until the backend's connection has closed too. */
   disconnect(): Promise<void>
 }
 
-/** Opens a stream that never ends. */
 async function openStream(app: TestApp, name: string, key = app.key, headers = {}): Promise<OpenStream> {
   const controller = new AbortController()
   onTestFinished(() => controller.abort())
   const { status } = await fetch(app.url + path, {
     method: 'POST',
     headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', ...headers },
-    body: JSON.stringify(say(`${name} {{up:hang-after 2}}`, { stream: true })),
+    body: JSON.stringify(chatRequest(`${name} {{up:hang-after 2}}`, { stream: true })),
     signal: controller.signal,
   })
   return {
     status,
     async disconnect() {
       controller.abort()
-      const { id } = await stand.upstream.waitForRequest(name)
-      await stand.upstream.waitForEnd(id)
+      const { id } = await harness.upstream.waitForRequest(name)
+      await harness.upstream.waitForEnd(id)
     },
   }
 }
 
-/** Opens a stream, reads it to the end and returns its status. */
 async function statusOf(app: TestApp, text = 'hello', key = app.key): Promise<number> {
-  return (await app.stream(say(text), key)).status
+  return (await app.stream(chatRequest(text), key)).status
 }
 
 const ONE = { PARLEY_MAX_STREAMS_PARENT: '1' }
 
 describe('a key at its stream limit', () => {
   test('receives 429 with Retry-After', async () => {
-    const app = await stand.start(ONE)
+    const app = await harness.start(ONE)
     await openStream(app, 'first')
-    const answer = await app.call('POST', path, { body: say('second', { stream: true }) })
+    const answer = await app.call('POST', path, { body: chatRequest('second', { stream: true }) })
     expect(answer).toMatchObject({
       status: 429,
       body: { error: { type: 'rate_limit_error', code: 'rate_limit_exceeded', param: null } },
     })
     expect(answer.headers.get('retry-after')).toBe('1')
-    expect(await stand.listChats()).toHaveLength(1)
+    expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('can still get complete responses, and other keys can stream', async () => {
-    const app = await stand.start(ONE)
+  test('receives 429 at its own limit, which is lower than the one in the settings', async () => {
+    const app = await harness.start()
+    const id = app.key.slice(4, 16)
+    await updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, id, { max_streams: 1 })
     await openStream(app, 'first')
-    expect((await app.call('POST', path, { body: say('whole') })).status).toBe(200)
+    expect(await statusOf(app)).toBe(429)
     expect(await statusOf(app, 'other', await createTenant(app))).toBe(200)
   })
 
-  test('is rejected over tRPC too', async () => {
-    const app = await stand.start(ONE)
+  test('can still request complete responses, and other keys can still stream', async () => {
+    const app = await harness.start(ONE)
     await openStream(app, 'first')
-    const stream = createTypedClient(app).chat.stream.mutate(say('second') as never)
+    expect((await app.call('POST', path, { body: chatRequest('whole') })).status).toBe(200)
+    expect(await statusOf(app, 'other', await createTenant(app))).toBe(200)
+  })
+
+  test('is also rejected over tRPC', async () => {
+    const app = await harness.start(ONE)
+    await openStream(app, 'first')
+    const stream = createTypedClient(app).chat.stream.mutate(chatRequest('second') as never)
     const failure = stream.then(async (chunks) => {
       for await (const _ of chunks);
     })
@@ -79,20 +88,20 @@ describe('a stream releases its slot', () => {
     ['when it fails midway', '{{up:cut-off 2}}'],
     ['when its model does not exist', 'hello', { model: 'gone' }],
   ])('%s', async (_how, text, more?: object) => {
-    const app = await stand.start(ONE)
-    await app.stream(say(text, more))
+    const app = await harness.start(ONE)
+    await app.stream(chatRequest(text, more))
     expect(await statusOf(app)).toBe(200)
   })
 
   test('when the client disconnects', async () => {
-    const app = await stand.start(ONE)
+    const app = await harness.start(ONE)
     await (await openStream(app, 'first')).disconnect()
     expect(await statusOf(app)).toBe(200)
   })
 
   test('when it reaches the maximum duration', async () => {
-    const app = await stand.start({ ...ONE, PARLEY_STREAM_MAX_SECONDS: '0.2' })
-    await app.stream(say('{{up:hang-after 2}}'))
+    const app = await harness.start({ ...ONE, PARLEY_STREAM_MAX_SECONDS: '0.2' })
+    await app.stream(chatRequest('{{up:hang-after 2}}'))
     expect(await statusOf(app)).toBe(200)
   })
 })
@@ -101,8 +110,8 @@ describe('the stream limit of an agent key', () => {
   const proxied = { PARLEY_TRUSTED_PROXIES: '127.0.0.0/8' }
   const from = (address: string) => ({ 'X-Forwarded-For': address })
 
-  test('applies to each agent', async () => {
-    const app = await stand.start({ PARLEY_MAX_STREAMS_AGENT: '2', ...proxied })
+  test('applies to each agent separately', async () => {
+    const app = await harness.start({ PARLEY_MAX_STREAMS_AGENT: '2', ...proxied })
     const [one, other] = [await app.createAgent(), await app.createAgent()]
     const statuses: number[] = []
     for (const [place, key] of [one, one, one, other].map(({ agent_key }) => agent_key).entries()) {
@@ -111,8 +120,8 @@ describe('the stream limit of an agent key', () => {
     expect(statuses).toEqual([200, 200, 429, 200])
   })
 
-  test('applies to each address, and a rejected stream does not count for the agent', async () => {
-    const app = await stand.start({
+  test('also applies to each address, and a rejected stream does not use a slot of the agent', async () => {
+    const app = await harness.start({
       PARLEY_MAX_STREAMS_AGENT: '2',
       PARLEY_MAX_STREAMS_ADDRESS: '1',
       ...proxied,
@@ -127,7 +136,7 @@ describe('the stream limit of an agent key', () => {
 })
 
 test('a stream limit of 0 means no limit', async () => {
-  const app = await stand.start({ PARLEY_MAX_STREAMS_AGENT: '0', PARLEY_MAX_STREAMS_ADDRESS: '0' })
+  const app = await harness.start({ PARLEY_MAX_STREAMS_AGENT: '0', PARLEY_MAX_STREAMS_ADDRESS: '0' })
   const { agent_key } = await app.createAgent()
   const streams = Array.from({ length: 25 }, (_, place) => openStream(app, `stream ${place}`, agent_key))
   expect(new Set((await Promise.all(streams)).map(({ status }) => status))).toEqual(new Set([200]))

@@ -1,4 +1,4 @@
-/** Tests draft runs: turns of an unsaved definition, and their trace. */
+/** Tests draft runs, which try an unsaved definition and can include a trace. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createTypedClient } from '../../support/rpc.ts'
@@ -9,7 +9,6 @@ const yaml = (fields: object) => JSON.stringify({ name: 'Draft', instructions: '
 type Client = ReturnType<typeof createTypedClient>
 type Request = Parameters<Client['chat']['stream']['mutate']>[0]
 
-/** Runs the request and returns all chunks of the stream. */
 async function runDraft(app: TestApp, request: Request, key = app.key) {
   const chunks = await createTypedClient(app, key).chat.stream.mutate(request)
   const all = []
@@ -24,7 +23,7 @@ const stepsOf = (chunks: Chunks) => chunks.flatMap(({ step }) => step ?? [])
 const userMessage = (content: string): Request['messages'] => [{ role: 'user', content }]
 
 describe('a draft', () => {
-  test('can answer without being saved, with or without an existing agent', async () => {
+  test('can be run before it is saved, for a new or an existing agent', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const draft = { yaml: yaml({ tools: ['lookup'] }) }
@@ -38,7 +37,7 @@ describe('a draft', () => {
     expect([body.definition.tools, body.version]).toEqual([[], 1])
   })
 
-  test('keeps the model policy of the agent it belongs to', async () => {
+  test('follows the model policy of its agent', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const policy = { allowed_models: [{ provider: 'mock', model: 'mock' }] }
@@ -52,7 +51,7 @@ describe('a draft', () => {
     expect(textOf(chunks)).toBe('You said: hi')
   })
 
-  test('with an invalid definition is rejected with the position', async () => {
+  test('with an invalid definition is rejected with the position of the fault', async () => {
     const app = await startApp()
     const draft = { yaml: 'name: A\ninstructions: 7\n' }
     await expect(runDraft(app, { messages: userMessage('hi'), trial: { draft } })).rejects.toThrow(
@@ -60,7 +59,7 @@ describe('a draft', () => {
     )
   })
 
-  test('is rejected for agent keys and over REST', async () => {
+  test('cannot be run with an agent key or over REST', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const trial = { draft: { yaml: yaml({}) } }
@@ -74,7 +73,7 @@ describe('a draft', () => {
     expect([rest.status, rest.body.error.param]).toEqual([400, 'trial'])
   })
 
-  test('is counted in the usage of its agent', async () => {
+  test("is included in its agent's usage", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await runDraft(app, {
@@ -87,8 +86,8 @@ describe('a draft', () => {
   })
 })
 
-describe('the trace of a draft run', () => {
-  test('reports the model, each tool call and each result in order, between the text', async () => {
+describe("a draft run's trace", () => {
+  test('contains the model, each tool call and each result in order, between the text chunks', async () => {
     const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
     const draft = { yaml: yaml({ tools: ['weather'] }) }
     const messages = userMessage('[[tool:weather {"city":"Oslo"}]]')
@@ -104,7 +103,7 @@ describe('the trace of a draft run', () => {
     expect(places.indexOf('tool_result')).toBeLessThan(places.findIndex((place) => place.includes('21')))
   })
 
-  test('reports a tool call before the tool returns', async () => {
+  test('contains each tool call before the tool returns', async () => {
     let finish: (answer: string) => void = () => {}
     const answer = new Promise<string>((resolve) => {
       finish = resolve
@@ -122,13 +121,13 @@ describe('the trace of a draft run', () => {
     expect(seen).toEqual(['answering', 'tool_call', 'tool_result'])
   })
 
-  test('is omitted by default', async () => {
+  test('is omitted unless it is requested', async () => {
     const app = await startApp({}, { tools: { weather: tool(() => 'sun') } })
     const trial = { draft: { yaml: yaml({ tools: ['weather'] }) } }
     expect(stepsOf(await runDraft(app, { messages: userMessage('[[tool:weather]]'), trial }))).toEqual([])
   })
 
-  test('ends when its stream fails', async () => {
+  test('ends when the stream fails', async () => {
     const app = await startApp()
     const trial = { is_traced: true }
     await expect(

@@ -1,12 +1,12 @@
-/** Tests the errors that a caller receives when the backend fails, and the retries before them. */
+/** Tests how backend failures are retried and which errors callers receive. */
 import { describe, expect, test } from 'vitest'
-import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, PROVIDER_KEY, startChatHarness } from '../../support/chat-harness.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 
-/** Streaming requests that fail before the first event return the same errors as non-streaming ones. */
+/** A streaming request that fails before its first event returns the same error as a non-streaming one. */
 const kinds = [
   ['a non-streaming request', false],
   ['a streaming request', true],
@@ -24,41 +24,44 @@ describe.each(kinds)('%s', (_kind, stream) => {
     ['returns an HTML page', '{{up:type text/html}}{{up:body <p>Hello}}', 502, 'backend_error'],
     ['resets the connection', '{{up:reset}}', 503, 'backend_unavailable'],
     ['closes the connection', '{{up:close}}', 503, 'backend_unavailable'],
-  ])('fails when the backend %s', async (_what, script, status, code) => {
+  ])('fails if the backend %s', async (_what, script, status, code) => {
     const { log, lines } = createLineLog()
-    const app = await stand.start({}, { log })
+    const app = await harness.start({}, { log })
     const secret = `leaked ${PROVIDER_KEY}`
     const answer = await app.call('POST', path, {
-      body: say(`${script}{{up:message ${secret}}}`, { stream }),
+      body: chatRequest(`${script}{{up:message ${secret}}}`, { stream }),
     })
     expect(answer).toMatchObject({ status, body: { error: { type: 'upstream_error', param: null, code } } })
     expect(answer.text).not.toContain('leaked')
     expect(lines.join('\n')).not.toContain(PROVIDER_KEY)
   })
 
-  test('fails when the backend is unreachable', async () => {
-    const app = await stand.start({ PARLEY_GATEWAY_URL: 'http://127.0.0.1:1/v1' })
-    const answer = await app.call('POST', path, { body: say('hello', { stream }) })
+  test('fails if the backend is unreachable', async () => {
+    const app = await harness.start({ PARLEY_GATEWAY_URL: 'http://127.0.0.1:1/v1' })
+    const answer = await app.call('POST', path, { body: chatRequest('hello', { stream }) })
     expect(answer).toMatchObject({ status: 503, body: { error: { code: 'backend_unavailable' } } })
   })
 
-  test('fails when the first byte takes too long', async () => {
-    const app = await stand.start({ PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.2', PARLEY_BACKEND_ATTEMPTS: '1' })
-    const answer = await app.call('POST', path, { body: say('{{up:hang}}', { stream }) })
+  test('fails if the first byte takes too long', async () => {
+    const app = await harness.start({
+      PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.2',
+      PARLEY_BACKEND_ATTEMPTS: '1',
+    })
+    const answer = await app.call('POST', path, { body: chatRequest('{{up:hang}}', { stream }) })
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
   })
 
-  test('fails when it takes too long in total', async () => {
-    const app = await stand.start({
+  test('fails if the response takes too long in total', async () => {
+    const app = await harness.start({
       PARLEY_BACKEND_TOTAL_SECONDS: '0.2',
       PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.2',
     })
-    const answer = await app.call('POST', path, { body: say('{{up:hang}}', { stream }) })
+    const answer = await app.call('POST', path, { body: chatRequest('{{up:hang}}', { stream }) })
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
   })
 
-  test("fails with 400 and the backend's message when the request is invalid", async () => {
-    const app = await stand.start()
+  test("fails with 400 and the backend's message if the request is invalid", async () => {
+    const app = await harness.start()
     const error = {
       message: `No such voice. ${PROVIDER_KEY}`,
       type: 'x',
@@ -66,7 +69,7 @@ describe.each(kinds)('%s', (_kind, stream) => {
       code: 'no_voice',
     }
     const script = `{{up:status 400}}{{up:body ${JSON.stringify({ error })}}}`
-    const answer = await app.call('POST', path, { body: say(script, { stream }) })
+    const answer = await app.call('POST', path, { body: chatRequest(script, { stream }) })
     expect(answer.status).toBe(400)
     expect(answer.body.error).toEqual({
       message: 'No such voice. [redacted]',
@@ -74,30 +77,30 @@ describe.each(kinds)('%s', (_kind, stream) => {
       param: 'audio.voice',
       code: 'no_voice',
     })
-    expect(await stand.listChats()).toHaveLength(1)
+    expect(await harness.listChats()).toHaveLength(1)
   })
 
   test.each([
     [409, 'conflict'],
     [413, 'too_large'],
     [415, 'unsupported_media_type'],
-  ])('passes on a %i from the backend', async (status, code) => {
-    const app = await stand.start()
+  ])('returns a %i from the backend to the caller', async (status, code) => {
+    const app = await harness.start()
     const script = `{{up:status ${status}}}{{up:body {"error":{"message":"No."}}}}`
-    const answer = await app.call('POST', path, { body: say(script, { stream }) })
+    const answer = await app.call('POST', path, { body: chatRequest(script, { stream }) })
     expect(answer).toMatchObject({ status, body: { error: { message: 'No.', code } } })
   })
 
-  test("fails with 429 and the backend's Retry-After, without a retry when that is long", async () => {
-    const app = await stand.start()
-    const body = say('{{up:status 429}}{{up:retry-after 33}}', { stream })
+  test("fails with 429 and the backend's Retry-After, and is not retried if that is long", async () => {
+    const app = await harness.start()
+    const body = chatRequest('{{up:status 429}}{{up:retry-after 33}}', { stream })
     const answer = await app.call('POST', path, { body })
     expect(answer).toMatchObject({
       status: 429,
       body: { error: { type: 'rate_limit_error', code: 'rate_limit_exceeded' } },
     })
     expect(answer.headers.get('retry-after')).toBe('33')
-    expect(await stand.listChats()).toHaveLength(1)
+    expect(await harness.listChats()).toHaveLength(1)
   })
 })
 
@@ -108,23 +111,23 @@ describe.each(kinds)('retrying %s', (_kind, stream) => {
     ['a 429', '{{up:status 429}}{{up:retry-after 2}}'],
     ['a reset', '{{up:reset}}'],
   ])('succeeds after %s', async (_what, script) => {
-    const app = await stand.start()
+    const app = await harness.start()
     const { status, text, headers } = await app.call('POST', path, {
-      body: say(`${script}{{up:first 2}}again`, { stream }),
+      body: chatRequest(`${script}{{up:first 2}}again`, { stream }),
     })
     expect(status).toBe(200)
     expect(text).toContain('heard')
     expect(headers.get('x-parley-attempts')).toBe('3')
-    expect(await stand.listChats()).toHaveLength(3)
+    expect(await harness.listChats()).toHaveLength(3)
   })
 
   test('stops at the maximum number of attempts', async () => {
-    const app = await stand.start({ PARLEY_BACKEND_ATTEMPTS: '2' })
+    const app = await harness.start({ PARLEY_BACKEND_ATTEMPTS: '2' })
     const { status } = await app.call('POST', path, {
-      body: say('{{up:status 500}}{{up:first 2}}', { stream }),
+      body: chatRequest('{{up:status 500}}{{up:first 2}}', { stream }),
     })
     expect(status).toBe(502)
-    expect(await stand.listChats()).toHaveLength(2)
+    expect(await harness.listChats()).toHaveLength(2)
   })
 
   test.each([
@@ -132,16 +135,16 @@ describe.each(kinds)('retrying %s', (_kind, stream) => {
     ['a rejected key', '{{up:status 401}}'],
     ['an invalid response', '{{up:body <}}{{up:type text/event-stream}}'],
   ])('is skipped after %s', async (_what, script) => {
-    const app = await stand.start()
-    await app.call('POST', path, { body: say(script, { stream }) })
-    expect(await stand.listChats()).toHaveLength(1)
+    const app = await harness.start()
+    await app.call('POST', path, { body: chatRequest(script, { stream }) })
+    expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('waits as long as the backend asks', async () => {
+  test("waits for the duration of the backend's Retry-After", async () => {
     const pauses: number[] = []
-    const app = await stand.start({}, { clock: recordPauses(pauses) })
+    const app = await harness.start({}, { clock: recordPauses(pauses) })
     await app.call('POST', path, {
-      body: say('{{up:status 429}}{{up:retry-after 20}}{{up:first 1}}', { stream }),
+      body: chatRequest('{{up:status 429}}{{up:retry-after 20}}{{up:first 1}}', { stream }),
     })
     expect(pauses).toEqual([20_000])
   })
@@ -161,17 +164,16 @@ describe('the service returns 502 for a backend response', () => {
     ['a function that is not an object', choices({ tool_calls: [{ function: 'f' }] })],
     ['a usage that is not an object', { ...choices({ content: 'a' }), usage: 7 }],
   ])('with %s', async (_what, sent) => {
-    const app = await stand.start()
+    const app = await harness.start()
     const { agent_key } = await app.createAgent()
-    await stand.answerWith(sent)
+    await harness.answerWith(sent)
     for (const key of [app.key, agent_key]) {
-      const answer = await app.call('POST', path, { key, body: say('hello') })
+      const answer = await app.call('POST', path, { key, body: chatRequest('hello') })
       expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
     }
   })
 })
 
-/** Creates a clock that records pauses instead of waiting. */
 function recordPauses(pauses: number[]) {
   return {
     now: () => Date.now(),
@@ -180,11 +182,11 @@ function recordPauses(pauses: number[]) {
   }
 }
 
-test('pauses between attempts are random, below a limit that doubles', async () => {
+test('the pause before each retry is random, with a maximum that doubles each time', async () => {
   const pauses: number[] = []
   const env = { PARLEY_BACKEND_ATTEMPTS: '7' }
   const clock = recordPauses(pauses)
-  const app = await stand.start(env, { clock, random: (size) => new Uint8Array(size).fill(128) })
-  await app.call('POST', path, { body: say('{{up:status 500}}') })
+  const app = await harness.start(env, { clock, random: (size) => new Uint8Array(size).fill(128) })
+  await app.call('POST', path, { body: chatRequest('{{up:status 500}}') })
   expect(pauses).toEqual([125, 250, 500, 1000, 2000, 2000])
 })

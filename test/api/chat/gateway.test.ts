@@ -1,13 +1,13 @@
-/** Tests that requests to the backend and its responses are changed as little as possible. */
+/** Tests that chat requests and responses pass through the service with as few changes as possible. */
 import { describe, expect, test } from 'vitest'
 import { ChatCompletion } from '../../../src/providers/chat-api.ts'
-import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, PROVIDER_KEY, startChatHarness } from '../../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 const counted = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
 
-/** Every field of the chat API, and some unknown ones. */
+/** A request with every field of the chat API and some unknown fields. */
 const everything = {
   messages: [
     { role: 'system', content: [{ type: 'text', text: 'Be brief.' }], name: 'boss' },
@@ -67,18 +67,18 @@ const everything = {
 
 describe('a request with a parent key is sent to the backend', () => {
   test('with every field unchanged', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const { status } = await app.call('POST', path, { body: { ...everything, model: 'gateway/up-chat' } })
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(status).toBe(200)
     expect(chat?.body).toEqual({ ...everything, model: 'up-chat', stream: false })
   })
 
-  test('as a stream with usage enabled and the rest unchanged', async () => {
-    const app = await stand.start()
+  test('with only include_usage changed if it is streamed', async () => {
+    const app = await harness.start()
     const stream_options = { include_usage: false, include_obfuscation: false }
     await app.stream({ ...everything, model: 'up-chat', stream_options })
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(chat?.body).toEqual({
       ...everything,
       model: 'up-chat',
@@ -88,7 +88,7 @@ describe('a request with a parent key is sent to the backend', () => {
   })
 
   test("with the provider's key and without the caller's headers", async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const headers = {
       'X-Api-Key': 'x',
       Cookie: 'session=1',
@@ -96,8 +96,8 @@ describe('a request with a parent key is sent to the backend', () => {
       'User-Agent': 'curious',
       'X-Forwarded-For': '10.0.0.1',
     }
-    await app.call('POST', path, { body: say('hello'), headers })
-    const [chat] = await stand.listChats()
+    await app.call('POST', path, { body: chatRequest('hello'), headers })
+    const [chat] = await harness.listChats()
     expect(chat?.headers.authorization).toBe(`Bearer ${PROVIDER_KEY}`)
     const names = Object.keys(chat?.headers ?? {}).sort()
     expect(names).toEqual([
@@ -116,23 +116,23 @@ describe('a request with a parent key is sent to the backend', () => {
 
 describe('a response from the backend is returned', () => {
   test('byte for byte', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const answer = await app.call('POST', path, {
-      body: say('hello 🎈 {{up:reasoning let me see}}{{up:python}}'),
+      body: chatRequest('hello 🎈 {{up:reasoning let me see}}{{up:python}}'),
     })
-    const [chat] = await stand.listChats()
-    expect(answer.text).toBe(await stand.readDirectly(chat?.body))
+    const [chat] = await harness.listChats()
+    expect(answer.text).toBe(await harness.readDirectly(chat?.body))
     expect(answer.headers.get('x-parley-provider')).toBe('gateway')
     expect(answer.headers.get('x-parley-attempts')).toBe('1')
   })
 
-  test('with defaults for fields that clients need and the backend omits', async () => {
-    const app = await stand.start()
+  test('with defaults for required fields that the backend omits', async () => {
+    const app = await harness.start()
     const call = { function: { name: 'f', arguments: { x: 1 } } }
-    await stand.answerWith({
+    await harness.answerWith({
       choices: [{ message: { tool_calls: [call] } }, { message: { content: 'a', tool_calls: null } }],
     })
-    const { body } = await app.call('POST', path, { body: say('hello') })
+    const { body } = await app.call('POST', path, { body: chatRequest('hello') })
     expect(body).toEqual({
       id: expect.stringMatching(/^chatcmpl-\w{24}$/),
       object: 'chat.completion',
@@ -183,28 +183,28 @@ describe('a response from the backend is returned', () => {
       { ...counted, prompt_tokens_details: { cached_tokens: 1.5, audio_tokens: 2 }, reasoning_tokens: '1' },
       { ...counted, prompt_tokens_details: { audio_tokens: 2 } },
     ],
-  ])('with a complete usage when the backend sends %s', async (_what, sent, usage) => {
-    const app = await stand.start()
-    await stand.answerWith({ choices: [{ message: { content: 'a' } }], usage: sent })
-    expect((await app.call('POST', path, { body: say('hello') })).body.usage).toEqual(usage)
+  ])('with complete usage if the backend sends %s', async (_what, sent, usage) => {
+    const app = await harness.start()
+    await harness.answerWith({ choices: [{ message: { content: 'a' } }], usage: sent })
+    expect((await app.call('POST', path, { body: chatRequest('hello') })).body.usage).toEqual(usage)
     const whole = { id: 'a', object: 'chat.completion', created: 1, model: 'm', usage: sent }
     const choice = { index: 0, finish_reason: 'stop' }
-    await stand.answerWith({
+    await harness.answerWith({
       ...whole,
       choices: [{ ...choice, message: { role: 'assistant', content: 'a' } }],
     })
-    expect((await app.call('POST', path, { body: say('hello') })).body.usage).toEqual(usage)
-    await stand.answerWith([{ ...whole, choices: [{ ...choice, delta: { content: 'a' } }] }])
-    const streamed = await app.stream(say('hello', { stream_options: { include_usage: true } }))
+    expect((await app.call('POST', path, { body: chatRequest('hello') })).body.usage).toEqual(usage)
+    await harness.answerWith([{ ...whole, choices: [{ ...choice, delta: { content: 'a' } }] }])
+    const streamed = await app.stream(chatRequest('hello', { stream_options: { include_usage: true } }))
     expect(streamed.events.at(-1).usage).toEqual(usage)
   })
 
-  test('with the types that the API defines when the backend sends other types', async () => {
-    const app = await stand.start()
+  test('with field types corrected to those that the API defines', async () => {
+    const app = await harness.start()
     const call = { id: 7, type: 7, function: { name: 7, arguments: { x: 1 } } }
     const message = { role: 'model', content: 'a', tool_calls: [call] }
     const choices = [{ index: '0', message, finish_reason: 7 }]
-    await stand.answerWith({
+    await harness.answerWith({
       id: 7,
       object: 'text_completion',
       created: 1.5,
@@ -212,7 +212,7 @@ describe('a response from the backend is returned', () => {
       choices,
       usage: counted,
     })
-    const { body } = await app.call('POST', path, { body: say('hello') })
+    const { body } = await app.call('POST', path, { body: chatRequest('hello') })
     expect(ChatCompletion.parse(body)).toMatchObject({ choices: [{ index: 0, finish_reason: 'tool_calls' }] })
   })
 })

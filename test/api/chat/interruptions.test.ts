@@ -1,14 +1,13 @@
-/** Tests streams that fail, stall or lose their client. */
+/** Tests how a stream ends when the backend fails or stalls, or when the client disconnects. */
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { TestApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 
-/** Returns the error frames of a stream. */
 const errorsIn = (events: readonly { error?: object }[]) => events.filter(({ error }) => error !== undefined)
 
 describe('a failing stream', () => {
@@ -20,9 +19,11 @@ describe('a failing stream', () => {
     ['an event is not JSON', '{{up:bad-json 3}}', 'stream_interrupted'],
     ['the backend reports an error', '{{up:error-frame 3}}', 'stream_interrupted'],
     ['the backend stalls', '{{up:hang-after 3}}', 'backend_timeout'],
-  ])('ends with one error frame and without [DONE] when %s', async (_what, script, code) => {
-    const app = await stand.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' })
-    const { status, events, isDone, text } = await app.stream(say(`a b c d {{up:usage never}}${script}`))
+  ])('ends with one error frame and without [DONE] if %s', async (_what, script, code) => {
+    const app = await harness.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' })
+    const { status, events, isDone, text } = await app.stream(
+      chatRequest(`a b c d {{up:usage never}}${script}`),
+    )
     expect(status).toBe(200)
     const [role, ...words] = events.slice(0, -1).map(({ choices }) => choices[0].delta)
     expect(role).toEqual({ role: 'assistant', content: '' })
@@ -36,19 +37,21 @@ describe('a failing stream', () => {
     })
     expect(isDone).toBe(false)
     expect(text).not.toContain('scripted failure')
-    expect(await stand.listChats()).toHaveLength(1)
+    expect(await harness.listChats()).toHaveLength(1)
   })
 
   test('contains everything before the failure, even when both arrive in one read', async () => {
-    const app = await stand.start()
-    const { events } = await app.stream(say('a {{up:usage never}}{{up:batch 50}}{{up:error-frame 3}}'))
+    const app = await harness.start()
+    const { events } = await app.stream(
+      chatRequest('a {{up:usage never}}{{up:batch 50}}{{up:error-frame 3}}'),
+    )
     expect(events).toHaveLength(4)
     expect(events.at(-1).error.code).toBe('stream_interrupted')
   })
 
   test('ends when it reaches the maximum duration', async () => {
-    const app = await stand.start({ PARLEY_STREAM_MAX_SECONDS: '0.3' })
-    const { events, isDone } = await app.stream(say('{{up:chunks 500}}{{up:delay 10}}'))
+    const app = await harness.start({ PARLEY_STREAM_MAX_SECONDS: '0.3' })
+    const { events, isDone } = await app.stream(chatRequest('{{up:chunks 500}}{{up:delay 10}}'))
     expect(events.at(-1).error.code).toBe('backend_timeout')
     expect(isDone).toBe(false)
   })
@@ -58,9 +61,9 @@ describe('a failing stream', () => {
     ['an incomplete line', '{{up:half-line}}'],
     ['no event at all', '{{up:end-after}}'],
     ['an error frame', '{{up:error-frame}}'],
-  ])('returns 502 when it starts with %s', async (_what, script) => {
-    const app = await stand.start()
-    const answer = await app.call('POST', path, { body: say(script, { stream: true }) })
+  ])('returns 502 if it starts with %s', async (_what, script) => {
+    const app = await harness.start()
+    const answer = await app.call('POST', path, { body: chatRequest(script, { stream: true }) })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
   })
 })
@@ -72,8 +75,8 @@ describe('a stream ends normally when the backend, after the finish reason,', ()
     ['stalls until the idle timeout', '{{up:hang-after 4}}', { PARLEY_BACKEND_IDLE_SECONDS: '0.3' }],
     ['stalls', '{{up:hang-after 4}}', {}],
   ])('%s', async (_what, script, env) => {
-    const app = await stand.start(env)
-    const { events, isDone } = await app.stream(say(`{{up:usage never}}${script}`))
+    const app = await harness.start(env)
+    const { events, isDone } = await app.stream(chatRequest(`{{up:usage never}}${script}`))
     expect(errorsIn(events)).toEqual([])
     expect(events.at(-1).choices[0].finish_reason).toBe('stop')
     expect(isDone).toBe(true)
@@ -84,16 +87,16 @@ describe('a stream from a slow backend', () => {
   const frequentHeartbeat = { PARLEY_HEARTBEAT_SECONDS: '0.1' }
 
   test('starts with keep-alive comments', async () => {
-    const app = await stand.start(frequentHeartbeat)
-    const answer = await app.stream(say('hello {{up:slow-head 1000}}{{up:usage never}}'))
-    const [chat] = await stand.listChats()
+    const app = await harness.start(frequentHeartbeat)
+    const answer = await app.stream(chatRequest('hello {{up:slow-head 1000}}{{up:usage never}}'))
+    const [chat] = await harness.listChats()
     expect(answer.text).toMatch(/^(: keep-alive\n\n)+data: /)
-    expect(answer.text.replaceAll(': keep-alive\n\n', '')).toBe(await stand.readDirectly(chat?.body))
+    expect(answer.text.replaceAll(': keep-alive\n\n', '')).toBe(await harness.readDirectly(chat?.body))
   })
 
-  test('contains keep-alive comments in its pauses', async () => {
-    const app = await stand.start(frequentHeartbeat)
-    const { text, events } = await app.stream(say('one two {{up:delay 250}}'))
+  test('contains keep-alive comments whenever the backend pauses', async () => {
+    const app = await harness.start(frequentHeartbeat)
+    const { text, events } = await app.stream(chatRequest('one two {{up:delay 250}}'))
     expect(text).toMatch(/^data: [\s\S]*\n\n: keep-alive\n\ndata: /)
     expect(events).toHaveLength(6)
   })
@@ -103,10 +106,10 @@ describe('a stream from a slow backend', () => {
     ['rejects the request', '{{up:status 400}}', 'invalid_request_error', 'scripted'],
     ['is rate-limited', '{{up:status 429}}{{up:retry-after 60}}', 'rate_limit_error', 'rate_limit_exceeded'],
   ])(
-    'ends with an error frame when the backend %s after a keep-alive comment',
+    'ends with an error frame if the backend %s after a keep-alive comment',
     async (_what, script, type, code) => {
-      const app = await stand.start({ ...frequentHeartbeat, PARLEY_BACKEND_ATTEMPTS: '1' })
-      const { status, text, events, isDone } = await app.stream(say(`{{up:slow-head 1000}}${script}`))
+      const app = await harness.start({ ...frequentHeartbeat, PARLEY_BACKEND_ATTEMPTS: '1' })
+      const { status, text, events, isDone } = await app.stream(chatRequest(`{{up:slow-head 1000}}${script}`))
       expect(status).toBe(200)
       expect(text).toMatch(/^(: keep-alive\n\n)+data: [^\n]*\n\n$/)
       expect(events).toMatchObject([{ error: { type, code } }])
@@ -114,9 +117,11 @@ describe('a stream from a slow backend', () => {
     },
   )
 
-  test('can still be retried after a keep-alive comment', async () => {
-    const app = await stand.start(frequentHeartbeat)
-    const { events, isDone } = await app.stream(say('x {{up:slow-head 1000}}{{up:status 500}}{{up:first 1}}'))
+  test('is still retried after a keep-alive comment', async () => {
+    const app = await harness.start(frequentHeartbeat)
+    const { events, isDone } = await app.stream(
+      chatRequest('x {{up:slow-head 1000}}{{up:status 500}}{{up:first 1}}'),
+    )
     expect(errorsIn(events)).toEqual([])
     expect(isDone).toBe(true)
   })
@@ -152,10 +157,10 @@ function createEndlessClock(onPause = () => {}): Clock {
 }
 
 describe('a client that disconnects', () => {
-  const seen = (text: string) => () => stand.upstream.waitForRequest(text)
+  const seen = (text: string) => () => harness.upstream.waitForRequest(text)
   const sent = (text: string, bytes: number) => async () => {
-    const { id } = await stand.upstream.waitForRequest(text)
-    while (((await stand.listChats()).find((chat) => chat.id === id)?.sentBytes ?? 0) < bytes);
+    const { id } = await harness.upstream.waitForRequest(text)
+    while (((await harness.listChats()).find((chat) => chat.id === id)?.sentBytes ?? 0) < bytes);
   }
 
   test.each([
@@ -165,31 +170,31 @@ describe('a client that disconnects', () => {
     ['in the middle of a busy stream', '{{up:chunks 5000}}{{up:delay 1}}', true, sent('chunks', 5_000)],
     ['before a complete response', '{{up:hang}}', false, seen('hang')],
     ['in the middle of a complete response', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
-  ])('stops the backend request: %s', async (_when, script, stream, hasSeen) => {
+  ])('ends the backend request (%s)', async (_when, script, stream, hasSeen) => {
     const { log, lines } = createLineLog()
-    const app = await stand.start({}, { log })
-    await abortWhen(app, say(script, { stream }), hasSeen)
-    const [chat] = await stand.listChats()
-    expect((await stand.upstream.waitForEnd(chat?.id ?? -1)).endedBy).toBe('client')
-    expect(await stand.listChats()).toHaveLength(1)
+    const app = await harness.start({}, { log })
+    await abortWhen(app, chatRequest(script, { stream }), hasSeen)
+    const [chat] = await harness.listChats()
+    expect((await harness.upstream.waitForEnd(chat?.id ?? -1)).endedBy).toBe('client')
+    expect(await harness.listChats()).toHaveLength(1)
     expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
   })
 
-  test.each([true, false])('stops the retries (stream: %s)', async (stream) => {
+  test.each([true, false])('prevents further retries (stream: %s)', async (stream) => {
     const { log, lines } = createLineLog()
     const pause = Promise.withResolvers<void>()
     const clock = createEndlessClock(pause.resolve)
-    const app = await stand.start({}, { clock, log })
-    await abortWhen(app, say('{{up:status 500}}', { stream }), () => pause.promise)
-    await app.call('POST', path, { body: say('another') })
-    expect(await stand.listChats()).toHaveLength(2)
+    const app = await harness.start({}, { clock, log })
+    await abortWhen(app, chatRequest('{{up:status 500}}', { stream }), () => pause.promise)
+    await app.call('POST', path, { body: chatRequest('another') })
+    expect(await harness.listChats()).toHaveLength(2)
     expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
   })
 })
 
 test('a request that times out between two attempts returns 504', async () => {
   const clock = createEndlessClock()
-  const app = await stand.start({ PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.2' }, { clock })
-  const answer = await app.call('POST', path, { body: say('{{up:status 500}}', { stream: true }) })
+  const app = await harness.start({ PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.2' }, { clock })
+  const answer = await app.call('POST', path, { body: chatRequest('{{up:status 500}}', { stream: true }) })
   expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
 })

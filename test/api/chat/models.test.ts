@@ -1,21 +1,21 @@
-/** Tests which model or agent answers for each kind of key and each way to name a model. */
+/** Tests which model or agent answers a chat request. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 const agentYaml = (model?: string) =>
   `name: A\ninstructions: B\n${model === undefined ? '' : `model: ${model}\n`}`
 
 async function askedModels(): Promise<unknown[]> {
-  return (await stand.listChats()).map(({ body }) => (body as { model: unknown }).model)
+  return (await harness.listChats()).map(({ body }) => (body as { model: unknown }).model)
 }
 
 test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])(
-  'a model id of more than 300 characters gets 400 from %s, before it is stored anywhere',
+  '%s returns 400 for a model id of more than 300 characters',
   async (route) => {
-    const app = await stand.start()
+    const app = await harness.start()
     const body = { messages: [{ role: 'user', content: 'a' }], input: 'a' }
     const answer = await app.call('POST', route, { body: { ...body, model: 'm'.repeat(301) } })
     expect(answer).toMatchObject({ status: 400, body: { error: { param: 'model' } } })
@@ -27,30 +27,32 @@ describe('the model that answers', () => {
   test.each([
     ['the named one', { model: 'up-small' }, 'up-small'],
     ['the one named with its provider', { model: 'gateway/up-small' }, 'up-small'],
-    ["the backend's first chat model when none is named", {}, 'up-chat'],
+    ["the backend's first chat model if none is named", {}, 'up-chat'],
     ["the backend's first chat model for null", { model: null }, 'up-chat'],
   ])('is %s', async (_which, request, model) => {
-    const app = await stand.start()
-    const { body } = await app.call('POST', path, { body: { ...say('hello'), model: undefined, ...request } })
+    const app = await harness.start()
+    const { body } = await app.call('POST', path, {
+      body: { ...chatRequest('hello'), model: undefined, ...request },
+    })
     expect(await askedModels()).toEqual([model])
     expect(body.model).toBe(model)
   })
 
-  test("is the operator's default when none is named", async () => {
-    const app = await stand.start({ PARLEY_DEFAULT_MODEL: 'up-small' })
-    await app.call('POST', path, { body: { ...say('hello'), model: null } })
+  test("is the operator's default if the request does not contain one", async () => {
+    const app = await harness.start({ PARLEY_DEFAULT_MODEL: 'up-small' })
+    await app.call('POST', path, { body: { ...chatRequest('hello'), model: null } })
     expect(await askedModels()).toEqual(['up-small'])
   })
 
   test.each([
     ["the agent's", 'up-small', {}, 'up-small'],
-    ["the default when the agent's is unknown", 'gone', {}, 'up-chat'],
-    ['the default when the agent has none', undefined, {}, 'up-chat'],
+    ["the default if the agent's is unknown", 'gone', {}, 'up-chat'],
+    ['the default if the agent has none', undefined, {}, 'up-chat'],
     ['the one the caller names', 'up-small', { model: 'up-chat' }, 'up-chat'],
   ])('is %s with an agent key', async (_which, own, request, model) => {
-    const app = await stand.start()
+    const app = await harness.start()
     const { agent_key } = await app.createAgent(agentYaml(own))
-    const body = { ...say('hello'), model: undefined, ...request }
+    const body = { ...chatRequest('hello'), model: undefined, ...request }
     expect(await app.call('POST', path, { key: agent_key, body })).toMatchObject({
       status: 200,
       body: { model },
@@ -59,12 +61,12 @@ describe('the model that answers', () => {
   })
 
   test.each([false, true])('must exist, or the request returns 404 (stream: %s)', async (stream) => {
-    const app = await stand.start()
+    const app = await harness.start()
     const { agent_key } = await app.createAgent()
     for (const key of [app.key, agent_key]) {
       const answer = await app.call('POST', path, {
         key,
-        body: say('hello', { model: 'no/such:model', stream }),
+        body: chatRequest('hello', { model: 'no/such:model', stream }),
       })
       expect(answer).toMatchObject({
         status: 404,
@@ -74,11 +76,13 @@ describe('the model that answers', () => {
     expect(await askedModels()).toEqual([])
   })
 
-  test("may be an unknown one while the backend's model list is unavailable", async () => {
-    await stand.upstream.script('/v1/models', '{{up:status 500}}')
-    const app = await stand.start()
-    expect((await app.call('POST', path, { body: say('hello', { model: 'unlisted' }) })).status).toBe(200)
-    const answer = await app.call('POST', path, { body: say('hello', { model: null }) })
+  test("may be one with an unknown id while the backend's model list is unavailable", async () => {
+    await harness.upstream.script('/v1/models', '{{up:status 500}}')
+    const app = await harness.start()
+    expect((await app.call('POST', path, { body: chatRequest('hello', { model: 'unlisted' }) })).status).toBe(
+      200,
+    )
+    const answer = await app.call('POST', path, { body: chatRequest('hello', { model: null }) })
     expect(answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
     expect(await askedModels()).toEqual(['unlisted'])
   })
@@ -87,42 +91,42 @@ describe('the model that answers', () => {
 describe('an agent named as the model', () => {
   const persona = { role: 'system', content: 'B' }
 
-  test('answers the parent key that owns it', async () => {
-    const app = await stand.start()
+  test('answers a request with the parent key of its owner', async () => {
+    const app = await harness.start()
     const { agent_id } = await app.createAgent(agentYaml('up-small'))
     const { status, body } = await app.call('POST', path, {
-      body: say('hello', { model: `agent/${agent_id}`, top_k: 5 }),
+      body: chatRequest('hello', { model: `agent/${agent_id}`, top_k: 5 }),
     })
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(status).toBe(200)
     expect(body.model).toBe('up-small')
     expect(chat?.body).toMatchObject({ model: 'up-small', messages: [persona, {}], top_k: 5 })
   })
 
-  test('answers its own key', async () => {
-    const app = await stand.start()
+  test('answers a request with its own key', async () => {
+    const app = await harness.start()
     const { agent_id, agent_key } = await app.createAgent(agentYaml('up-small'))
-    const { events } = await app.stream(say('hello', { model: `agent/${agent_id}` }), agent_key)
+    const { events } = await app.stream(chatRequest('hello', { model: `agent/${agent_id}` }), agent_key)
     expect(events[0].model).toBe('up-small')
   })
 
-  test('returns 403 for the key of another agent', async () => {
-    const app = await stand.start()
+  test('is rejected with 403 if the key belongs to another agent', async () => {
+    const app = await harness.start()
     const [one, other] = [await app.createAgent(), await app.createAgent()]
-    const body = say('hello', { model: `agent/${other.agent_id}` })
+    const body = chatRequest('hello', { model: `agent/${other.agent_id}` })
     expect(await app.call('POST', path, { key: one.agent_key, body })).toMatchObject({
       status: 403,
       body: { error: { type: 'permission_error', code: 'model_not_allowed', param: 'model' } },
     })
   })
 
-  test.each(["another tenant's", 'deleted', 'unknown'])('returns 404 when it is %s', async (which) => {
-    const app = await stand.start()
+  test.each(["another tenant's", 'deleted', 'unknown'])('is rejected with 404 if it is %s', async (which) => {
+    const app = await harness.start()
     const { agent_id } = await app.createAgent()
     if (which === 'deleted') await app.call('DELETE', `/v1/agents/${agent_id}`)
     const key = which === "another tenant's" ? await createTenant(app) : app.key
     const model = `agent/${which === 'unknown' ? 'agent-00000000000000000000' : agent_id}`
-    expect(await app.call('POST', path, { key, body: say('hello', { model }) })).toMatchObject({
+    expect(await app.call('POST', path, { key, body: chatRequest('hello', { model }) })).toMatchObject({
       status: 404,
       body: { error: { code: 'model_not_found', param: 'model' } },
     })

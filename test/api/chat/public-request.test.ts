@@ -1,8 +1,8 @@
-/** Tests that a request with an agent key, which is public, cannot steer or bill the provider through nested fields. */
+/** Tests that a request with a public agent key cannot control or bill the provider through nested fields. */
 import { describe, expect, test } from 'vitest'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 const AGENT = 'name: A\ninstructions: B\n'
 const hello = { messages: [{ role: 'user', content: 'hello' }] }
@@ -16,13 +16,13 @@ const search = {
   },
 }
 
-/** Sends a request with an agent key and returns the body that the provider received. */
+/** Sends a request with an agent key and returns the response and the body that the provider received. */
 async function ask(request: object) {
-  const app = await stand.start()
+  const app = await harness.start()
   const { agent_key } = await app.createAgent(AGENT)
   const answer = await app.call('POST', path, { key: agent_key, body: { ...hello, ...request } })
-  const [chat] = await stand.listChats()
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  const [chat] = await harness.listChats()
+  // biome-ignore lint/suspicious/noExplicitAny: the shape of the body depends on the test
   return { answer, body: chat?.body as any }
 }
 
@@ -105,12 +105,12 @@ describe('a request with an agent key', () => {
       'another dialect',
       { $schema: 'http://json-schema.org/draft-04/schema#', minimum: 1, exclusiveMinimum: true },
     ],
-  ])('can send a tool schema with %s', async (_what, schema) => {
+  ])('may contain a tool schema with %s', async (_what, schema) => {
     const { answer, body } = await ask(withSchema(schema))
     expect([answer.status, body.tools[0].function.parameters]).toEqual([200, schema])
   })
 
-  test('passes only known fields of tools, messages and options to the provider', async () => {
+  test('is sent to the provider with only the known fields of tools, messages and options', async () => {
     const extra = { server_url: 'http://evil.example', cache_control: { type: 'ephemeral' } }
     const call = { id: 'c', type: 'function', function: { name: 'postMessage_search', arguments: '{}' } }
     const clean = {
@@ -128,7 +128,7 @@ describe('a request with an agent key', () => {
       response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } },
       stream_options: { include_usage: true },
     }
-    /** Adds the unknown fields to every object except schemas, whose contents the caller may choose. */
+    /** Adds unknown fields to every object except schemas, because schemas may contain any field. */
     function spoil(value: unknown): unknown {
       if (Array.isArray(value)) return value.map(spoil)
       if (typeof value !== 'object' || value === null) return value
@@ -149,8 +149,8 @@ describe('a request with an agent key', () => {
   })
 })
 
-test('a request with a parent key passes unknown nested fields to the provider', async () => {
-  const app = await stand.start()
+test('a request with a parent key is sent to the provider with unknown nested fields', async () => {
+  const app = await harness.start()
   const request = {
     messages: [
       { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
@@ -161,6 +161,6 @@ test('a request with a parent key passes unknown nested fields to the provider',
   }
   const answer = await app.call('POST', path, { body: { model: 'up-chat', ...request } })
   expect(answer.status).toBe(200)
-  const [chat] = await stand.listChats()
+  const [chat] = await harness.listChats()
   expect(chat?.body).toMatchObject(request)
 })

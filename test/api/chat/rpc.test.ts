@@ -1,13 +1,12 @@
-/** Tests chat over tRPC: the same chunks as REST, and errors with their reasons. */
+/** Tests that chat streams have the same chunks and errors over tRPC as over REST. */
 import { describe, expect, test } from 'vitest'
 import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
-/** Reads a tRPC stream and returns its chunks and its error. */
 async function stream(app: TestApp, request: object, key?: string) {
   const runs: ChatChunk[][] = []
   try {
@@ -27,14 +26,14 @@ describe('a tRPC stream', () => {
     ['comments', '{{up:comments}}', {}],
     ['usage', 'a', { stream_options: { include_usage: true } }],
   ])('yields the same chunks as REST: %s', async (_what, text, more) => {
-    const app = await stand.start()
-    const { runs, failure } = await stream(app, say(text, more))
+    const app = await harness.start()
+    const { runs, failure } = await stream(app, chatRequest(text, more))
     expect(failure).toBe(undefined)
     expect(runs.every((chunks) => chunks.length > 0)).toBe(true)
-    expect(runs.flat()).toEqual((await app.stream(say(text, more))).events)
+    expect(runs.flat()).toEqual((await app.stream(chatRequest(text, more))).events)
   })
 
-  test('has the same text as a complete response, also for an agent', async () => {
+  test('has the same text as a complete response from the same agent', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const request = { messages: [{ role: 'user', content: 'Hello, wörld! 🎈' }], seed: 1 }
@@ -44,17 +43,17 @@ describe('a tRPC stream', () => {
     expect(text.join('')).toBe(whole.body.choices[0].message.content)
   })
 
-  test('stops the backend request when it is aborted', async () => {
-    const app = await stand.start()
+  test('ends the backend request when the client aborts it', async () => {
+    const app = await harness.start()
     const controller = new AbortController()
     const chat = createTypedClient(app).chat
-    const answer = await chat.stream.mutate(say('{{up:hang-after 2}}') as ChatRequest, {
+    const answer = await chat.stream.mutate(chatRequest('{{up:hang-after 2}}') as ChatRequest, {
       signal: controller.signal,
     })
     for await (const _ of answer) break
     controller.abort()
-    const { id } = await stand.upstream.waitForRequest('hang-after')
-    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    const { id } = await harness.upstream.waitForRequest('hang-after')
+    expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 })
 
@@ -62,25 +61,25 @@ describe('a tRPC stream fails', () => {
   test.each([
     ['for an invalid field', { messages: [] }, 'invalid_value', 'messages'],
     ['for a model that does not exist', { model: 'gone' }, 'model_not_found', 'model'],
-    ['when the backend rejects the key', say('{{up:status 401}}'), 'backend_error', null],
-    ['when the backend rejects the request', say('{{up:status 400}}'), 'invalid_value', null],
+    ['if the backend rejects the key', chatRequest('{{up:status 401}}'), 'backend_error', null],
+    ['if the backend rejects the request', chatRequest('{{up:status 400}}'), 'invalid_value', null],
     [
-      'when the backend is rate-limited',
-      say('{{up:status 429}}{{up:retry-after 60}}'),
+      'if the backend is rate-limited',
+      chatRequest('{{up:status 429}}{{up:retry-after 60}}'),
       'rate_limit_exceeded',
       null,
     ],
-    ['when the backend closes the connection', say('{{up:close}}'), 'backend_unavailable', null],
+    ['if the backend closes the connection', chatRequest('{{up:close}}'), 'backend_unavailable', null],
   ])('%s', async (_how, change, reason, param) => {
-    const app = await stand.start()
-    const { runs, failure } = await stream(app, { ...say('hello'), ...change })
+    const app = await harness.start()
+    const { runs, failure } = await stream(app, { ...chatRequest('hello'), ...change })
     expect(runs).toEqual([])
     expect(failure).toMatchObject({ data: { reason, param, path: 'chat.stream' } })
   })
 
-  test('midway, after the chunks that came before', async () => {
-    const app = await stand.start()
-    const { runs, failure } = await stream(app, say('a b {{up:cut-off 3}}'))
+  test('midway, and the client has the chunks before the failure', async () => {
+    const app = await harness.start()
+    const { runs, failure } = await stream(app, chatRequest('a b {{up:cut-off 3}}'))
     expect(runs.flat()).toHaveLength(3)
     expect(failure).toMatchObject({
       message: 'The model provider failed before completing its response.',

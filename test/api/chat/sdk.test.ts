@@ -1,24 +1,23 @@
-/** Tests the official OpenAI client with only its base URL and key changed. */
+/** Tests the official OpenAI client, configured only with a base URL and a key. */
 import OpenAI from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
-/** Creates a request with one user message. */
 function ask(content: string) {
   return { model: 'mock', messages: [{ role: 'user' as const, content }] }
 }
 
-/** Starts a service with the mock provider, whose retries do not pause. */
+/** Uses a fake clock so that retries do not pause. */
 const startMock = () => startApp({}, { clock: createFakeClock() })
 
 describe('a completion', () => {
-  test('is returned with its request id', async () => {
+  test('includes its request id', async () => {
     const completion = await (await startMock()).openai().chat.completions.create(ask('hello'))
     expect(completion.choices).toMatchObject([
       { index: 0, message: { role: 'assistant', content: 'You said: hello' }, finish_reason: 'stop' },
@@ -27,7 +26,7 @@ describe('a completion', () => {
     expect(completion._request_id).toMatch(/^[\w-]{36}$/)
   })
 
-  test('is parsed into the requested schema', async () => {
+  test('is parsed into the schema in the request', async () => {
     const Person = z.object({ name: z.string(), age: z.int().min(0) })
     const response_format = zodResponseFormat(Person, 'person')
     const client = (await startMock()).openai()
@@ -47,7 +46,7 @@ describe('a completion', () => {
 })
 
 describe('a stream', () => {
-  test('is read chunk by chunk', async () => {
+  test('can be read chunk by chunk', async () => {
     const client = (await startMock()).openai()
     const stream = await client.chat.completions.create({ ...ask('one two'), stream: true })
     const chunks: OpenAI.ChatCompletionChunk[] = []
@@ -58,7 +57,7 @@ describe('a stream', () => {
     expect(choices.at(-1)).toMatchObject({ index: 0, delta: {}, finish_reason: 'stop' })
   })
 
-  test("is assembled by the client's helper, with its usage", async () => {
+  test("can be assembled by the client's helper, including usage", async () => {
     const client = (await startMock()).openai()
     const stream = client.chat.completions.stream({
       ...ask('one two'),
@@ -68,14 +67,14 @@ describe('a stream', () => {
     expect(await stream.totalUsage()).toMatchObject({ completion_tokens: 4 })
   })
 
-  test("of several choices is assembled by the client's helper", async () => {
+  test("with several choices can be assembled by the client's helper", async () => {
     const client = (await startMock()).openai()
     const { choices } = await client.chat.completions.stream({ ...ask('hello'), n: 3 }).finalChatCompletion()
     expect(choices.map(({ message }) => message.content)).toEqual(Array(3).fill('You said: hello'))
   })
 
-  test.each(['abort', 'break'])('stops the backend request on %s', async (how) => {
-    const client = (await stand.start()).openai()
+  test.each(['abort', 'break'])('ends the backend request on %s', async (how) => {
+    const client = (await harness.start()).openai()
     const stream = await client.chat.completions.create({
       ...ask('{{up:hang-after 2}}'),
       model: 'up-chat',
@@ -85,11 +84,11 @@ describe('a stream', () => {
       if (how === 'break') break
       stream.controller.abort()
     }
-    const { id } = await stand.upstream.waitForRequest('hang-after')
-    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    const { id } = await harness.upstream.waitForRequest('hang-after')
+    expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 
-  test('throws an APIError after the received chunks when it is interrupted', async () => {
+  test('throws an APIError after the received chunks if it is interrupted', async () => {
     const client = (await startMock()).openai()
     const stream = await client.chat.completions.create({ ...ask('[[break:3]] a b c'), stream: true })
     const texts: unknown[] = []
@@ -130,7 +129,7 @@ describe("the client's tool runner", () => {
     expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
   })
 
-  test('calls the tools of an agent', async () => {
+  test("calls an agent's tools", async () => {
     const app = await startMock()
     const { agent_key } = await app.createAgent('name: A\ninstructions: B\ntools: [weather]\n')
     const request = { ...ask('weather city=Bergen'), tools: [weather], stream: true as const }
@@ -182,7 +181,7 @@ describe('an error', () => {
   })
 })
 
-test('the client lists models and agents and retrieves each of them', async () => {
+test('the client can list models and agents, and retrieve each of them', async () => {
   const app = await startMock()
   const { agent_id } = await app.createAgent()
   const listed: string[] = []

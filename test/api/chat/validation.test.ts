@@ -1,4 +1,4 @@
-/** Tests which chat requests are accepted and which field the error names otherwise. */
+/** Tests which chat requests are accepted, and which field the error for an invalid request contains. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 
@@ -103,7 +103,10 @@ describe('a chat request is accepted', () => {
       `with ${field} and no content`,
       messages(user, { role: 'assistant', content: null, [field]: 'x' }, user),
     ]),
-    ['with an audio answer and no content', messages(user, { role: 'assistant', audio: { id: 'a' } }, user)],
+    [
+      'with an audio response and no content',
+      messages(user, { role: 'assistant', audio: { id: 'a' } }, user),
+    ],
     ['with null for tool calls', messages(user, { role: 'assistant', content: 'x', tool_calls: null }, user)],
     [
       'with the tool name in a tool message',
@@ -193,7 +196,7 @@ describe('a chat request returns 400', () => {
     [{ logprobs: 1 }, 'logprobs'],
     [{ top_logprobs: 21 }, 'top_logprobs'],
     [{ user: 7 }, 'user'],
-  ])('for %j, naming %s', async (change, param) => {
+  ])('for %j with an error about %s', async (change, param) => {
     const app = await startApp()
     const answer = await app.call('POST', path, { body: { messages: [user], ...change } })
     expect(answer).toMatchObject({

@@ -1,11 +1,11 @@
-/** Tests which users may claim which parent keys, and how claims are rejected. */
+/** Tests which users may claim which parent keys. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey, rotateParentKey } from '../../../src/identity/keys.ts'
 import { mintKey } from '../../../src/lib/api-key.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { as, claim, proxied, readMe, revealKey } from '../../support/console.ts'
+import { asUser, behindProxy, claimKey, readMe, revealKey } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { forgeKey } from '../../support/forge-key.ts'
 import { callProcedure } from '../../support/rpc.ts'
@@ -15,15 +15,15 @@ const grace = 'grace@example.org'
 const nothing = { agents: 0, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 }
 
 async function outcomeOf(app: TestApp, email: string, key: unknown) {
-  const { status, body } = await claim(app, email, key)
+  const { status, body } = await claimKey(app, email, key)
   return status === 200 ? [status, body.claimed] : [status, body.error.code]
 }
 
 describe('a claim of a parent key', () => {
-  test("makes it the user's active key and revokes the automatic one", async () => {
-    const app = await startApp(proxied)
+  test("makes it the user's active key and revokes their automatic key", async () => {
+    const app = await startApp(behindProxy)
     const automatic = await revealKey(app, ada)
-    const { status, body } = await claim(app, ada, ` ${app.key}\n`)
+    const { status, body } = await claimKey(app, ada, ` ${app.key}\n`)
     expect({ status, body }).toEqual({
       status: 200,
       body: { claimed: true, parent_key: app.key.slice(0, 16), moved: nothing },
@@ -35,13 +35,13 @@ describe('a claim of a parent key', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('that the user already owns changes nothing', async () => {
-    const app = await startApp(proxied)
-    await claim(app, ada, app.key)
+  test('has no effect if the user already owns the key', async () => {
+    const app = await startApp(behindProxy)
+    await claimKey(app, ada, app.key)
     const other = await createParentKey(app.service.deps, serviceActor, 'other')
-    await claim(app, ada, other.text)
+    await claimKey(app, ada, other.text)
     const before = await readMe(app, ada)
-    expect((await claim(app, ada, app.key)).body).toEqual({
+    expect((await claimKey(app, ada, app.key)).body).toEqual({
       claimed: true,
       parent_key: app.key.slice(0, 16),
       moved: nothing,
@@ -52,11 +52,11 @@ describe('a claim of a parent key', () => {
     expect((await readMe(app, grace)).keys).toMatchObject([{ is_automatic: true, is_active: true }])
   })
 
-  test('that belongs to another user is rejected', async () => {
-    const app = await startApp(proxied)
-    await claim(app, ada, app.key)
+  test('is rejected if the key belongs to another user', async () => {
+    const app = await startApp(behindProxy)
+    await claimKey(app, ada, app.key)
     const before = await readMe(app, grace)
-    const { status, body } = await claim(app, grace, app.key)
+    const { status, body } = await claimKey(app, grace, app.key)
     expect({ status, body }).toEqual({
       status: 409,
       body: {
@@ -87,8 +87,8 @@ describe('a claim of a parent key', () => {
     ['a missing field', undefined, 'invalid_value'],
   ]
   test.each(malformed)('returns 400 for %s', async (_what, key, code) => {
-    const app = await startApp(proxied)
-    const { status, body, text } = await claim(app, ada, key)
+    const app = await startApp(behindProxy)
+    const { status, body, text } = await claimKey(app, ada, key)
     expect({ status, param: body.error.param, code: body.error.code }).toEqual({
       status: 400,
       param: 'parent_key',
@@ -98,11 +98,11 @@ describe('a claim of a parent key', () => {
   })
 
   test('returns 404 for an unknown or revoked key', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     const revoked = await createParentKey(app.service.deps, serviceActor, 'revoked')
     await revokeParentKey(app.service.deps, serviceActor, revoked.publicId)
     for (const key of [unknown, revoked.text]) {
-      const { status, body, text } = await claim(app, ada, key)
+      const { status, body, text } = await claimKey(app, ada, key)
       expect(status).toBe(404)
       expect(body.error).toMatchObject({ param: 'parent_key', code: 'parent_key_not_found' })
       expect(text).not.toContain(key.slice(0, 30))
@@ -110,9 +110,9 @@ describe('a claim of a parent key', () => {
     expect((await readMe(app, ada)).keys).toMatchObject([{ is_automatic: true, is_active: true }])
   })
 
-  test('accepts a rotated secret while its overlap lasts', async () => {
+  test('accepts a rotated secret during its overlap', async () => {
     const clock = createFakeClock()
-    const app = await startApp(proxied, { clock })
+    const app = await startApp(behindProxy, { clock })
     const { deps } = app.service
     const [lasting, ended] = [
       await createParentKey(deps, serviceActor, 'a'),
@@ -127,8 +127,8 @@ describe('a claim of a parent key', () => {
     expect(await outcomeOf(app, ada, newest.text)).toEqual([200, true])
   })
 
-  test('requires a signed-in user; a key is not enough', async () => {
-    const app = await startApp(proxied)
+  test('requires a signed-in user and is rejected with a key', async () => {
+    const app = await startApp(behindProxy)
     const { agent_key } = await app.createAgent()
     const body = { parent_key: app.key }
     for (const key of [app.key, agent_key]) {
@@ -145,44 +145,44 @@ describe('a claim of a parent key', () => {
   })
 
   test('can be made over tRPC', async () => {
-    const app = await startApp(proxied)
-    const { body } = await callProcedure(app, 'manager.claimKey', { parent_key: app.key }, as(ada))
+    const app = await startApp(behindProxy)
+    const { body } = await callProcedure(app, 'manager.claimKey', { parent_key: app.key }, asUser(ada))
     expect(body.result.data.json).toEqual({
       claimed: true,
       parent_key: app.key.slice(0, 16),
       moved: nothing,
     })
-    const late = await callProcedure(app, 'manager.claimKey', { parent_key: app.key }, as(grace))
+    const late = await callProcedure(app, 'manager.claimKey', { parent_key: app.key }, asUser(grace))
     expect(late.body.error.json.data).toMatchObject({ httpStatus: 409, code: 'parent_key_already_claimed' })
   })
 })
 
 describe('a user with several keys', () => {
   const choose = (app: TestApp, email: string, id: unknown) =>
-    app.call('POST', '/v1/manager/active-key', as(email, { body: { parent_key_id: id } }))
+    app.call('POST', '/v1/manager/active-key', asUser(email, { body: { parent_key_id: id } }))
 
   test('can switch between them', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     await app.createAgent()
-    await claim(app, ada, app.key)
+    await claimKey(app, ada, app.key)
     const other = await createParentKey(app.service.deps, serviceActor, 'other')
-    await claim(app, ada, other.text)
-    expect((await app.call('GET', '/v1/manager/agents', as(ada))).body.data).toEqual([])
+    await claimKey(app, ada, other.text)
+    expect((await app.call('GET', '/v1/manager/agents', asUser(ada))).body.data).toEqual([])
     const { status, body } = await choose(app, ada, app.key.slice(4, 16))
     expect({ status, body }).toEqual({ status: 200, body: await readMe(app, ada) })
     expect(body).toMatchObject({ parent_key: app.key.slice(0, 16), agents: 1 })
     expect(body.keys.map(({ is_active }: { is_active: boolean }) => is_active).sort()).toEqual([false, true])
-    expect((await app.call('GET', '/v1/manager/agents', as(ada))).body.data).toHaveLength(1)
+    expect((await app.call('GET', '/v1/manager/agents', asUser(ada))).body.data).toHaveLength(1)
   })
 
-  test("cannot switch to another user's key or a revoked one", async () => {
-    const app = await startApp(proxied)
+  test("cannot switch to a revoked key or another user's key", async () => {
+    const app = await startApp(behindProxy)
     const { deps } = app.service
     const theirs = await readMe(app, grace)
     const mine = await createParentKey(deps, serviceActor, 'mine')
-    await claim(app, ada, mine.text)
+    await claimKey(app, ada, mine.text)
     const revoked = await createParentKey(deps, serviceActor, 'revoked')
-    await claim(app, ada, revoked.text)
+    await claimKey(app, ada, revoked.text)
     await revokeParentKey(deps, serviceActor, revoked.publicId)
     const before = await readMe(app, ada)
     for (const id of [theirs.keys[0].id, revoked.publicId, app.key.slice(4, 16), app.key, 'none', '']) {
@@ -197,8 +197,8 @@ describe('a user with several keys', () => {
   })
 })
 
-test('a caller with a parent key sees that key only', async () => {
-  const app = await startApp(proxied)
+test('a caller with a parent key can list only that key', async () => {
+  const app = await startApp(behindProxy)
   await app.createAgent()
   const { status, body } = await app.call('GET', '/v1/manager/me')
   expect({ status, body }).toEqual({

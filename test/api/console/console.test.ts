@@ -1,12 +1,12 @@
-/** Tests the operations that only the console uses: definition checks, a user's own keys, lists and previews. */
+/** Tests the operations that only the console uses, such as checking definitions and managing keys. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { as, claim, proxied, readMe } from '../../support/console.ts'
+import { asUser, behindProxy, claimKey, readMe } from '../../support/console.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
 const ada = 'ada@example.org'
 const grace = 'grace@example.org'
-const consoleOf = (app: TestApp, email = ada) => createTypedClient(app, as(email).headers ?? {})
+const consoleOf = (app: TestApp, email = ada) => createTypedClient(app, asUser(email).headers ?? {})
 
 describe('an agent definition in the console', () => {
   test.each([
@@ -34,7 +34,7 @@ describe('an agent definition in the console', () => {
   })
 })
 
-test("the console's usage reports the last day on which each agent was called", async () => {
+test('the usage in the console includes the last day of use for each agent', async () => {
   const app = await startApp()
   const [used] = [await app.createAgent(), await app.createAgent()]
   await app.call('POST', '/v1/chat/completions', {
@@ -47,7 +47,7 @@ test("the console's usage reports the last day on which each agent was called", 
 
 describe("a user's own keys", () => {
   test('can be created, rotated with an overlap, and revoked', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     const client = consoleOf(app)
     const created = await client.manager.createKey.mutate({ name: '  ci  ' })
     expect(created).toMatchObject({ name: 'ci', key: expect.stringMatching(/^svc_/) })
@@ -69,7 +69,7 @@ describe("a user's own keys", () => {
   })
 
   test('cannot be changed by another user or with a key', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     const { id } = await consoleOf(app).manager.createKey.mutate({ name: 'ci' })
     const theirs = consoleOf(app, grace).manager
     await expect(theirs.rotateKey.mutate({ parent_key_id: id })).rejects.toThrow(
@@ -87,8 +87,8 @@ describe("a user's own keys", () => {
 })
 
 describe('previewing a claim', () => {
-  test('reports what the claim will move and moves nothing', async () => {
-    const app = await startApp(proxied)
+  test('reports what the claim would move but does not move it', async () => {
+    const app = await startApp(behindProxy)
     const client = consoleOf(app)
     await client.agents.create.mutate({ yaml: 'name: A\ninstructions: B\n' })
     const before = await readMe(app, ada)
@@ -98,7 +98,7 @@ describe('previewing a claim', () => {
       moved: { agents: 1, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 },
     })
     expect(await readMe(app, ada)).toEqual(before)
-    const { body } = await claim(app, ada, app.key)
+    const { body } = await claimKey(app, ada, app.key)
     expect(body.moved).toEqual(preview.moved)
     const theirs = consoleOf(app, grace).manager
     await expect(theirs.previewClaim.mutate({ parent_key: app.key })).rejects.toThrow('another user')
@@ -106,7 +106,7 @@ describe('previewing a claim', () => {
 })
 
 test('console users can list, read and delete files, but not upload them', async () => {
-  const app = await startApp(proxied)
+  const app = await startApp(behindProxy)
   const { key } = await consoleOf(app).manager.createKey.mutate({ name: 'ci' })
   const form = new FormData()
   form.set('purpose', 'assistants')
@@ -119,9 +119,9 @@ test('console users can list, read and delete files, but not upload them', async
   const { id } = (await uploaded.json()) as { id: string }
   await consoleOf(app).manager.activeKey.mutate({ parent_key_id: key.slice(4, 16) })
   const path = `/v1/manager/files/${id}`
-  expect((await app.call('GET', '/v1/manager/files', as(ada))).body.data).toHaveLength(1)
-  expect((await app.call('GET', `${path}/content`, as(ada))).text).toBe('hello')
-  expect((await app.call('GET', `${path}/content`, as(grace))).status).toBe(404)
-  expect((await app.call('POST', '/v1/manager/files', as(ada, { body: {} }))).status).toBe(405)
-  expect((await app.call('DELETE', path, as(ada))).status).toBe(200)
+  expect((await app.call('GET', '/v1/manager/files', asUser(ada))).body.data).toHaveLength(1)
+  expect((await app.call('GET', `${path}/content`, asUser(ada))).text).toBe('hello')
+  expect((await app.call('GET', `${path}/content`, asUser(grace))).status).toBe(404)
+  expect((await app.call('POST', '/v1/manager/files', asUser(ada, { body: {} }))).status).toBe(405)
+  expect((await app.call('DELETE', path, asUser(ada))).status).toBe(200)
 })

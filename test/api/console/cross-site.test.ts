@@ -1,7 +1,7 @@
 /** Tests that another site cannot send requests through a signed-in user's browser. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { as, ownPage, proxied } from '../../support/console.ts'
+import { asUser, behindProxy, consoleHeaders } from '../../support/console.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
 const ada = 'ada@example.org'
@@ -12,7 +12,6 @@ const scripted = { 'X-Requested-With': 'fetch' }
 
 type Headers = Record<string, string>
 
-/** Creates a user's request with these headers only. */
 const from = (headers: Headers, body?: unknown) => ({
   key: null,
   headers: { 'X-Email': ada, ...headers },
@@ -20,7 +19,7 @@ const from = (headers: Headers, body?: unknown) => ({
 })
 
 async function countAgents(app: TestApp): Promise<number> {
-  return (await app.call('GET', '/v1/manager/me', as(ada))).body.agents
+  return (await app.call('GET', '/v1/manager/me', asUser(ada))).body.agents
 }
 
 describe('the cross-site check of a request that changes data', () => {
@@ -50,7 +49,7 @@ describe('the cross-site check of a request that changes data', () => {
   test.each(cases)(
     'accepts only the console: %s (public URL set: %s)',
     async (_what, isPublic, headers, passes) => {
-      const app = await startApp({ ...proxied, ...(isPublic ? { PARLEY_PUBLIC_URL: publicUrl } : {}) })
+      const app = await startApp({ ...behindProxy, ...(isPublic ? { PARLEY_PUBLIC_URL: publicUrl } : {}) })
       const rest = await app.call('POST', '/v1/manager/agents', from(headers, { yaml }))
       const typed = await callProcedure(app, 'agents.create', { yaml }, from(headers))
       const choice = from(headers, { parent_key_id: 'none' })
@@ -64,19 +63,19 @@ describe('the cross-site check of a request that changes data', () => {
     },
   )
 
-  test('applies to every method, with or without a body', async () => {
-    const app = await startApp(proxied)
-    const created = await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
+  test('applies to every method that changes data, with or without a body', async () => {
+    const app = await startApp(behindProxy)
+    const created = await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } }))
     const path = `/v1/manager/agents/${created.body.agent_id}`
     const forged = from({ 'Sec-Fetch-Site': 'cross-site' })
     expect((await app.call('DELETE', path, forged)).status).toBe(403)
     expect((await app.call('POST', `${path}/rotate-key`, forged)).status).toBe(403)
     expect((await app.call('PUT', path, { ...forged, body: { yaml } })).status).toBe(403)
-    expect((await app.call('DELETE', path, as(ada))).status).toBe(200)
+    expect((await app.call('DELETE', path, asUser(ada))).status).toBe(200)
   })
 
-  test('accepts only JSON, even for a definition', async () => {
-    const app = await startApp(proxied)
+  test('accepts only JSON bodies, even for definitions', async () => {
+    const app = await startApp(behindProxy)
     const forms = [
       'text/plain',
       'application/x-www-form-urlencoded',
@@ -85,29 +84,29 @@ describe('the cross-site check of a request that changes data', () => {
       'text/markdown',
     ]
     for (const type of forms) {
-      const options = as(ada, { body: yaml, headers: { 'Content-Type': type } })
+      const options = asUser(ada, { body: yaml, headers: { 'Content-Type': type } })
       expect((await app.call('POST', '/v1/manager/agents', options)).status).toBe(415)
       expect((await app.call('POST', '/v1/manager/active-key', options)).status).toBe(415)
       expect((await app.call('POST', '/trpc/agents.create', options)).status).toBe(415)
     }
-    const bare = as(ada, { body: '{}', headers: { 'Content-Type': '' } })
+    const bare = asUser(ada, { body: '{}', headers: { 'Content-Type': '' } })
     expect((await app.call('POST', '/v1/manager/active-key', bare)).status).toBe(415)
     const charset = { headers: { 'Content-Type': 'application/json; charset=utf-8' } }
-    const json = as(ada, { ...charset, body: JSON.stringify({ yaml }) })
+    const json = asUser(ada, { ...charset, body: JSON.stringify({ yaml }) })
     expect((await app.call('POST', '/v1/manager/agents', json)).status).toBe(201)
     expect(await countAgents(app)).toBe(1)
   })
 
-  test('is skipped for a request with a key, from any origin and in any format', async () => {
-    const app = await startApp(proxied)
+  test('does not apply to a request with a key, from any origin and in any format', async () => {
+    const app = await startApp(behindProxy)
     const headers = { Origin: 'https://evil.example', 'Content-Type': 'application/yaml' }
     expect((await app.call('POST', '/v1/manager/agents', { body: yaml, headers })).status).toBe(201)
     const typed = { headers: { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' } }
     expect((await callProcedure(app, 'agents.create', { yaml }, typed)).status).toBe(200)
   })
 
-  test('counts rejected requests towards the rate limit', async () => {
-    const app = await startApp({ ...proxied, PARLEY_RATE_LIMIT_PARENT: '2' })
+  test('charges rejected requests to the rate limit', async () => {
+    const app = await startApp({ ...behindProxy, PARLEY_RATE_LIMIT_PARENT: '2' })
     const forged = from({ ...scripted, 'Sec-Fetch-Site': 'cross-site' }, { yaml })
     const statuses = []
     for (let call = 0; call < 3; call++) {
@@ -119,7 +118,7 @@ describe('the cross-site check of a request that changes data', () => {
 
 describe('a request that only reads data', () => {
   test('requires only a user identity', async () => {
-    const app = await startApp(proxied)
+    const app = await startApp(behindProxy)
     const foreign = from({ Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' })
     for (const path of ['/v1/manager/me', '/v1/manager/agents']) {
       expect((await app.call('GET', path, foreign)).status).toBe(200)
@@ -129,9 +128,9 @@ describe('a request that only reads data', () => {
   })
 
   test('returns a response that other origins cannot read', async () => {
-    const app = await startApp({ ...proxied, PARLEY_PUBLIC_URL: publicUrl })
+    const app = await startApp({ ...behindProxy, PARLEY_PUBLIC_URL: publicUrl })
     for (const path of ['/v1/manager/me', '/v1/manager/agents', '/v1/manager/none', '/trpc/manager.me']) {
-      const foreign = from({ Origin: 'https://evil.example', ...ownPage })
+      const foreign = from({ Origin: 'https://evil.example', ...consoleHeaders })
       const { headers } = await app.call('GET', path, foreign)
       expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([])
       const preflight = await app.call('OPTIONS', path, {

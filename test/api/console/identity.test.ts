@@ -2,8 +2,8 @@
 import { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
-import { as, ownPage, proxied } from '../../support/console.ts'
-import { exchange, readAnswer, toRequest } from '../../support/raw-connection.ts'
+import { asUser, behindProxy, consoleHeaders } from '../../support/console.ts'
+import { exchange, parseRawResponse, toRequest } from '../../support/raw-connection.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
 const ada = 'ada@example.org'
@@ -13,10 +13,10 @@ const me = (app: TestApp, headers: Record<string, string>): Promise<Answer> =>
 
 const hasIPv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ family }) => family === 'IPv6'))
 
-/** Sends a raw request from a local address. */
+/** Sends a raw request from the local address `from`. */
 async function ask(app: TestApp, line: string, headers: readonly string[], from?: string) {
   const all = ['Host: x', 'Connection: close', ...headers]
-  return readAnswer(await exchange(app, toRequest(line, all), from))
+  return parseRawResponse(await exchange(app, toRequest(line, all), from))
 }
 
 describe('an identity header', () => {
@@ -35,28 +35,31 @@ describe('an identity header', () => {
     [{ PARLEY_PROXY_SECRET: secret, PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.2', secret, 401],
     [{ PARLEY_PROXY_SECRET: secret, PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.1', undefined, 401],
   ]
-  test.each(cases)('with %j, from %s with the secret %s returns %i', async (env, from, sent, status) => {
-    const app = await startApp({ PARLEY_TRUST_FORWARDED_AUTH: 'true', ...env })
-    const headers = [`X-Email: ${ada}`, ...(sent === undefined ? [] : [`X-Proxy-Secret: ${sent}`])]
-    for (const path of ['/v1/manager/me', '/v1/manager/agents', '/trpc/manager.me?input={"json":{}}']) {
-      expect((await ask(app, `GET ${path}`, headers, from)).status).toBe(status)
-    }
-  })
+  test.each(cases)(
+    'with the settings %j, the sender %s and the secret %s causes status %i',
+    async (env, from, sent, status) => {
+      const app = await startApp({ PARLEY_TRUST_FORWARDED_AUTH: 'true', ...env })
+      const headers = [`X-Email: ${ada}`, ...(sent === undefined ? [] : [`X-Proxy-Secret: ${sent}`])]
+      for (const path of ['/v1/manager/me', '/v1/manager/agents', '/trpc/manager.me?input={"json":{}}']) {
+        expect((await ask(app, `GET ${path}`, headers, from)).status).toBe(status)
+      }
+    },
+  )
 
-  test('is trusted by socket address, not by forwarded address', async () => {
-    const app = await startApp({ ...proxied, PARLEY_TRUSTED_PROXIES: '127.0.0.2' })
+  test('is trusted because of the socket address, not the forwarded address', async () => {
+    const app = await startApp({ ...behindProxy, PARLEY_TRUSTED_PROXIES: '127.0.0.2' })
     const forged = ['X-Forwarded-For: 127.0.0.2', 'X-Real-IP: 127.0.0.2', 'Forwarded: for=127.0.0.2']
     expect((await ask(app, 'GET /v1/manager/me', [`X-Email: ${ada}`, ...forged])).status).toBe(401)
     const honest = [`X-Email: ${ada}`, 'X-Forwarded-For: 203.0.113.9']
     expect((await ask(app, 'GET /v1/manager/me', honest, '127.0.0.2')).status).toBe(200)
   })
 
-  test.runIf(hasIPv6)('is trusted on a dual-stack socket too', async () => {
-    const app = await startApp({ ...proxied, HOST: '::' })
+  test.runIf(hasIPv6)('is also trusted on a dual-stack socket', async () => {
+    const app = await startApp({ ...behindProxy, HOST: '::' })
     const local = { url: app.url.replace('[::]', '127.0.0.1') }
     const request = toRequest('GET /v1/manager/me', ['Host: x', 'Connection: close', `X-Email: ${ada}`])
-    expect(readAnswer(await exchange(local, request)).status).toBe(200)
-    expect(readAnswer(await exchange(local, request, '127.0.0.2')).status).toBe(401)
+    expect(parseRawResponse(await exchange(local, request)).status).toBe(200)
+    expect(parseRawResponse(await exchange(local, request, '127.0.0.2')).status).toBe(401)
   })
 
   test('is ignored by default', async () => {
@@ -64,22 +67,22 @@ describe('an identity header', () => {
     expect((await me(app, { 'X-Email': ada })).status).toBe(401)
   })
 
-  test('is trusted on console routes only', async () => {
-    const app = await startApp(proxied)
+  test('is trusted only on console routes', async () => {
+    const app = await startApp(behindProxy)
     const { agent_id: id } = await app.createAgent()
     const elsewhere = ['agents', `agents/${id}`, 'models', 'files', 'usage', 'keys/validate', 'managerx/me']
     for (const path of elsewhere) {
-      const { status, body } = await app.call('GET', `/v1/${path}`, as(ada))
+      const { status, body } = await app.call('GET', `/v1/${path}`, asUser(ada))
       expect([path, status]).toEqual([path, path === 'managerx/me' ? 404 : 401])
       if (status === 401) expect(body.code ?? body.error.code).toBe('missing_api_key')
     }
-    const chat = as(ada, { body: { model: 'mock', messages: [{ role: 'user', content: 'hi' }] } })
+    const chat = asUser(ada, { body: { model: 'mock', messages: [{ role: 'user', content: 'hi' }] } })
     expect((await app.call('POST', '/v1/chat/completions', chat)).status).toBe(401)
-    expect((await app.call('POST', '/v1/keys/rotate', as(ada))).status).toBe(401)
+    expect((await app.call('POST', '/v1/keys/rotate', asUser(ada))).status).toBe(401)
   })
 
-  test('is ignored when a key is sent, even an invalid one', async () => {
-    const app = await startApp(proxied)
+  test('is ignored if the request has a key, even an invalid one', async () => {
+    const app = await startApp(behindProxy)
     const { agent_key } = await app.createAgent()
     const asKey = (key: string) => app.call('GET', '/v1/manager/me', { key, headers: { 'X-Email': ada } })
     expect((await asKey(app.key)).body).toMatchObject({ user: null, parent_key: app.key.slice(0, 16) })
@@ -94,8 +97,8 @@ describe('an identity header', () => {
     expect((await ask(app, 'GET /v1/manager/me', basic)).status).toBe(200)
   })
 
-  test('that is missing or empty returns 401', async () => {
-    const app = await startApp(proxied)
+  test('is required and must not be empty, or the request returns 401', async () => {
+    const app = await startApp(behindProxy)
     for (const headers of [['X-User: ada'], ['X-Email:'], ['X-Email:  ', 'X-User: ada']]) {
       const { status, body } = await ask(app, 'GET /v1/manager/me', headers)
       expect({ status, code: body.error.code }).toEqual({ status: 401, code: 'missing_api_key' })
@@ -104,7 +107,7 @@ describe('an identity header', () => {
   })
 
   test('has a configurable name', async () => {
-    const app = await startApp({ ...proxied, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' })
+    const app = await startApp({ ...behindProxy, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' })
     expect((await me(app, { 'X-Email': ada })).status).toBe(401)
     expect((await me(app, { 'X-Auth-Request-Email': ada })).body.user.email).toBe(ada)
   })
@@ -137,25 +140,28 @@ describe('identity headers', () => {
     ['an invisible space', ['X-Email: ada\u200b@example.org'], 'x-email'],
     ['a letter that looks like a k', ['X-Email: \u212aim@example.org'], 'x-email'],
   ]
-  test.each(cases)('are rejected by name for %s', async (_what, headers, name) => {
-    const app = await startApp(proxied)
-    const chat = await ask(app, 'GET /v1/manager/me', headers)
-    const message = expect.stringContaining(name)
-    expect(chat).toMatchObject({
-      status: 400,
-      body: { error: { message, param: name, code: 'invalid_identity' } },
-    })
-    const agents = await ask(app, 'GET /v1/manager/agents', headers)
-    expect(agents).toEqual({ status: 400, body: { error: message, code: 'invalid_identity' } })
-    const rpc = await ask(app, 'GET /trpc/manager.me?input={"json":{}}', headers)
-    expect(rpc).toMatchObject({ status: 400, body: { error: { json: { data: { param: name } } } } })
-    // The service ignores the headers from an untrusted address.
-    expect((await ask(app, 'GET /v1/manager/me', headers, '127.0.0.2')).status).toBe(401)
-    expect(await app.service.deps.db.selectFrom('users').selectAll().execute()).toEqual([])
-  })
+  test.each(cases)(
+    'are rejected for %s, with an error that contains the header name',
+    async (_what, headers, name) => {
+      const app = await startApp(behindProxy)
+      const chat = await ask(app, 'GET /v1/manager/me', headers)
+      const message = expect.stringContaining(name)
+      expect(chat).toMatchObject({
+        status: 400,
+        body: { error: { message, param: name, code: 'invalid_identity' } },
+      })
+      const agents = await ask(app, 'GET /v1/manager/agents', headers)
+      expect(agents).toEqual({ status: 400, body: { error: message, code: 'invalid_identity' } })
+      const rpc = await ask(app, 'GET /trpc/manager.me?input={"json":{}}', headers)
+      expect(rpc).toMatchObject({ status: 400, body: { error: { json: { data: { param: name } } } } })
+      // From an untrusted address, the service ignores these headers instead of rejecting them.
+      expect((await ask(app, 'GET /v1/manager/me', headers, '127.0.0.2')).status).toBe(401)
+      expect(await app.service.deps.db.selectFrom('users').selectAll().execute()).toEqual([])
+    },
+  )
 
-  test('are accepted for the longest email address and any number of groups', async () => {
-    const app = await startApp(proxied)
+  test('may contain the longest allowed email address and many groups', async () => {
+    const app = await startApp(behindProxy)
     const email = `${'a'.repeat(308)}@example.org`
     const groups = Array.from({ length: 200 }, (_, index) => `group-${index}`)
     const { status, body } = await me(app, { 'X-Email': email, 'X-Groups': groups.join(', ') })
@@ -167,9 +173,9 @@ describe('identity headers', () => {
   })
 })
 
-describe('the user that an identity header names', () => {
-  test('is the same for any letter case and Unicode normalization', async () => {
-    const app = await startApp(proxied)
+describe('the user in the identity headers', () => {
+  test('is the same for an email in any letter case and Unicode normalization', async () => {
+    const app = await startApp(behindProxy)
     const utf8 = (text: string) => Buffer.from(text).toString('latin1')
     const ids = new Set<string>()
     for (const email of ['zoë@example.org', 'ZOË@Example.org', 'zoe\u0308@example.org']) {
@@ -187,14 +193,14 @@ describe('the user that an identity header names', () => {
     [{ 'X-User-First-Name': 'Ada', 'X-User-Last-Name': 'Lovelace', 'X-User': 'ada' }, 'Ada Lovelace', 'ada'],
     [{ 'X-User-First-Name': Buffer.from('Zoë').toString('latin1') }, 'Zoë', null],
   ]
-  test.each(names)('with %j has the name %s', async (headers, name, username) => {
-    const app = await startApp(proxied)
+  test.each(names)('has a name from the headers: %j gives %s', async (headers, name, username) => {
+    const app = await startApp(behindProxy)
     expect((await me(app, { 'X-Email': ada, ...headers })).body.user).toMatchObject({ name, username })
   })
 
   test('is the same over tRPC', async () => {
-    const app = await startApp(proxied)
-    const typed = await callProcedure(app, 'manager.me', {}, as(ada))
-    expect(typed.body.result.data.json).toEqual((await me(app, { 'X-Email': ada, ...ownPage })).body)
+    const app = await startApp(behindProxy)
+    const typed = await callProcedure(app, 'manager.me', {}, asUser(ada))
+    expect(typed.body.result.data.json).toEqual((await me(app, { 'X-Email': ada, ...consoleHeaders })).body)
   })
 })

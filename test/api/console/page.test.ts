@@ -1,11 +1,11 @@
-/** Tests how the console's document and files are served, and how much a first visit loads. */
+/** Tests how the console's pages and files are served. */
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 
 const html = { Accept: 'text/html' }
 
-test('every console URL returns the document with a new nonce', async () => {
+test('every console URL returns the HTML page with a new nonce', async () => {
   const app = await startApp()
   const nonces = []
   for (const path of ['/console', '/console/agents', '/console/agents/agent-x/history?version=2']) {
@@ -22,7 +22,7 @@ test('every console URL returns the document with a new nonce', async () => {
   expect(new Set(nonces).size).toBe(3)
 })
 
-test('requests for other content types, files or methods do not return the document', async () => {
+test('requests with other methods, content types or paths do not return the HTML page', async () => {
   const app = await startApp()
   const status = async (path: string, init: RequestInit = {}) => (await fetch(app.url + path, init)).status
   expect(await status('/console/agents', { headers: { Accept: 'application/json' } })).toBe(404)
@@ -51,7 +51,7 @@ interface BuiltFile {
   readonly later: string[]
 }
 
-/** The chunks that each route loads in addition to the shell; agent pages are nested in the agent's page. */
+/** The chunks that each route loads in addition to the shell; a page below an agent also loads AgentPage. */
 const routes: Readonly<Record<string, readonly string[]>> = {
   '/agents': ['AgentsPage'],
   '/agents/new': ['NewAgentPage'],
@@ -78,7 +78,7 @@ test('the first visit to any route loads at most 350 KB of JavaScript', async ()
     for (const name of loaded) {
       const { needs, later } = find(name)
       for (const needed of needs) loaded.add(needed)
-      // Charts count towards their page; editors load after the page is usable.
+      // Editors are excluded because they load after the page is usable.
       for (const one of later) if (name !== main && !isEditor(one)) loaded.add(one)
     }
     const scripts = [...loaded].filter((name) => name.endsWith('.js'))

@@ -1,27 +1,30 @@
-/** Tests signing in to the console without a proxy. */
+/** Tests how an administrator signs in to the console without a proxy. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createSignInLink } from '../../../src/identity/sessions.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
-import { as, ownPage, proxied } from '../../support/console.ts'
+import { asUser, behindProxy, consoleHeaders } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
 const linkOf = async ({ service }: TestApp) => (await createSignInLink(service.deps, serviceActor)).text
 
-function signIn(app: TestApp, link: string, headers: Record<string, string> = ownPage): Promise<Answer> {
+function signIn(
+  app: TestApp,
+  link: string,
+  headers: Record<string, string> = consoleHeaders,
+): Promise<Answer> {
   return app.call('POST', '/v1/manager/sign-in', { key: null, headers, body: { link } })
 }
 
-/** Returns the cookie a browser would send back. */
+/** Returns the session cookie as a browser would send it. */
 function cookieOf({ headers }: Answer): string {
   return headers.getSetCookie()[0]?.split(';')[0] ?? ''
 }
 
-/** Creates a same-origin request with this session cookie. */
 const withSession = (Cookie: string, body?: unknown) => ({
   key: null,
-  headers: { ...ownPage, Cookie },
+  headers: { ...consoleHeaders, Cookie },
   ...(body === undefined ? {} : { body }),
 })
 
@@ -51,16 +54,16 @@ describe('a one-time sign-in link', () => {
     expect(users.body.data).toHaveLength(1)
   })
 
-  test('works over tRPC too', async () => {
+  test('also signs in over tRPC', async () => {
     const app = await startApp()
     const input = { link: await linkOf(app) }
-    const answer = await callProcedure(app, 'manager.signIn', input, { key: null, headers: ownPage })
+    const answer = await callProcedure(app, 'manager.signIn', input, { key: null, headers: consoleHeaders })
     expect([answer.status, answer.body.result.data.json]).toEqual([200, { signed_in: true }])
     const me = await callProcedure(app, 'manager.me', undefined, withSession(cookieOf(answer)))
     expect(me.body.result.data.json.signed_in_by).toBe('link')
   })
 
-  test('works once, even for concurrent requests', async () => {
+  test('signs in only once, even if it is used concurrently', async () => {
     const app = await startApp()
     const link = await linkOf(app)
     const answers = await Promise.all([1, 2, 3, 4].map(() => signIn(app, link)))
@@ -91,17 +94,21 @@ describe('a one-time sign-in link', () => {
   })
 
   test.each([[{}], [{ link: 7 }], [{ link: 'x'.repeat(201) }], [{ link: 'unknown' }]])(
-    'is rejected in the body %j',
+    'is rejected with the body %j',
     async (body) => {
       const app = await startApp()
-      const answer = await app.call('POST', '/v1/manager/sign-in', { key: null, headers: ownPage, body })
+      const answer = await app.call('POST', '/v1/manager/sign-in', {
+        key: null,
+        headers: consoleHeaders,
+        body,
+      })
       expect(answer.status).toBe('link' in body && body.link === 'unknown' ? 401 : 400)
     },
   )
 
-  test.each(['REST', 'tRPC'])('counts as a failed authentication over %s when it is wrong', async (api) => {
+  test.each(['REST', 'tRPC'])('over %s is charged as a failed authentication if it is wrong', async (api) => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
-    const options = { key: null, headers: ownPage }
+    const options = { key: null, headers: consoleHeaders }
     const attempt = (link: string) =>
       api === 'REST' ? signIn(app, link) : callProcedure(app, 'manager.signIn', { link }, options)
     expect([(await attempt('wrong')).status, (await attempt('wrong')).status]).toEqual([401, 401])
@@ -109,26 +116,26 @@ describe('a one-time sign-in link', () => {
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     expect((await app.call('GET', '/v1/models', { key: null })).status).toBe(429)
-    // A user with a valid link must not be locked out by other users at the same address.
+    // Failed attempts from the same address must not lock out a user with a valid link.
     expect((await attempt(await linkOf(app))).status).toBe(200)
   })
 
   test.each(['/v1/manager/sign-in', '/trpc/manager.signIn'])(
-    'is rejected with 413 at %s in a body of more than 16 KiB',
+    'is rejected with 413 at %s if the body exceeds 16 KiB',
     async (path) => {
       const app = await startApp()
       const send = (size: number) =>
-        app.call('POST', path, { key: null, headers: ownPage, body: { link: 'x'.repeat(size) } })
+        app.call('POST', path, { key: null, headers: consoleHeaders, body: { link: 'x'.repeat(size) } })
       expect((await send(16_384)).status).toBe(413)
       expect((await send(16_000)).status).toBe(400)
     },
   )
 
-  test('has no effect when a proxy provides the identity', async () => {
-    const app = await startApp(proxied)
+  test('has no effect if a proxy provides the identity', async () => {
+    const app = await startApp(behindProxy)
     const answer = await signIn(app, await linkOf(app))
     expect((await app.call('GET', '/v1/manager/me', withSession(cookieOf(answer)))).status).toBe(401)
-    const me = await app.call('GET', '/v1/manager/me', as('ada@example.org'))
+    const me = await app.call('GET', '/v1/manager/me', asUser('ada@example.org'))
     expect(me.body).toMatchObject({ signed_in_by: 'proxy', is_administrator: false })
   })
 })
@@ -150,7 +157,7 @@ describe('a console session', () => {
     expect(await statusOf(app, cookie)).toBe(401)
   })
 
-  test('ends immediately when its user signs out, without affecting other sessions', async () => {
+  test('ends immediately when its user signs out and does not affect other sessions', async () => {
     const { app, cookie } = await startSession()
     const other = cookieOf(await signIn(app, await linkOf(app)))
     const answer = await app.call('POST', '/v1/manager/sign-out', withSession(cookie, {}))
@@ -159,7 +166,7 @@ describe('a console session', () => {
     expect([await statusOf(app, cookie), await statusOf(app, other)]).toEqual([401, 200])
   })
 
-  test('rejects requests from other sites and accepts its own origin', async () => {
+  test("rejects requests from other sites and accepts requests from the console's origin", async () => {
     const { app, cookie } = await startSession()
     const { host } = new URL(app.url)
     const cases: [headers: Record<string, string>, status: number][] = [
@@ -183,32 +190,32 @@ describe('a console session', () => {
     }
   })
 
-  test('is rejected with an unknown cookie, duplicate cookies or an additional key', async () => {
+  test('is not accepted with an unknown cookie, two session cookies or an additional key', async () => {
     const { app, cookie } = await startSession()
     expect(await statusOf(app, 'parley_session=unknown')).toBe(401)
     expect(await statusOf(app, `${cookie}; parley_session=unknown`)).toBe(401)
     expect(await statusOf(app, `theme=dark; ${cookie}`)).toBe(200)
     const bearer = { key: 'svc_wrong', headers: { Cookie: cookie } }
     expect((await app.call('GET', '/v1/manager/me', bearer)).status).toBe(401)
-    // Routes open to other sites accept keys only.
+    // Routes that other sites may call accept only keys.
     expect((await app.call('GET', '/v1/agents', withSession(cookie))).status).toBe(401)
   })
 
-  test('uses a __Host- cookie when the public URL is HTTPS', async () => {
+  test('uses a __Host- cookie if the public URL is HTTPS', async () => {
     const app = await startApp({ PARLEY_PUBLIC_URL: 'https://chat.example.org' })
     const answer = await signIn(app, await linkOf(app))
     expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-parley_session=[\w-]{43}; Path=\/; .*; Secure$/)
     expect(await statusOf(app, cookieOf(answer))).toBe(200)
   })
 
-  test('continues with a new key when the first one is revoked', async () => {
+  test('continues with a new key when its key is revoked', async () => {
     const { app, cookie } = await startSession()
     await app.call('POST', `/v1/manager/admin/keys/${app.key.slice(4, 16)}/revoke`, withSession(cookie, {}))
     const { body } = await app.call('GET', '/v1/manager/me', withSession(cookie))
     expect(body.keys).toEqual([expect.objectContaining({ is_automatic: true, is_active: true })])
   })
 
-  test('is recorded in the audit log', async () => {
+  test('appears in the audit log', async () => {
     const { app, cookie } = await startSession()
     const { body } = await app.call('GET', '/v1/manager/admin/audit', withSession(cookie))
     const seen = body.data.map(({ action, actor_kind, actor }: Record<string, string>) => [

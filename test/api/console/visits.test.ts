@@ -1,25 +1,25 @@
-/** Tests that the first visit of a console user creates one user with one key, and that later visits are cached. */
+/** Tests that a console user's first visit creates one user with one key, and that later visits use a cache. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { as, ownPage, proxied } from '../../support/console.ts'
+import { asUser, behindProxy, consoleHeaders } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { makeFolder } from '../../support/process.ts'
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 
 const ada = 'ada@example.org'
 const grace = 'grace@example.org'
-const me = async (app: TestApp, email = ada) => (await app.call('GET', '/v1/manager/me', as(email))).body
+const me = async (app: TestApp, email = ada) => (await app.call('GET', '/v1/manager/me', asUser(email))).body
 const usersOf = ({ service }: TestApp) => service.deps.db.selectFrom('users').selectAll().execute()
 const keysOf = ({ service }: TestApp) =>
   service.deps.db.selectFrom('parent_keys').selectAll().where('is_automatic', '=', 1).execute()
 
-describe('the first visit of a console user', () => {
+describe("a console user's first visit", () => {
   test('creates the user and an automatic key', async () => {
     const clock = createFakeClock()
     const app = await startApp(
-      { ...proxied, PARLEY_ADMIN_EMAILS: `root@example.org,${ada.toUpperCase()}` },
+      { ...behindProxy, PARLEY_ADMIN_EMAILS: `root@example.org,${ada.toUpperCase()}` },
       { clock },
     )
     const body = await me(app)
@@ -44,6 +44,8 @@ describe('the first visit of a console user', () => {
           is_automatic: true,
           is_active: true,
           created_at: now,
+          disabled_at: null,
+          expires_at: null,
           last_used_at: null,
         },
       ],
@@ -55,11 +57,11 @@ describe('the first visit of a console user', () => {
     expect((await me(app, grace)).parent_key).not.toBe(body.parent_key)
   })
 
-  test('creates one user and one key when 30 requests arrive at once', async () => {
-    const app = await startApp({ ...proxied, PARLEY_DATA_DIR: await makeFolder() })
+  test('creates one user and one key even if it consists of 30 concurrent requests', async () => {
+    const app = await startApp({ ...behindProxy, PARLEY_DATA_DIR: await makeFolder() })
     const visits = await Promise.all(
       Array.from({ length: 30 }, (_, index) =>
-        index % 2 === 0 ? me(app) : callProcedure(app, 'manager.me', {}, as(ada)),
+        index % 2 === 0 ? me(app) : callProcedure(app, 'manager.me', {}, asUser(ada)),
       ),
     )
     const seen = visits.map((visit) => visit.parent_key ?? visit.body.result.data.json.parent_key)
@@ -68,17 +70,17 @@ describe('the first visit of a console user', () => {
     expect(await keysOf(app)).toHaveLength(1)
   })
 
-  test('does not happen on other routes or when a key is sent', async () => {
-    const app = await startApp(proxied)
-    await app.call('GET', '/v1/agents', as(ada))
+  test('does not create a user on other routes or if the request has a key', async () => {
+    const app = await startApp(behindProxy)
+    await app.call('GET', '/v1/agents', asUser(ada))
     await app.call('GET', '/v1/manager/me', { key: app.key, headers: { 'X-Email': ada } })
     await app.call('GET', '/v1/manager/me', { key: 'svc_bad', headers: { 'X-Email': ada } })
     expect(await usersOf(app)).toEqual([])
   })
 
-  test('does not prevent the creation of the first parent key', async () => {
+  test('does not prevent the server from creating the first parent key', async () => {
     const folder = await makeFolder()
-    const app = await startApp({ ...proxied, PARLEY_DATA_DIR: folder })
+    const app = await startApp({ ...behindProxy, PARLEY_DATA_DIR: folder })
     await me(app)
     await app.service.deps.db
       .deleteFrom('credentials')
@@ -86,7 +88,7 @@ describe('the first visit of a console user', () => {
       .execute()
     await app.service.deps.db.deleteFrom('parent_keys').where('is_automatic', '=', 0).execute()
     await app.close()
-    const again = await startApp({ ...proxied, PARLEY_DATA_DIR: folder })
+    const again = await startApp({ ...behindProxy, PARLEY_DATA_DIR: folder })
     expect(again.service.firstParentKey).toMatch(/^svc_/)
   })
 })
@@ -94,7 +96,7 @@ describe('the first visit of a console user', () => {
 describe('a known console user', () => {
   test('is cached for two seconds', async () => {
     const clock = createFakeClock()
-    const app = await startApp(proxied, { clock })
+    const app = await startApp(behindProxy, { clock })
     const { db } = app.service.deps
     const { publicId: id } = await createParentKey(app.service.deps, serviceActor, 'another')
     const before = await me(app)
@@ -106,10 +108,10 @@ describe('a known console user', () => {
     expect((await me(app)).parent_key).toBe(`svc_${id}`)
   })
 
-  test('does not cause a query while cached', async () => {
+  test('does not cause a database query while cached', async () => {
     const clock = createFakeClock()
-    const app = await startApp(proxied, { clock })
-    const validate = () => callProcedure(app, 'keys.validate', {}, as(ada))
+    const app = await startApp(behindProxy, { clock })
+    const validate = () => callProcedure(app, 'keys.validate', {}, asUser(ada))
     expect((await validate()).status).toBe(200)
     await app.service.deps.db.destroy()
     expect((await validate()).status).toBe(200)
@@ -117,12 +119,12 @@ describe('a known console user', () => {
     expect((await validate()).status).toBe(500)
   })
 
-  test('is updated from the proxy headers once a minute', async () => {
+  test('is updated from the proxy headers at most once a minute', async () => {
     const clock = createFakeClock()
-    const app = await startApp(proxied, { clock })
+    const app = await startApp(behindProxy, { clock })
     const first = (await me(app)).user
     const visit = () =>
-      app.call('GET', '/v1/manager/me', as(ada, { headers: { 'X-User': 'ada', 'X-Groups': 'a, b' } }))
+      app.call('GET', '/v1/manager/me', asUser(ada, { headers: { 'X-User': 'ada', 'X-Groups': 'a, b' } }))
     clock.advance(59)
     await visit()
     expect((await me(app)).user).toEqual(first)
@@ -137,32 +139,33 @@ describe('a known console user', () => {
     })
   })
 
-  test('shows when their key was last used', async () => {
-    const app = await startApp(proxied)
+  test('can see when their key was last used', async () => {
+    const app = await startApp(behindProxy)
     await me(app)
     await app.service.deps.keys.recordUse()
     const { keys } = await me(app)
     expect(keys[0].last_used_at).toBeGreaterThan(0)
   })
 
-  test('shares the rate limit of their key', async () => {
+  test('uses the rate limit of their key', async () => {
     const app = await startApp({
-      ...proxied,
+      ...behindProxy,
       PARLEY_RATE_LIMIT_PARENT: '2',
       PARLEY_RATE_LIMIT_AUTH_FAILURES: '1',
     })
-    const statusOf = async (email: string) => (await app.call('GET', '/v1/manager/agents', as(email))).status
+    const statusOf = async (email: string) =>
+      (await app.call('GET', '/v1/manager/agents', asUser(email))).status
     expect([await statusOf(ada), await statusOf(ada), await statusOf(ada)]).toEqual([200, 200, 429])
-    const typed = await callProcedure(app, 'agents.list', {}, as(ada))
+    const typed = await callProcedure(app, 'agents.list', {}, asUser(ada))
     expect(typed.status).toBe(429)
     expect(typed.headers.get('x-ratelimit-limit')).toBe('2')
     expect(await statusOf(grace)).toBe(200)
-    expect((await app.call('GET', '/v1/manager/nothing', as(grace))).status).toBe(404)
+    expect((await app.call('GET', '/v1/manager/nothing', asUser(grace))).status).toBe(404)
     expect(await statusOf(grace)).toBe(429)
   })
 
-  test('switches to another key, or a new one, when theirs is revoked', async () => {
-    const app = await startApp(proxied)
+  test('receives another or a new active key when theirs is revoked', async () => {
+    const app = await startApp(behindProxy)
     const { deps } = app.service
     const first = await me(app)
     await revokeParentKey(deps, serviceActor, first.keys[0].id)
@@ -170,17 +173,17 @@ describe('a known console user', () => {
     expect(second.keys).toHaveLength(1)
     expect(second.parent_key).not.toBe(first.parent_key)
     const claimed = await createParentKey(deps, serviceActor, 'mine')
-    await app.call('POST', '/v1/manager/claim-key', as(ada, { body: { parent_key: claimed.text } }))
+    await app.call('POST', '/v1/manager/claim-key', asUser(ada, { body: { parent_key: claimed.text } }))
     const other = await createParentKey(deps, serviceActor, 'mine too')
-    await app.call('POST', '/v1/manager/claim-key', as(ada, { body: { parent_key: other.text } }))
+    await app.call('POST', '/v1/manager/claim-key', asUser(ada, { body: { parent_key: other.text } }))
     await revokeParentKey(deps, serviceActor, other.publicId)
     expect((await me(app)).keys).toMatchObject([{ id: claimed.publicId, is_active: true }])
   })
 })
 
-test("the console's tRPC client works with only the identity headers", async () => {
-  const app = await startApp(proxied)
-  const client = createTypedClient(app, { 'X-Email': ada, ...ownPage })
+test("the console's tRPC client works without a key", async () => {
+  const app = await startApp(behindProxy)
+  const client = createTypedClient(app, { 'X-Email': ada, ...consoleHeaders })
   const created = await client.agents.create.mutate({ yaml: 'name: Guide\ninstructions: Help.\n' })
   expect(await client.manager.me.query({})).toMatchObject({ user: { email: ada }, agents: 1 })
   const text: string[] = []

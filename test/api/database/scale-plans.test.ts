@@ -1,4 +1,4 @@
-/** Tests that the database lookups in every call use an index. */
+/** Tests that frequent database queries use an index. */
 import {
   CompiledQuery,
   DummyDriver,
@@ -16,10 +16,10 @@ import { findAgent, findAgentByKey, listAgentNames, listAgentRows } from '../../
 import { openDatabase } from '../../../src/db/open.ts'
 import type { Tables } from '../../../src/db/tables.ts'
 import { findCredential, findParentKey } from '../../../src/identity/key-store.ts'
-import { crowdNames, insertCrowd } from '../../support/crowd.ts'
+import { insertLargeInstallation, rowNames } from '../../support/large-installation.ts'
 import { createTestDatabase } from '../../support/postgres.ts'
 
-// Inserting many rows may exceed the default timeout on a busy machine.
+// Inserting many rows may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const isPostgres = inject('database') === 'postgres'
@@ -28,13 +28,13 @@ async function openLargeDatabase(): Promise<Kysely<Tables>> {
   const databaseUrl = isPostgres ? await createTestDatabase() : undefined
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
-  await insertCrowd(db, 1_000, 4_000)
-  // Updates the statistics of the query planner.
+  await insertLargeInstallation(db, 1_000, 4_000)
+  // Updates the query planner's statistics.
   await sql`analyze`.execute(db)
   return db
 }
 
-/** Returns the SQL statements that a function would run. */
+/** Returns the SQL statements that `run` would execute. */
 async function listStatements(run: (db: Kysely<Tables>) => Promise<unknown>): Promise<CompiledQuery[]> {
   const statements: CompiledQuery[] = []
   const db = new Kysely<Tables>({
@@ -57,11 +57,11 @@ async function explain(db: Kysely<Tables>, { sql: text, parameters }: CompiledQu
   return rows.map((row) => Object.values(row as object).join(' ')).join('\n')
 }
 
-test('lookups of keys, agents and policies use an index', async () => {
+test('queries for keys, agents and policies use an index', async () => {
   const db = await openLargeDatabase()
-  const [tenant, agent] = [crowdNames.tenant(7), crowdNames.agent(1_007)]
+  const [tenant, agent] = [rowNames.tenant(7), rowNames.agent(1_007)]
   const lookUps: Record<string, (on: Kysely<Tables>) => Promise<unknown>> = {
-    credential: (on) => findCredential(on, crowdNames.digest(1_007)),
+    credential: (on) => findCredential(on, rowNames.digest(1_007)),
     'parent key': (on) => findParentKey(on, tenant),
     agent: (on) => findAgent(on, tenant, agent),
     'agent by key': (on) => findAgentByKey(on, '000000001007'),

@@ -1,18 +1,18 @@
-/** Tests a server while another program holds the write lock of its SQLite database. */
+/** Tests that a server still answers while another program holds the write lock of its SQLite database. */
 import { rm } from 'node:fs/promises'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { GREETER, startApp } from '../../support/app.ts'
-import { raw } from '../../support/database.ts'
+import { openSqliteFile } from '../../support/database.ts'
 import { makeFolder } from '../../support/process.ts'
 
 const yaml = { body: GREETER, headers: { 'Content-Type': 'application/yaml' } }
 
 describe.runIf(inject('database') === 'sqlite')('while another program holds the write lock', () => {
-  test('the server answers reads, and writes wait until the lock is free', async () => {
+  test('the server answers reads immediately and writes after the lock is free', async () => {
     const dataDir = await makeFolder()
     onTestFinished(() => rm(dataDir, { recursive: true, force: true }))
     const app = await startApp({ PARLEY_DATA_DIR: dataDir })
-    const other = raw(dataDir)
+    const other = openSqliteFile(dataDir)
     other.exec('begin immediate')
     let answered = 0
     const writes = Array.from({ length: 3 }, async () => {

@@ -1,4 +1,4 @@
-/** Tests embeddings through the official client and directly, and which requests are accepted. */
+/** Tests the embeddings API and which requests it accepts. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { callProcedure } from '../../support/rpc.ts'
@@ -10,14 +10,13 @@ function embed(app: TestApp, body: object, key?: string) {
   return app.call('POST', path, { body, ...(key !== undefined && { key }) })
 }
 
-/** Decodes a base64 vector. */
 function decode(text: string): number[] {
   const bytes = Buffer.from(text, 'base64')
   return Array.from({ length: bytes.length / 4 }, (_, place) => bytes.readFloatLE(4 * place))
 }
 
 describe('embeddings through the official client', () => {
-  test('return one vector per text, in order', async () => {
+  test('return one vector for each text, in order', async () => {
     const client = (await startApp()).openai()
     const input = ['the first text', 'another one', 'the first text']
     const { data, ...rest } = await client.embeddings.create({ model, input })
@@ -29,7 +28,7 @@ describe('embeddings through the official client', () => {
     expect(second).not.toEqual(first)
   })
 
-  test('return the same numbers in every encoding', async () => {
+  test('have the same numbers in every encoding', async () => {
     const client = (await startApp()).openai()
     const request = { model, input: 'a text', dimensions: 64 }
     const [silent] = (await client.embeddings.create(request)).data
@@ -52,7 +51,7 @@ describe('an embedding', () => {
     expect(decode(base64.body.data[0].embedding)).toEqual(plain.body.data[0].embedding)
   })
 
-  test('is returned with headers that name the provider', async () => {
+  test('is returned with the provider in a header', async () => {
     const { headers } = await embed(await startApp(), { model, input: 'a' })
     expect(headers.get('x-parley-provider')).toBe('mock')
     expect(headers.get('x-parley-attempts')).toBe('1')
@@ -72,21 +71,21 @@ describe('the embedding model', () => {
   test.each([
     ['the named one', { model }],
     ['the named one with its provider', { model: `mock/${model}` }],
-    ['the backend’s first embedding model when none is named', {}],
+    ['the backend’s first embedding model if none is named', {}],
     ['the backend’s first embedding model for null', { model: null }],
   ])('is %s', async (_which, named) => {
     const { status, body } = await embed(await startApp(), { input: 'a', ...named })
     expect([status, body.model]).toEqual([200, model])
   })
 
-  test('is the operator’s default when none is named', async () => {
+  test('is the operator’s default if the request does not contain one', async () => {
     const app = await startApp({ PARLEY_DEFAULT_EMBEDDING_MODEL: 'mock/mock' })
     expect((await embed(app, { input: 'a' })).body.model).toBe('mock')
     expect((await embed(app, { input: 'a', model })).body.model).toBe(model)
   })
 
   test.each(['none', 'mock/none', 'agent/x', '__proto__'])(
-    'is rejected with 404 when it is %s',
+    'is rejected with 404 if it is %s',
     async (unknown) => {
       const answer = await embed(await startApp(), { model: unknown, input: 'a' })
       const error = { type: 'invalid_request_error', code: 'model_not_found', param: 'model' }
@@ -159,7 +158,7 @@ describe('an embeddings request is rejected', () => {
     expect(answer.body.error.message).toMatch(/^\S+: /)
   })
 
-  test('with a body over the limit', async () => {
+  test('with a body that exceeds the limit', async () => {
     const app = await startApp({ PARLEY_MAX_BODY_BYTES: '2048' })
     expect((await embed(app, { model, input: 'a'.repeat(1900) })).status).toBe(200)
     const answer = await embed(app, { model, input: 'a'.repeat(2048) })

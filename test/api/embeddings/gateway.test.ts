@@ -1,9 +1,9 @@
-/** Tests embeddings through a gateway: the backend request, its response and its failures. */
+/** Tests how embeddings requests and responses pass through a gateway. */
 import { describe, expect, test } from 'vitest'
 import type { Answer, TestApp } from '../../support/app.ts'
-import { PROVIDER_KEY, startChatStand } from '../../support/chat-stand.ts'
+import { PROVIDER_KEY, startChatHarness } from '../../support/chat-harness.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/embeddings'
 const model = 'up-embedding'
 
@@ -12,18 +12,17 @@ function embed(app: TestApp, input: unknown, more: object = {}): Promise<Answer>
 }
 
 async function listBackendRequests(): Promise<unknown[]> {
-  return (await stand.upstream.listRequests()).filter((seen) => seen.path === path).map(({ body }) => body)
+  return (await harness.upstream.listRequests()).filter((seen) => seen.path === path).map(({ body }) => body)
 }
 
-/** Makes the backend return this body for embeddings. */
 function answerWith(body: unknown): Promise<void> {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
-  return stand.upstream.script(path, `{{up:body ${text}}}`)
+  return harness.upstream.script(path, `{{up:body ${text}}}`)
 }
 
-/** Reads the backend's response directly. */
+/** Sends a request directly to the backend and returns the response body. */
 async function readDirectly(body: object): Promise<string> {
-  return (await fetch(stand.upstream.origin + path, { method: 'POST', body: JSON.stringify(body) })).text()
+  return (await fetch(harness.upstream.origin + path, { method: 'POST', body: JSON.stringify(body) })).text()
 }
 
 const vectors = [
@@ -33,7 +32,6 @@ const vectors = [
 const encoded = vectors.map((vector) => Buffer.from(Float32Array.from(vector).buffer).toString('base64'))
 const usage = { prompt_tokens: 3, total_tokens: 3 }
 
-/** Creates an embeddings response with these vectors. */
 function listOf(embeddings: readonly unknown[], more: object = {}): object {
   const data = embeddings.map((embedding, index) => ({ object: 'embedding', index, embedding }))
   return { object: 'list', data, model, usage, ...more }
@@ -41,7 +39,7 @@ function listOf(embeddings: readonly unknown[], more: object = {}): object {
 
 describe('the embeddings backend', () => {
   test('receives every field unchanged, with its own model name', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const body = {
       input: ['a', 'b'],
       dimensions: 4,
@@ -56,29 +54,29 @@ describe('the embeddings backend', () => {
     expect(headers.get('x-parley-attempts')).toBe('1')
   })
 
-  test('is called with its first embedding model when none is named', async () => {
-    expect((await embed(await stand.start(), 'a', { model: undefined })).status).toBe(200)
+  test('receives its first embedding model if the request does not contain one', async () => {
+    expect((await embed(await harness.start(), 'a', { model: undefined })).status).toBe(200)
     expect(await listBackendRequests()).toEqual([{ input: 'a', model }])
   })
 
-  test('is not called for a model it does not list', async () => {
-    const answer = await embed(await stand.start(), 'a', { model: 'none' })
+  test('is not called for a model that it does not list', async () => {
+    const answer = await embed(await harness.start(), 'a', { model: 'none' })
     expect(answer).toMatchObject({ status: 404, body: { error: { code: 'model_not_found' } } })
     expect(await listBackendRequests()).toEqual([])
   })
 
-  test('without an embedding model requires a named model', async () => {
-    await stand.upstream.script('/v1/models', '{{up:body {"data":[{"id":"talker"}]}}}')
-    const app = await stand.start()
+  test('requires a named model if it does not list an embedding model', async () => {
+    await harness.upstream.script('/v1/models', '{{up:body {"data":[{"id":"talker"}]}}}')
+    const app = await harness.start()
     const answer = await embed(app, 'a', { model: null })
     const error = { code: 'model_not_found', param: 'model' }
     expect(answer).toMatchObject({ status: 404, body: { error } })
     expect((await embed(app, 'a', { model: 'talker' })).status).toBe(200)
   })
 
-  test('with an unreadable model list accepts any named model but has no default', async () => {
-    await stand.upstream.script('/v1/models', '{{up:status 500}}')
-    const app = await stand.start()
+  test('accepts any named model but has no default if its model list cannot be read', async () => {
+    await harness.upstream.script('/v1/models', '{{up:status 500}}')
+    const app = await harness.start()
     expect((await embed(app, 'a', { model: 'unlisted' })).body.model).toBe('unlisted')
     const answer = await embed(app, 'a', { model: null })
     expect(answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
@@ -87,14 +85,14 @@ describe('the embeddings backend', () => {
 
 describe('a valid embeddings response', () => {
   test.each<[string, unknown, object]>([
-    ['for one text', 'a', {}],
-    ['for many texts', Array.from({ length: 300 }, (_, at) => 'a'.repeat(at + 1)), {}],
-    ['for tokens', [1, 2, 3], {}],
-    ['for token arrays', [[1, 2], [3]], {}],
-    ['in base64', ['a', 'b'], { encoding_format: 'base64' }],
-    ['with dimensions', 'a', { dimensions: 2000 }],
-  ])('is forwarded byte for byte: %s', async (_what, input, more) => {
-    const { text } = await embed(await stand.start(), input, more)
+    ['one text', 'a', {}],
+    ['many texts', Array.from({ length: 300 }, (_, at) => 'a'.repeat(at + 1)), {}],
+    ['tokens', [1, 2, 3], {}],
+    ['token arrays', [[1, 2], [3]], {}],
+    ['base64', ['a', 'b'], { encoding_format: 'base64' }],
+    ['dimensions', 'a', { dimensions: 2000 }],
+  ])('is forwarded byte for byte (%s)', async (_what, input, more) => {
+    const { text } = await embed(await harness.start(), input, more)
     expect(text).toBe(await readDirectly({ model, input, ...more }))
   })
 
@@ -114,18 +112,18 @@ describe('a valid embeddings response', () => {
     ['empty vectors', JSON.stringify(listOf([[], []]), null, 1)],
   ])('is forwarded byte for byte with %s', async (_what, sent) => {
     await answerWith(sent)
-    expect((await embed(await stand.start(), ['a', 'b'])).text).toBe(sent)
+    expect((await embed(await harness.start(), ['a', 'b'])).text).toBe(sent)
   })
 
   test('can be read by the official client', async () => {
-    const client = (await stand.start()).openai()
+    const client = (await harness.start()).openai()
     await answerWith(listOf(encoded))
     const { data } = await client.embeddings.create({ model, input: ['a', 'b'] })
     expect(data.map(({ embedding }) => [...embedding])).toEqual(vectors)
   })
 })
 
-describe('an embeddings response that differs from the request', () => {
+describe('an embeddings response that does not match the request', () => {
   test.each<[string, string | undefined, readonly unknown[], readonly unknown[]]>([
     ['numbers when base64 was requested', 'base64', vectors, encoded],
     ['base64 when numbers were requested', 'float', encoded, vectors],
@@ -134,12 +132,12 @@ describe('an embeddings response that differs from the request', () => {
     ['both encodings when numbers were requested', 'float', [vectors[0], encoded[1]], vectors],
   ])('is converted: %s', async (_what, encoding_format, sent, wanted) => {
     await answerWith(listOf(sent, { extra: 1 }))
-    const { body } = await embed(await stand.start(), ['a', 'b'], { encoding_format })
+    const { body } = await embed(await harness.start(), ['a', 'b'], { encoding_format })
     expect(body).toEqual(listOf(wanted, { extra: 1 }))
   })
 
-  test('is converted for the official client, which requests base64 by default', async () => {
-    const client = (await stand.start()).openai()
+  test('is converted to base64 for the official client', async () => {
+    const client = (await harness.start()).openai()
     await answerWith(listOf(vectors))
     const { data } = await client.embeddings.create({ model, input: ['a', 'b'] })
     expect(data.map(({ embedding }) => [...embedding])).toEqual(vectors)
@@ -159,18 +157,18 @@ describe('an embeddings response that differs from the request', () => {
     ['no object type', listOf(vectors, { object: undefined }), {}],
     ['no indexes', listOf(vectors, { data: vectors.map((embedding) => ({ embedding })) }), {}],
     ['another order', listOf(vectors, { data: data.toReversed() }), {}],
-  ])('is completed or reordered: %s', async (_what, sent, changes) => {
+  ])('is corrected if it has %s', async (_what, sent, changes) => {
     await answerWith(sent)
-    expect((await embed(await stand.start(), ['a', 'b'])).body).toEqual(listOf(vectors, changes))
+    expect((await embed(await harness.start(), ['a', 'b'])).body).toEqual(listOf(vectors, changes))
   })
 
   test.each<[string, unknown]>([
     ['too few vectors', listOf([[1]])],
     ['too many vectors', listOf([[1], [2], [3]])],
-    ['no list', { object: 'list', data: null, model, usage }],
+    ['no list of vectors', { object: 'list', data: null, model, usage }],
     ['duplicate indexes', listOf(vectors, { data: data.map((item) => ({ ...item, index: 0 })) })],
-    ['an error object', { error: { message: 'leaked' } }],
-    ['not JSON', 'leaked'],
+    ['an error instead of a list', { error: { message: 'leaked' } }],
+    ['text instead of JSON', 'leaked'],
     ['JSON that is nested too deeply', `{"data":[],"extra":${'['.repeat(200_000)}${']'.repeat(200_000)}}`],
     ['truncated JSON', JSON.stringify(listOf(vectors)).slice(0, 60)],
     ['nested vectors', listOf([[[1]], [[2]]])],
@@ -181,9 +179,9 @@ describe('an embeddings response that differs from the request', () => {
     ['invalid base64', listOf(['!!!!', encoded[1]])],
     ['base64 of an incomplete number', listOf(['AAA=', encoded[1]])],
     ['base64 of NaN', listOf(['AADAfw==', encoded[1]])],
-  ])('returns 502 for %s', async (_what, sent) => {
+  ])('causes a 502 if it has %s', async (_what, sent) => {
     await answerWith(sent)
-    const answer = await embed(await stand.start(), ['a', 'b'])
+    const answer = await embed(await harness.start(), ['a', 'b'])
     const error = { type: 'upstream_error', code: 'backend_error' }
     expect(answer).toMatchObject({ status: 502, body: { error } })
     expect(answer.text).not.toContain('leaked')
@@ -202,37 +200,37 @@ describe('an embeddings request that fails at the backend', () => {
     ['disconnects midway', '{{up:cut-off}}', 503, 'backend_unavailable', 3],
     ['returns an HTML page', '{{up:type text/html}}{{up:body <p>}}', 502, 'backend_error', 1],
   ])('returns an error if the backend %s', async (_what, script, status, code, calls) => {
-    const answer = await embed(await stand.start(), `${script}{{up:message ${PROVIDER_KEY}}}`)
+    const answer = await embed(await harness.start(), `${script}{{up:message ${PROVIDER_KEY}}}`)
     expect(answer).toMatchObject({ status, body: { error: { code } } })
     expect(answer.text).not.toContain(PROVIDER_KEY)
     expect(await listBackendRequests()).toHaveLength(calls)
   })
 
-  test("passes on the backend's message for an invalid request", async () => {
-    const answer = await embed(await stand.start(), '{{up:status 400}}{{up:message too long}}')
+  test("returns the backend's message if the request is invalid", async () => {
+    const answer = await embed(await harness.start(), '{{up:status 400}}{{up:message too long}}')
     const error = { type: 'invalid_request_error', message: 'too long' }
     expect(answer).toMatchObject({ status: 400, body: { error } })
   })
 
-  test('is retried and visible only in the number of attempts', async () => {
-    const { status, headers } = await embed(await stand.start(), '{{up:first 2}}{{up:status 503}}')
+  test('succeeds after retries, and a header contains the number of attempts', async () => {
+    const { status, headers } = await embed(await harness.start(), '{{up:first 2}}{{up:status 503}}')
     expect([status, headers.get('x-parley-attempts')]).toEqual([200, '3'])
   })
 
-  test('returns 504 on a timeout', async () => {
-    const app = await stand.start({ PARLEY_BACKEND_TOTAL_SECONDS: '0.2' })
+  test('returns 504 after a timeout', async () => {
+    const app = await harness.start({ PARLEY_BACKEND_TOTAL_SECONDS: '0.2' })
     const answer = await embed(app, '{{up:hang}}')
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
   })
 })
 
-test('a disconnected client aborts the backend request', async () => {
-  const app = await stand.start()
+test('a client that disconnects aborts the backend request', async () => {
+  const app = await harness.start()
   const controller = new AbortController()
   const body = { model, input: '{{up:hang}} leaving' }
   const response = app.call('POST', path, { body, signal: controller.signal }).catch(() => 'left')
-  const { id } = await stand.upstream.waitForRequest('leaving')
+  const { id } = await harness.upstream.waitForRequest('leaving')
   controller.abort()
   expect(await response).toBe('left')
-  expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+  expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
 })

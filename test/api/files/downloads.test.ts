@@ -1,4 +1,4 @@
-/** Tests file downloads: ranges, conditions, response headers and what a browser may display. */
+/** Tests how files are downloaded in full, in ranges and conditionally. */
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { toSafeName } from '../../../src/http/download.ts'
@@ -49,7 +49,7 @@ describe('choosePortion for a 1000-byte file', () => {
     'items=0-1',
     '0-1',
     '',
-  ])('ignores the malformed range %j and sends the whole file', (range) => {
+  ])('ignores the malformed range %j', (range) => {
     expect(choosePortion('GET', { range }, { sizeBytes: 1000, entityTag: tag })).toEqual({ status: 200 })
   })
 })
@@ -58,53 +58,53 @@ describe('a conditional download', () => {
   const whole = { status: 200 }
   const part = { status: 206, start: 0, end: 1 }
   test.each([
-    ['sends the range when If-Range matches', 'GET', { range: 'bytes=0-1', 'if-range': tag }, part],
+    ['sends the range if If-Range matches', 'GET', { range: 'bytes=0-1', 'if-range': tag }, part],
     [
-      'sends the whole file when If-Range does not match',
+      'sends the whole file if If-Range does not match',
       'GET',
       { range: 'bytes=0-1', 'if-range': '"x"' },
       whole,
     ],
     [
-      'sends the whole file for a weak tag in If-Range',
+      'sends the whole file if the tag in If-Range is weak',
       'GET',
       { range: 'bytes=0-1', 'if-range': `W/${tag}` },
       whole,
     ],
     [
-      'sends the whole file for a date in If-Range',
+      'sends the whole file if If-Range is a date',
       'GET',
       { range: 'bytes=0-1', 'if-range': 'Sat, 21 Nov 2026 15:00:00 GMT' },
       whole,
     ],
     [
-      'ignores an unsatisfiable range when If-Range does not match',
+      'ignores an unsatisfiable range if If-Range does not match',
       'GET',
       { range: 'bytes=2000-', 'if-range': '"x"' },
       whole,
     ],
-    ['returns 304 when If-None-Match matches', 'GET', { 'if-none-match': tag }, { status: 304 }],
-    ['returns 304 for a weak tag in If-None-Match', 'GET', { 'if-none-match': `W/${tag}` }, { status: 304 }],
+    ['returns 304 if If-None-Match matches', 'GET', { 'if-none-match': tag }, { status: 304 }],
     [
-      'returns 304 when a tag in an If-None-Match list matches',
+      'returns 304 if a weak tag in If-None-Match matches',
+      'GET',
+      { 'if-none-match': `W/${tag}` },
+      { status: 304 },
+    ],
+    [
+      'returns 304 if a tag in an If-None-Match list matches',
       'GET',
       { 'if-none-match': `"a", W/"b" ,${tag}` },
       { status: 304 },
     ],
     ['returns 304 for If-None-Match: *', 'GET', { 'if-none-match': '*' }, { status: 304 }],
-    [
-      'sends the whole file when If-None-Match does not match',
-      'GET',
-      { 'if-none-match': '"file-10"' },
-      whole,
-    ],
+    ['sends the whole file if If-None-Match does not match', 'GET', { 'if-none-match': '"file-10"' }, whole],
     [
       'evaluates If-None-Match before Range',
       'GET',
       { 'if-none-match': tag, range: 'bytes=2000-' },
       { status: 304 },
     ],
-    ['returns 304 to HEAD when If-None-Match matches', 'HEAD', { 'if-none-match': tag }, { status: 304 }],
+    ['returns 304 to HEAD if If-None-Match matches', 'HEAD', { 'if-none-match': tag }, { status: 304 }],
     ['ignores Range on HEAD', 'HEAD', { range: 'bytes=0-1' }, whole],
   ])('%s', (_what, method, headers, expected) => {
     expect(choosePortion(method, headers, { sizeBytes: 1000, entityTag: tag })).toEqual(expected)
@@ -117,8 +117,8 @@ describe('choosePortion for an empty file', () => {
   })
 })
 
-describe('a download', () => {
-  test('returns the bytes as an attachment that browsers do not execute', async () => {
+describe('a file download', () => {
+  test('returns the bytes as an attachment that a browser does not execute', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(bytes, 'Bericht é.bin'), purpose])
     const answer = await download(app, file.id)
@@ -149,7 +149,7 @@ describe('a download', () => {
     expect(Buffer.from(await answer.arrayBuffer()).equals(bytes.subarray(100, 150))).toBe(true)
   })
 
-  test('reassembles the whole file from consecutive ranges', async () => {
+  test('returns consecutive ranges that together equal the whole file', async () => {
     const app = await startApp()
     const large = Buffer.alloc(1_000_000, bytes)
     const { body: file } = await upload(app, [filePart(large), purpose])
@@ -175,7 +175,7 @@ describe('a download', () => {
     })
   })
 
-  test('returns 304 without a body when the client already has the file', async () => {
+  test('returns 304 without a body if the client already has the file', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(bytes), purpose])
     const answer = await download(app, file.id, { headers: { 'If-None-Match': `"${file.id}"` } })
@@ -195,7 +195,7 @@ describe('a download', () => {
     expect(await head.text()).toBe('')
   })
 
-  test('does not affect other downloads when the client aborts it', async () => {
+  test('does not affect other downloads if the client aborts it', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(Buffer.alloc(20_000_000, bytes)), purpose])
     const connection = await RawConnection.open(app)
@@ -208,7 +208,7 @@ describe('a download', () => {
     expect(answer.status).toBe(206)
   })
 
-  test('completes even if its file is deleted after the start', async () => {
+  test('completes even if its file is deleted in the meantime', async () => {
     const app = await startApp()
     const large = Buffer.alloc(20_000_000, bytes)
     const { body: file } = await upload(app, [filePart(large), purpose])
@@ -220,7 +220,7 @@ describe('a download', () => {
     expect((await download(app, file.id)).status).toBe(404)
   })
 
-  test('is readable by pages of other origins that have the key', async () => {
+  test('is readable on a page of another origin that sends the key', async () => {
     const app = await startApp()
     const { body: file } = await upload(app)
     const answer = await download(app, file.id, { headers: { Origin: 'https://example.org' } })
@@ -243,7 +243,7 @@ describe('a browser', () => {
     ['an MP4', mp4, 'video/mp4'],
     ['a WebM', Buffer.from('1a45dfa3934282847765626d42878104', 'hex'), 'video/webm'],
     ['WebVTT', Buffer.from('WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n'), 'text/vtt'],
-  ])('may display %s regardless of the file name', async (_what, content, type) => {
+  ])('may display %s, regardless of its file name', async (_what, content, type) => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(content, 'x.exe'), purpose])
     const answer = await download(app, file.id)
@@ -259,7 +259,7 @@ describe('a browser', () => {
     ['a GIF', 'GIF89a\x01\0\x01\0'],
     ['a script', 'alert(1)'],
     ['text', 'Hello'],
-  ])('can only save %s regardless of the file name and declared type', async (_what, content) => {
+  ])('can only save %s, regardless of its file name and declared type', async (_what, content) => {
     const app = await startApp()
     const part = {
       disposition: 'name="file"; filename="x.png"',
@@ -277,7 +277,7 @@ describe('a browser', () => {
 const parameter =
   /^attachment; filename=(?:(?<token>[\w.!#$%&'*+^`|~-]+)|"(?<quoted>(?:[^"\\]|\\.)*)")(?:; filename\*=UTF-8''(?<extended>[\w.%!#$&+^`|~-]+))?$/
 
-describe('the file name of a download', () => {
+describe("a downloaded file's name", () => {
   test.each([
     ['plain.txt', 'plain.txt'],
     ['Übersicht 報告書 📄.pdf', 'Übersicht 報告書 📄.pdf'],

@@ -1,24 +1,14 @@
-/**
- * Tests files through the official client and over RPC: upload, list, read, download and delete, by the owner
- * only.
- */
+/** Tests that tenants can upload, list, read, download and delete their files but not other tenants' files. */
 
 import { createReadStream } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import OpenAI, { toFile } from 'openai'
 import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import {
-  createOtherKey,
-  download,
-  field,
-  filePart,
-  listStored,
-  purpose,
-  upload,
-} from '../../support/files.ts'
+import { download, field, filePart, listStored, purpose, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
 const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => (index * 31) % 251))
@@ -33,7 +23,7 @@ async function uploadMany(app: TestApp, count: number, of: (index: number) => st
 }
 
 describe('the official client', () => {
-  test('downloads the bytes that it uploaded from a stream, a File, a Blob and a buffer', async () => {
+  test('can download the bytes that it uploads from a stream, a File, a Blob or a buffer', async () => {
     const path = join(await makeFolder(), 'notes.bin')
     await writeFile(path, bytes)
     const app = await startApp()
@@ -63,7 +53,7 @@ describe('the official client', () => {
     }
   })
 
-  test('pages through its files in either order', async () => {
+  test('can list files page by page in either order', async () => {
     const app = await startApp()
     const client = app.openai()
     const ids = await uploadMany(app, 5)
@@ -77,7 +67,7 @@ describe('the official client', () => {
     expect(await collect({ limit: 5, order: 'asc' })).toEqual(ids)
   })
 
-  test('deletes a file and its bytes', async () => {
+  test('can delete a file and its bytes', async () => {
     const folder = await makeFolder()
     const app = await startApp({ PARLEY_DATA_DIR: join(folder, 'data') })
     const client = app.openai()
@@ -90,7 +80,7 @@ describe('the official client', () => {
     expect(await listStored(join(folder, 'data'))).toEqual({ kept: [], incoming: [] })
   })
 
-  test('can delete files while paging through them', async () => {
+  test('can delete files while it lists them page by page', async () => {
     const app = await startApp()
     const client = app.openai()
     await uploadMany(app, 5)
@@ -108,7 +98,7 @@ describe('the official client', () => {
 })
 
 describe('a file list', () => {
-  test('has null first_id and last_id when empty', async () => {
+  test('has null as first_id and last_id if it is empty', async () => {
     const app = await startApp()
     expect((await app.call('GET', '/v1/files')).body).toEqual({
       object: 'list',
@@ -119,7 +109,7 @@ describe('a file list', () => {
     })
   })
 
-  test('returns its first and last ids and whether more files follow', async () => {
+  test('contains its first and last ids and whether more files follow', async () => {
     const app = await startApp()
     const [first, second, third] = await uploadMany(app, 3)
     const page = (await app.call('GET', '/v1/files?limit=2')).body
@@ -129,7 +119,7 @@ describe('a file list', () => {
     expect((await app.call('GET', '/v1/files?limit=3')).body.has_more).toBe(false)
   })
 
-  test('filtered by purpose contains and counts only matching files', async () => {
+  test('filtered by purpose contains only matching files', async () => {
     const app = await startApp()
     const ids = await uploadMany(app, 4, (index) => (index % 2 === 0 ? 'batch' : 'vision'))
     const page = (await app.call('GET', '/v1/files?purpose=batch&limit=2&order=asc')).body
@@ -202,9 +192,9 @@ describe("a missing file and another tenant's file", () => {
     ['GET', '/content'],
     ['HEAD', '/content'],
     ['DELETE', ''],
-  ])('cause the same response to %s /v1/files/{id}%s, which changes nothing', async (method, rest) => {
+  ])('cause the same 404 to %s /v1/files/{id}%s', async (method, rest) => {
     const app = await startApp()
-    const other = await createOtherKey(app)
+    const other = await createTenant(app)
     const { body: file } = await upload(app)
     const ask = (id: string) => app.call(method, `/v1/files/${id}${rest}`, { key: other })
     const [foreign, missing] = [await ask(file.id), await ask(`file-${'0'.repeat(27)}`)]
@@ -214,9 +204,9 @@ describe("a missing file and another tenant's file", () => {
     expect((await app.call('GET', `/v1/files/${file.id}`)).body).toEqual(file)
   })
 
-  test('do not appear in lists, and their ids reveal no position as a cursor', async () => {
+  test('do not appear in lists, and the list after such an id is empty', async () => {
     const app = await startApp()
-    const other = await createOtherKey(app)
+    const other = await createTenant(app)
     const { body: foreign } = await upload({ ...app, key: other })
     await upload(app)
     expect((await app.call('GET', '/v1/files', { key: other })).body.data).toEqual([foreign])
@@ -232,7 +222,7 @@ describe('an agent key', () => {
     ['GET', '/v1/files/file-1'],
     ['GET', '/v1/files/file-1/content'],
     ['DELETE', '/v1/files/file-1'],
-  ])('is rejected by %s %s', async (method, path) => {
+  ])('cannot be used for %s %s', async (method, path) => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const answer = await app.call(method, path, { key: agent_key })
@@ -244,14 +234,14 @@ describe('an agent key', () => {
   })
 })
 
-describe('the RPC procedures', () => {
+describe('the RPC procedures for files', () => {
   const ask = async (app: TestApp, method: string, procedure: string, input?: object) => {
     const query =
       method === 'GET' ? `?input=${encodeURIComponent(JSON.stringify({ json: input ?? {} }))}` : ''
     return app.call(method, `/trpc/${procedure}${query}`, method === 'GET' ? {} : { body: { json: input } })
   }
 
-  test('list, read and delete files', async () => {
+  test('can list, read and delete files', async () => {
     const app = await startApp()
     const { body: file } = await upload(app)
     const list = await ask(app, 'GET', 'files.list')
@@ -261,7 +251,7 @@ describe('the RPC procedures', () => {
     expect(deleted.body.result.data.json).toEqual({ id: file.id, object: 'file', deleted: true })
   })
 
-  test('do not transfer file contents', async () => {
+  test('cannot upload or download file contents', async () => {
     const app = await startApp()
     const { body: file } = await upload(app)
     expect((await ask(app, 'GET', 'files.content', { file_id: file.id })).status).toBe(404)
@@ -280,7 +270,7 @@ test('files survive a restart', async () => {
   expect(Buffer.from(content).equals(bytes)).toBe(true)
 })
 
-test('a truncated stored file causes a 500, not a 404', async () => {
+test('a download of a stored file that was truncated returns 500', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir })
   const { body: file } = await upload(app, [filePart(bytes), purpose])

@@ -1,7 +1,4 @@
-/**
- * Tests multipart uploads with generated input: files survive byte for byte, malformed forms get an immediate
- * answer.
- */
+/** Tests with generated forms that multipart uploads are stored unchanged or rejected immediately. */
 
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -19,8 +16,8 @@ import {
   partHead,
   postFiles,
   purpose,
+  toChunkStream,
   toForm,
-  toPieces,
 } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
@@ -56,9 +53,9 @@ const noForm = fc
   .array(fc.constantFrom(...pieces), { maxLength: 12 })
   .map((list) => `--${BOUNDARY}${list.join('')}`)
 
-test('every malformed form is either rejected or parsed, without waiting for a timeout', async () => {
+test('a malformed form is rejected or parsed without waiting for a timeout', async () => {
   const dataDir = join(await makeFolder(), 'data')
-  // With a timeout this long, a request that waits for it makes the test time out.
+  // The timeouts are so long that the test fails if a request waits for one of them.
   const app = await startApp({
     PARLEY_DATA_DIR: dataDir,
     PARLEY_BODY_IDLE_SECONDS: '600',
@@ -110,12 +107,12 @@ const sentForm: fc.Arbitrary<SentForm> = fc
       const at = Math.floor((body.length * insert[0]) / 1_000)
       body = Buffer.concat([body.subarray(0, at), Buffer.from(insert[1]), body.subarray(at)])
     }
-    // Short cuts hit the last part and its boundary.
+    // Small values of `cut` remove bytes from the last part and its boundary.
     if (cut !== null) body = body.subarray(0, cut < 500 ? -cut : Math.floor((body.length * cut) / 1_000))
     return { body, pieceSizes: [partHead(purpose).length + edge, ...pieceSizes], framing }
   })
 
-test('no form crashes the process, however it is cut and framed', async () => {
+test('a form does not crash the process, however it is truncated and framed', async () => {
   const uncaught = collectUncaught()
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({
@@ -161,12 +158,12 @@ const trickyBytes = fc
   .map((list) => Buffer.concat(list))
   .filter((bytes) => !`\r\n${bytes.toString('latin1')}\r\n`.includes(`\r\n--${BOUNDARY}`))
 
-test('a file comes back byte for byte', async () => {
+test('a downloaded file equals the uploaded file', async () => {
   const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
   await fc.assert(
     fc.asyncProperty(trickyBytes, fc.integer({ min: 40, max: 100_000 }), async (bytes, pieceSize) => {
       const form = toForm([purpose, filePart(bytes)])
-      const { status, body } = await postFiles(app, toPieces(form, pieceSize))
+      const { status, body } = await postFiles(app, toChunkStream(form, pieceSize))
       expect([status, body.bytes]).toEqual([200, bytes.length])
       const content = Buffer.from(await (await download(app, body.id)).arrayBuffer())
       expect(content.equals(bytes)).toBe(true)

@@ -1,4 +1,4 @@
-/** Tests multipart forms: the order of parts, file names in every encoding, and the errors for malformed forms. */
+/** Tests which multipart forms are accepted for file uploads, and the errors for invalid ones. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -13,8 +13,8 @@ import {
   partHead,
   postFiles,
   purpose,
+  toChunkStream,
   toForm,
-  toPieces,
   upload,
 } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
@@ -24,7 +24,6 @@ interface Setup {
   readonly dataDir: string
 }
 
-/** Starts a server with a data directory that tests can inspect. */
 async function startWithDataDir(env: Readonly<Record<string, string>> = {}): Promise<Setup> {
   const dataDir = join(await makeFolder(), 'data')
   return { app: await startApp({ ...env, PARLEY_DATA_DIR: dataDir }), dataDir }
@@ -46,7 +45,7 @@ describe('a form', () => {
   ]
 
   test.each(orders.map((parts, index) => [index, parts] as const))(
-    'may contain its parts in any order (%i)',
+    'may contain its parts in any order (case %i)',
     async (_index, parts) => {
       const app = await startApp()
       const { status, body } = await upload(app, parts)
@@ -57,10 +56,10 @@ describe('a form', () => {
     },
   )
 
-  test.each([1, 2, 7, 64])('may arrive in %i-byte chunks', async (size) => {
+  test.each([1, 2, 7, 64])('may arrive in chunks of %i bytes', async (size) => {
     const app = await startApp()
     const bytes = `\r\n-\r\n--\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--${BOUNDARY.toUpperCase()}--\r\n\r\n`
-    const { status, body } = await postFiles(app, toPieces(toForm([purpose, filePart(bytes)]), size))
+    const { status, body } = await postFiles(app, toChunkStream(toForm([purpose, filePart(bytes)]), size))
     expect(status).toBe(200)
     expect(await contentOf(app, body.id)).toBe(bytes)
   })
@@ -84,7 +83,7 @@ describe('a form', () => {
     expect(await answer.text()).toBe('')
   })
 
-  test('may contain bytes that resemble a boundary except for the line break', async () => {
+  test('may contain a file with a boundary that does not start a line', async () => {
     const app = await startApp()
     const bytes = `--${BOUNDARY}\r\n x\r\n--${BOUNDARY.slice(0, -1)}\r\n\n--${BOUNDARY}--\n-`
     const { body } = await upload(app, [filePart(`x${bytes}`), purpose])
@@ -97,7 +96,7 @@ describe('a form', () => {
     expect((await upload(app, [filePart(), purpose], { 'Content-Type': type })).status).toBe(200)
   })
 
-  test('may send a file without a name, and fields with a file name', async () => {
+  test('may contain a file without a name and fields with a file name', async () => {
     const app = await startApp()
     const { status, body } = await upload(app, [
       { disposition: 'name="file"', body: 'hello' },
@@ -133,7 +132,7 @@ describe('an invalid form', () => {
     ['has too many parts', [...Array(9).fill({ disposition: 'x', body: '' }), filePart(), purpose], null],
   ]
 
-  test.each(cases)('is rejected when it %s', async (_what, parts, param) => {
+  test.each(cases)('is rejected if it %s', async (_what, parts, param) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, parts)
     expect(status).toBe(400)
@@ -151,7 +150,7 @@ describe('an invalid form', () => {
     ['inside the headers of a part', partHead(filePart()).subarray(0, 60)],
     ['before the first boundary', Buffer.from('no form at all')],
     ['immediately', Buffer.alloc(0)],
-  ])('is rejected when it ends %s', async (_where, body) => {
+  ])('is rejected if it ends %s', async (_where, body) => {
     const { app, dataDir } = await startWithDataDir()
     const answer = await postFiles(app, body)
     expect(answer.status).toBe(400)
@@ -170,7 +169,7 @@ describe('an invalid form', () => {
     ['a compressed body', { 'Content-Encoding': 'gzip' }, 415],
     ['no boundary', { 'Content-Type': 'multipart/form-data' }, 400],
     ['an overlong boundary', { 'Content-Type': `multipart/form-data; boundary=${'b'.repeat(300)}` }, 400],
-  ])('is rejected with %s', async (_what, headers, status) => {
+  ])('is rejected if it has %s', async (_what, headers, status) => {
     const app = await startApp()
     const answer = await upload(app, undefined, headers)
     expect(answer.status).toBe(status)
@@ -181,8 +180,8 @@ describe('an invalid form', () => {
 describe('a file-size limit', () => {
   test.each([
     ['of known length', (form: Buffer) => form],
-    ['of unknown length', (form: Buffer) => toPieces(form)],
-  ])('accepts a file of exactly that size and rejects one more byte (form %s)', async (_how, toBody) => {
+    ['of unknown length', (form: Buffer) => toChunkStream(form)],
+  ])('accepts a file of exactly that size and rejects a larger one (form %s)', async (_how, toBody) => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const send = (size: number) =>
       postFiles(app, toBody(toForm([filePart(Buffer.alloc(size, 'x')), purpose])))
@@ -192,10 +191,10 @@ describe('a file-size limit', () => {
     expect([answer.status, answer.body.bytes]).toEqual([200, 1_000])
   })
 
-  test('also limits the bytes around the file', async () => {
+  test('also limits the form data around the file', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const epilogue = Buffer.alloc(300_000, 'x')
-    const form = toPieces(Buffer.concat([toForm([filePart(), purpose]), epilogue]))
+    const form = toChunkStream(Buffer.concat([toForm([filePart(), purpose]), epilogue]))
     const answer = await postFiles(app, form)
     expect([answer.status, answer.body.error.code]).toEqual([413, 'too_large'])
     expect(await listStored(dataDir)).toEqual(emptyStore)
@@ -266,7 +265,7 @@ describe('the form parser', () => {
     ['a file name with a lone surrogate', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
     ['the field value', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
     ['the field name', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
-  ] as const)('rejects a form when %s is not valid UTF-8', async (_what, part, param) => {
+  ] as const)('rejects a form if %s is not valid UTF-8', async (_what, part, param) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [part, filePart(), purpose])
     expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
@@ -278,7 +277,7 @@ describe('the form parser', () => {
     ['a line feed', 'a\nb.txt'],
     ['a carriage return', 'a\rb.txt'],
     ['a CRLF and another header', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
-  ])('never stores line breaks from a file name with %s', async (_what, name) => {
+  ])('never stores the line breaks of a file name with %s', async (_what, name) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [filePart('x', name), purpose])
     if (status === 200) expect(body.filename).not.toMatch(/[\r\n]/)

@@ -1,10 +1,7 @@
-/** Tests that interrupted file uploads do not leave anything in the store. */
-import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import {
-  BOUNDARY,
   FORM_TYPE,
   filePart,
   formEnd,
@@ -14,39 +11,12 @@ import {
   toForm,
   upload,
 } from '../../support/files.ts'
+import { countIncomingBytes, storePartialFile } from '../../support/partial-file-upload.ts'
 import { eventually, makeFolder } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 
 const MIB = 1024 * 1024
 const emptyStore = { kept: [], incoming: [] }
-
-/** Sends the head of an upload and the first `sizeBytes` bytes of its file, and waits until they are stored. */
-async function beginUpload(
-  app: { url: string; key: string },
-  dataDir: string,
-  sizeBytes: number,
-): Promise<RawConnection> {
-  const connection = await RawConnection.open(app)
-  connection.send(
-    toRequest('POST /v1/files', [
-      'Host: x',
-      `Authorization: Bearer ${app.key}`,
-      `Content-Type: ${FORM_TYPE}`,
-      `Content-Length: ${10 * MIB}`,
-    ]),
-  )
-  connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  // The parser holds back bytes that may be the start of a boundary.
-  const hasArrived = async () => (await incomingBytes(dataDir)) > sizeBytes - BOUNDARY.length - 8
-  expect(await eventually(hasArrived, true)).toBe(true)
-  return connection
-}
-
-async function incomingBytes(dataDir: string): Promise<number> {
-  const folder = join(dataDir, 'files', 'incoming')
-  const sizes = (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size)
-  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
-}
 
 async function startWithDataDir(
   env: Readonly<Record<string, string>> = {},
@@ -62,32 +32,32 @@ describe('a client that disconnects mid-upload', () => {
   test.each([
     ['by resetting the connection', (connection: RawConnection) => connection.reset()],
     ['by half-closing the connection', (connection: RawConnection) => connection.endSending()],
-  ])('leaves an empty store behind (%s)', async (_how, disconnect) => {
+  ])('does not leave any bytes in the store (%s)', async (_how, disconnect) => {
     const { app, dataDir } = await startWithDataDir()
-    const connection = await beginUpload(app, dataDir, MIB)
+    const connection = await storePartialFile(app, dataDir, MIB)
     disconnect(connection)
     expect(await eventually(isEmpty(dataDir), true)).toBe(true)
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
     expect((await upload(app)).status).toBe(200)
   })
 
-  test('receives 400 if it still reads', async () => {
+  test('receives 400 if it can still read', async () => {
     const { app, dataDir } = await startWithDataDir()
-    const connection = await beginUpload(app, dataDir, 1000)
+    const connection = await storePartialFile(app, dataDir, 1000)
     connection.endSending()
     expect(await connection.ends()).toMatch(/^(HTTP\/1\.1 400 |$)/)
   })
 })
 
 describe('a client that stops sending mid-upload', () => {
-  test('receives 408 and leaves an empty store behind', async () => {
+  test('receives 408 and does not leave any bytes in the store', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
-    const connection = await beginUpload(app, dataDir, 1000)
+    const connection = await storePartialFile(app, dataDir, 1000)
     expect(await connection.receives(/^HTTP\/1\.1 408 .*request_timeout/s)).toContain('Connection: close')
     expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
-  test('may take longer over a file than the time limit for JSON bodies', async () => {
+  test('may take longer to send a file than the time limit for JSON bodies', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_SECONDS: '0.001' })
     const form = toForm([filePart(Buffer.alloc(1000, 'x')), purpose])
     const connection = await RawConnection.open(app)
@@ -100,12 +70,12 @@ describe('a client that stops sending mid-upload', () => {
       ]),
     )
     connection.send(form.subarray(0, 600))
-    expect(await eventually(async () => (await incomingBytes(dataDir)) > 0, true)).toBe(true)
+    expect(await eventually(async () => (await countIncomingBytes(dataDir)) > 0, true)).toBe(true)
     connection.send(form.subarray(600))
     await connection.receives(/^HTTP\/1\.1 200 .*"bytes":1000/s)
   })
 
-  // Without the empty line after the headers, the parser reads all further bytes as headers.
+  // Without an empty line after the part's headers, the parser reads all further bytes as headers.
   const endless = Buffer.concat([
     partHead(purpose).subarray(0, -2),
     partHead(filePart()),
@@ -114,7 +84,7 @@ describe('a client that stops sending mid-upload', () => {
   test.each([
     ['receives 408 when more bytes are announced', 10 * MIB, 408, 'request_timeout'],
     ['receives 400 when no more bytes are announced', endless.length, 400, 'invalid_value'],
-  ])('%s (part headers without an end)', async (_how, lengthBytes, status, code) => {
+  ])('inside the headers of a part %s', async (_how, lengthBytes, status, code) => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await RawConnection.open(app)
     connection.send(
@@ -132,7 +102,7 @@ describe('a client that stops sending mid-upload', () => {
 })
 
 describe('a file upload', () => {
-  test('is rejected immediately when it announces too many bytes', async () => {
+  test('is rejected immediately if its Content-Length is too large', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const connection = await RawConnection.open(app)
     connection.send(
@@ -147,7 +117,7 @@ describe('a file upload', () => {
     expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
-  test('is rejected before 100 Continue without an API key', async () => {
+  test('without an API key is rejected before 100 Continue', async () => {
     const { app } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     const head = ['Host: x', 'Expect: 100-continue', `Content-Type: ${FORM_TYPE}`, 'Content-Length: 1000']
@@ -155,7 +125,7 @@ describe('a file upload', () => {
     expect(await connection.receives(/^HTTP\/1\.1 401 .*missing_api_key/s)).not.toContain('100 Continue')
   })
 
-  test('is rejected for an invalid field while its bytes still arrive', async () => {
+  test('is rejected for an invalid field before all bytes have arrived', async () => {
     const { app, dataDir } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     connection.send(

@@ -1,10 +1,10 @@
-/** Tests the storage quota of a parent key, checked on the announced length and again when a file is stored. */
+/** Tests a parent key's storage quota, which is checked before an upload and again when its file is stored. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts'
 import {
-  createOtherKey,
   FORM_TYPE,
   field,
   filePart,
@@ -12,8 +12,8 @@ import {
   type Part,
   postFiles,
   purpose,
+  toChunkStream,
   toForm,
-  toPieces,
   upload,
 } from '../../support/files.ts'
 import { eventually, makeFolder } from '../../support/process.ts'
@@ -46,7 +46,7 @@ const refused = [413, 'storage_quota_exceeded']
 describe('a storage quota', () => {
   test.each([
     ['of known length', (form: Buffer) => form],
-    ['of unknown length', (form: Buffer) => toPieces(form)],
+    ['of unknown length', (form: Buffer) => toChunkStream(form)],
   ])('can be filled to the last byte by forms %s', async (_how, toBody) => {
     const { app, dataDir } = await startWithQuota(1_000)
     const send = async (sizeBytes: number) => {
@@ -62,7 +62,7 @@ describe('a storage quota', () => {
     expect([kept.length, incoming]).toEqual([3, []])
   })
 
-  test('is named in the error', async () => {
+  test('is stated in the error message', async () => {
     const { app } = await startWithQuota(10)
     const { status, body } = await upload(app, [partOf(11), purpose])
     expect([status, body]).toEqual([
@@ -81,12 +81,12 @@ describe('a storage quota', () => {
   test('applies to each key separately', async () => {
     const { app } = await startWithQuota(1_000)
     expect(await put(app, 1_000)).toEqual([200, 1_000])
-    const other = { ...app, key: await createOtherKey(app) }
+    const other = { ...app, key: await createTenant(app) }
     expect(await put(other, 1_000)).toEqual([200, 1_000])
     expect(await put(app, 1)).toEqual(refused)
   })
 
-  test('has no effect when set to 0 and never replaces the limit per file', async () => {
+  test('is off when set to 0 and never replaces the limit per file', async () => {
     const { app } = await startWithQuota(0)
     expect(await put(app, 100_000)).toEqual([200, 100_000])
     const limited = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: '1000', PARLEY_MAX_FILE_BYTES: '500' })
@@ -98,7 +98,7 @@ describe('a storage quota', () => {
   })
 })
 
-describe('quota', () => {
+describe('used storage quota', () => {
   test('is freed when a file is deleted', async () => {
     const { app } = await startWithQuota(1_000)
     const { body } = await upload(app, [partOf(1_000), purpose])
@@ -129,7 +129,7 @@ describe('an upload that exceeds the quota', () => {
       'Expect: 100-continue',
     ])
 
-  test('is rejected before 100 Continue when its announced length is too large', async () => {
+  test('is rejected before 100 Continue if its Content-Length is too large', async () => {
     const { app, dataDir } = await startWithQuota(1_000)
     const connection = await RawConnection.open(app)
     connection.send(headOf(app, 10_000_000))
@@ -138,7 +138,7 @@ describe('an upload that exceeds the quota', () => {
     expect(await listStored(dataDir)).toEqual({ kept: [], incoming: [] })
   })
 
-  test('is rejected just before it is stored if a concurrent upload has used the quota', async () => {
+  test('is rejected before it is stored if a concurrent upload has used the quota', async () => {
     const { app, dataDir } = await startWithQuota(1_000)
     const form = toForm([partOf(600), purpose])
     const [first, second] = await Promise.all([RawConnection.open(app), RawConnection.open(app)])

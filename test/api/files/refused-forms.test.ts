@@ -1,4 +1,4 @@
-/** Tests that the server answers a form it rejects mid-transfer and keeps serving. */
+/** Tests that the server can reject a form mid-transfer and remains available. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
@@ -38,17 +38,20 @@ const forms: readonly (readonly [what: string, body: Buffer])[] = [
   ],
 ]
 
-test.each(forms)('the server rejects a form with %s and keeps serving', async (_what, body) => {
-  const uncaught = collectUncaught()
-  const dataDir = join(await makeFolder(), 'data')
-  const app = await startApp({ PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMIT_PARENT: '0' })
-  for (const framing of ['length', 'chunked', 'half-closed', 'reset'] as const)
-    for (const pieceSize of [body.length, 65_536, Math.ceil(body.length / 100)]) {
-      const answer = await sendForm(app, { body, pieceSizes: [pieceSize], framing })
-      if (framing === 'length' || framing === 'chunked') expect(answer?.status).toBe(400)
-    }
-  expect((await upload(app)).status).toBe(200)
-  expect(uncaught).toEqual([])
-  await expect.poll(async () => (await listStored(dataDir)).incoming).toEqual([])
-  expect((await app.call('GET', '/v1/files')).body.data).toHaveLength(1)
-})
+test.each(forms)(
+  'the server rejects a form with %s and continues to answer requests',
+  async (_what, body) => {
+    const uncaught = collectUncaught()
+    const dataDir = join(await makeFolder(), 'data')
+    const app = await startApp({ PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMIT_PARENT: '0' })
+    for (const framing of ['length', 'chunked', 'half-closed', 'reset'] as const)
+      for (const pieceSize of [body.length, 65_536, Math.ceil(body.length / 100)]) {
+        const answer = await sendForm(app, { body, pieceSizes: [pieceSize], framing })
+        if (framing === 'length' || framing === 'chunked') expect(answer?.status).toBe(400)
+      }
+    expect((await upload(app)).status).toBe(200)
+    expect(uncaught).toEqual([])
+    await expect.poll(async () => (await listStored(dataDir)).incoming).toEqual([])
+    expect((await app.call('GET', '/v1/files')).body.data).toHaveLength(1)
+  },
+)

@@ -1,39 +1,25 @@
-/** Tests files stored in an S3 bucket, through the service and against the scripted S3 server. */
+/** Tests files that the service stores in a bucket of a scripted S3 server. */
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createFileSweeper } from '../../../src/files/files.ts'
-import { startApp, type TestApp } from '../../support/app.ts'
+import { startAppOnDisk } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { download, FORM_TYPE, filePart, partHead, purpose, upload } from '../../support/files.ts'
-import { makeFolder } from '../../support/process.ts'
+import { download, filePart, purpose, upload } from '../../support/files.ts'
+import { sendPartialFile } from '../../support/partial-file-upload.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { MIB } from '../../support/s3-store.ts'
 
 const HOUR = 3600
 
-async function startWith(s3: Readonly<Record<string, string>>, options: Parameters<typeof startApp>[1] = {}) {
-  return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
-}
-
-/** Sends the head of an upload that announces 100 MiB, and the first `sizeBytes` bytes of its file. */
-async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number): Promise<RawConnection> {
-  const connection = await RawConnection.open(app)
-  const head = ['Host: x', `Authorization: Bearer ${app.key}`, `Content-Type: ${FORM_TYPE}`]
-  connection.send(toRequest('POST /v1/files', [...head, `Content-Length: ${100 * MIB}`]))
-  connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  return connection
-}
-
 describe('an interrupted upload', () => {
   test.each([
     ['the client resets it', (connection: RawConnection) => connection.reset()],
     ['the client ends it early', (connection: RawConnection) => connection.endSending()],
-  ])('leaves nothing in the bucket when %s', async (_why, disconnect) => {
+  ])('leaves nothing in the bucket if %s', async (_why, disconnect) => {
     const server = await S3Server.start()
-    const app = await startWith(server.environment)
-    const connection = await beginUpload(app, 20 * MIB)
+    const app = await startAppOnDisk(server.environment)
+    const connection = await sendPartialFile(app, 20 * MIB)
     await expect.poll(() => server.uploads.size).toBe(1)
     disconnect(connection)
     await expect.poll(() => server.uploads.size).toBe(0)
@@ -45,9 +31,9 @@ describe('an interrupted upload', () => {
 describe('an unavailable bucket', () => {
   const accessDenied = { status: 403, code: 'AccessDenied' }
 
-  test('makes uploads and downloads return 503 and leaves the file list intact', async () => {
+  test('causes a 503 for uploads and downloads but does not change the file list', async () => {
     const server = await S3Server.start()
-    const app = await startWith(server.environment)
+    const app = await startAppOnDisk(server.environment)
     const { body: file } = await upload(app)
     for (const operation of ['PutObject', 'GetObject', 'CreateMultipartUpload'] as const)
       server.fail(operation, accessDenied)
@@ -61,10 +47,10 @@ describe('an unavailable bucket', () => {
     expect(await (await download(app, file.id)).text()).toBe('hello')
   })
 
-  test('delays only the deletion of bytes when a file is deleted', async () => {
+  test('delays only the deletion of the bytes when a file is deleted', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
-    const app = await startWith(server.environment, { clock })
+    const app = await startAppOnDisk(server.environment, { clock })
     const { body: file } = await upload(app)
     server.fail('DeleteObject', accessDenied, 1)
     expect((await app.call('DELETE', `/v1/files/${file.id}`)).status).toBe(200)
@@ -75,10 +61,10 @@ describe('an unavailable bucket', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is reported by /readyz, as is a full one', async () => {
+  test('is reported by /readyz, and so is a full bucket', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
-    const app = await startWith(server.environment, { clock })
+    const app = await startAppOnDisk(server.environment, { clock })
     const readReady = async () => {
       const { status, body } = await app.call('GET', '/readyz')
       return [status, body.status, body.checks.storage]
@@ -95,9 +81,9 @@ describe('an unavailable bucket', () => {
   })
 })
 
-test('a client that aborts a download also ends the request to the bucket', async () => {
+test('aborting a download also ends the request to the bucket', async () => {
   const server = await S3Server.start()
-  const app = await startWith(server.environment)
+  const app = await startAppOnDisk(server.environment)
   const { body: file } = await upload(app, [filePart(randomBytes(2 * MIB)), purpose])
   server.fail('GetObject', { stallAfterBytes: MIB })
   const connection = await RawConnection.open(app)

@@ -23,7 +23,7 @@ interface Setup {
   sweep(): Promise<void>
 }
 
-/** Starts a server whose clock agrees with the modification times of files. */
+/** Starts a server whose fake clock begins at the current time, because file timestamps are real. */
 async function startSweeper(): Promise<Setup> {
   const clock = createFakeClock(Math.floor(Date.now() / 1000))
   const dataDir = join(await makeFolder(), 'data')
@@ -54,7 +54,7 @@ describe('an expired file', () => {
     expect((await app.call('DELETE', `/v1/files/${file.id}`)).status).toBe(404)
   })
 
-  test('is deleted with its bytes, without touching other files', async () => {
+  test('is deleted with its bytes but without affecting other files', async () => {
     const setup = await startSweeper()
     const { app, clock, dataDir, sweep } = setup
     const { body: stays } = await upload(app)
@@ -70,11 +70,11 @@ describe('an expired file', () => {
     expect(await (await download(app, stays.id)).text()).toBe('hello')
   })
 
-  test('that expired by a clock jump is deleted a day later, unless the clock is corrected', async () => {
+  test('is deleted a day after a clock jump made it expire, unless the clock is corrected', async () => {
     const setup = await startSweeper()
     const { app, clock, sweep } = setup
     await upload(app, [filePart(), purpose, ...expiry(100 * HOUR)])
-    // A clock jump moves the wall clock but not the monotonic clock.
+    // Changes only the wall clock; the monotonic clock does not jump.
     const { now } = clock
     const jump = (hours: number) => {
       clock.now = () => now() + hours * HOUR * 1000
@@ -95,7 +95,7 @@ describe('an expired file', () => {
 })
 
 describe('more than a thousand expired files', () => {
-  test('are deleted in runs of 1000', async () => {
+  test('are deleted 1,000 at a time', async () => {
     const setup = await startSweeper()
     const { app, clock, sweep } = setup
     const { body: file } = await upload(app, [filePart(), purpose, ...expiry(HOUR)])
@@ -116,8 +116,8 @@ describe('more than a thousand expired files', () => {
   })
 })
 
-describe('bytes without a file', () => {
-  test('are kept for an hour, then deleted by the next sweep', async () => {
+describe('orphaned bytes in the file store', () => {
+  test('are deleted by the first sweep after an hour', async () => {
     const { app, clock, dataDir, sweep } = await startSweeper()
     const { body: file } = await upload(app)
     const [owned] = (await listStored(dataDir)).kept
@@ -135,15 +135,18 @@ describe('bytes without a file', () => {
   test.each([
     [100, 0],
     [101, 101],
-  ])('are deleted only if at most 100 are found (%i found, %i left)', async (count, left) => {
-    const { clock, dataDir, sweep } = await startSweeper()
-    await writeOrphans(dataDir, count)
-    clock.advance(HOUR + 60)
-    await sweep()
-    expect((await listStored(dataDir)).kept).toHaveLength(left)
-  })
+  ])(
+    'in a small store are deleted only if there are at most 100 (%i found, %i left)',
+    async (count, left) => {
+      const { clock, dataDir, sweep } = await startSweeper()
+      await writeOrphans(dataDir, count)
+      clock.advance(HOUR + 60)
+      await sweep()
+      expect((await listStored(dataDir)).kept).toHaveLength(left)
+    },
+  )
 
-  test('are deleted only if they are at most a twentieth of all objects', async () => {
+  test('in a large store are deleted only if they are at most a twentieth of all objects', async () => {
     const { app, clock, dataDir, sweep } = await startSweeper()
     const { body: file } = await upload(app)
     const { db } = app.service.deps
@@ -170,7 +173,7 @@ describe('bytes without a file', () => {
     expect((await listStored(dataDir)).kept).toHaveLength(2_106)
   })
 
-  test('above the limit are logged with their number and the command that deletes them', async () => {
+  test('beyond the limit are reported in the log with their number and the command that deletes them', async () => {
     const { app, clock, dataDir } = await startSweeper()
     await writeOrphans(dataDir, 150)
     clock.advance(HOUR + 60)

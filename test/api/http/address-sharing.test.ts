@@ -1,4 +1,4 @@
-/** Tests the warnings about a client address that many keys or visitors share. */
+/** Tests the warnings about a client address that many agent keys or visitors share. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
@@ -16,7 +16,6 @@ async function start(env: Readonly<Record<string, string>> = {}) {
   return { app, clock, countWarnings, readCheck }
 }
 
-/** Calls the server with `count` different agent keys. */
 async function callWithKeys(app: TestApp, count: number): Promise<void> {
   for (let made = 0; made < count; made++) {
     const { agent_key: key } = await app.createAgent()
@@ -24,7 +23,7 @@ async function callWithKeys(app: TestApp, count: number): Promise<void> {
   }
 }
 
-/** Calls the server with one agent key for `count` visitors of a proxy. */
+/** Sends one request for each of `count` visitors behind a proxy, all with the same agent key. */
 async function callThroughProxy(app: TestApp, count: number): Promise<void> {
   const { agent_key: key } = await app.createAgent()
   for (let visitor = 0; visitor < count; visitor++)
@@ -35,7 +34,7 @@ describe.each([
   ['ten agent keys', callWithKeys],
   ['ten visitors behind a proxy that is not trusted', callThroughProxy],
 ])('%s at one address', (_who, call) => {
-  test('are logged once an hour and reported by /readyz', async () => {
+  test('cause one warning an hour in the log and are reported by /readyz', async () => {
     const { app, clock, countWarnings, readCheck } = await start()
     await call(app, 9)
     expect([countWarnings(), await readCheck()]).toEqual([0, [200, 'ready', undefined]])
@@ -54,7 +53,7 @@ test('visitors behind a trusted proxy do not share an address', async () => {
   expect(countWarnings()).toBe(0)
 })
 
-test('sixteen streams of one address may be open by default', async () => {
+test('the default stream limits are 50 per parent key, 64 per agent and 16 per address', async () => {
   const { app } = await start()
   expect(app.service.deps.config.limits.streams).toEqual({ parent: 50, agent: 64, address: 16 })
 })

@@ -1,4 +1,4 @@
-/** Tests how the APIs read JSON request bodies: syntax, nesting depth, media types and empty bodies. */
+/** Tests which JSON request bodies and media types the APIs accept. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 
@@ -6,7 +6,7 @@ const CHAT = '/v1/chat/completions'
 const json = { 'Content-Type': 'application/json' }
 const hello = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
-/** A chat request with an extra field that nests the body to this depth. */
+/** Returns a chat request whose metadata is nested to this depth. */
 const chatOfDepth = (depth: number) => hello.replace('{', `{"metadata":${nested(depth - 1)},`)
 
 describe('an invalid JSON body', () => {
@@ -26,7 +26,7 @@ describe('an invalid JSON body', () => {
   }
   const cases = Object.entries(bodies).map(([name, body]) => ({ name, body }))
 
-  test.each(cases)('is rejected with 400: $name', async ({ body }) => {
+  test.each(cases)('is rejected with 400 ($name)', async ({ body }) => {
     const app = await startApp()
     const headers = { ...json, Authorization: `Bearer ${app.key}` }
     for (const path of ['/v1/agents', CHAT]) {
@@ -43,7 +43,7 @@ describe('an invalid JSON body', () => {
 })
 
 test.each(['"__proto__"', '"\\u005f_pr\\u006fto__"'])(
-  'a JSON body with the key %s is rejected at any depth',
+  'a JSON body with the key %s at any depth is rejected',
   async (key) => {
     const app = await startApp()
     const yaml = '"yaml":"name: A\\ninstructions: B"'
@@ -69,7 +69,7 @@ test('a JSON body may be nested 64 levels deep but not 65', async () => {
   expect(refused).toMatchObject({ status: 400, body: { error: { message: expect.stringContaining('64') } } })
 })
 
-test('brackets inside strings do not count as nesting', async () => {
+test('brackets inside strings of a JSON body are not treated as nesting', async () => {
   const app = await startApp()
   const content = `${'[{'.repeat(1000)} \\" ${'[{'.repeat(1000)}`
   const body = { model: 'mock', messages: [{ role: 'user', content }] }
@@ -77,9 +77,9 @@ test('brackets inside strings do not count as nesting', async () => {
   expect(answer.body.choices[0].message.content).toBe(`You said: ${content}`)
 })
 
-describe('the media type', () => {
+describe('a JSON body’s media type', () => {
   const accepted = ['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset=utf-8']
-  test.each(accepted)('%s is accepted as JSON', async (mediaType) => {
+  test.each(accepted)('may be %s', async (mediaType) => {
     const app = await startApp()
     const headers = { 'Content-Type': mediaType }
     expect((await app.call('POST', CHAT, { body: hello, headers })).status).toBe(200)
@@ -94,7 +94,7 @@ describe('the media type', () => {
     'application/yaml',
     'nonsense',
   ]
-  test.each(refused)('%s is rejected with 415', async (mediaType) => {
+  test.each(refused)('is rejected with 415 if it is %s', async (mediaType) => {
     const app = await startApp()
     const answer = await app.call('POST', CHAT, { body: hello, headers: { 'Content-Type': mediaType } })
     expect(answer).toMatchObject({ status: 415, body: { error: { code: 'unsupported_media_type' } } })
@@ -109,7 +109,7 @@ describe('the media type', () => {
     })
   })
 
-  test('is required for a body', async () => {
+  test('is required, or the request returns 415', async () => {
     const app = await startApp()
     const body = new Blob([hello])
     const headers = { Authorization: `Bearer ${app.key}` }
@@ -117,7 +117,7 @@ describe('the media type', () => {
   })
 
   test.each(['gzip', 'br', 'deflate', 'GZIP', 'zstd'])(
-    'cannot be combined with Content-Encoding: %s, which returns 415',
+    'is rejected with 415 in combination with Content-Encoding: %s',
     async (encoding) => {
       const app = await startApp()
       const headers = { ...json, 'Content-Encoding': encoding }
@@ -128,7 +128,7 @@ describe('the media type', () => {
 })
 
 describe('a request without a body', () => {
-  test('gets 400 and the name of the missing field from POST and PUT', async () => {
+  test('returns 400 to POST and PUT if a field is required', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     for (const headers of [{}, json]) {
@@ -141,7 +141,7 @@ describe('a request without a body', () => {
     }
   })
 
-  test('succeeds with POST when every field is optional', async () => {
+  test('succeeds with POST if every field is optional', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     expect((await app.call('POST', `/v1/agents/${id}/rotate-key`)).status).toBe(200)

@@ -1,4 +1,4 @@
-/** Tests CORS: the public API is open to every origin, the console and RPC only to their own. */
+/** Tests that pages of any origin can call the public API, but not the console or RPC routes. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'
@@ -17,7 +17,6 @@ function preflight(app: TestApp, path: string, method: string, asked?: string) {
   })
 }
 
-/** Request headers that web pages and the official client send. */
 const allowed = [
   'authorization',
   'content-type',
@@ -56,7 +55,7 @@ const exposed = [
   'x-parley-attempts',
 ]
 
-describe('a preflight request under /v1', () => {
+describe('a preflight response under /v1', () => {
   const paths = [
     '/v1/chat/completions',
     '/v1/models',
@@ -66,7 +65,7 @@ describe('a preflight request under /v1', () => {
     '/v1/nothing',
   ]
 
-  test.each(paths)('needs no key for %s', async (path) => {
+  test.each(paths)('allows requests to %s without requiring a key', async (path) => {
     const app = await startApp()
     const { status, text, headers } = await preflight(app, path, 'POST', allowed.join(','))
     expect({ status, text }).toEqual({ status: 204, text: '' })
@@ -79,7 +78,7 @@ describe('a preflight request under /v1', () => {
     expect(Number(headers.get('access-control-max-age'))).toBeGreaterThan(0)
   })
 
-  test('does not enable unknown headers', async () => {
+  test('does not allow unknown request headers', async () => {
     const app = await startApp()
     const asked =
       'Authorization, Cookie, X-Proxy-Secret, X-Email, X-Stainless-OS, X-Forwarded-For, x-stainless-é, *'
@@ -87,13 +86,13 @@ describe('a preflight request under /v1', () => {
     expect(listed(headers, 'access-control-allow-headers')).toEqual(['authorization', 'x-stainless-os'])
   })
 
-  test('enables the default headers when it names none', async () => {
+  test('allows the default headers if the preflight request does not list any', async () => {
     const app = await startApp()
     const { headers } = await preflight(app, '/v1/models', 'GET')
     expect(listed(headers, 'access-control-allow-headers')).toEqual(['authorization', 'content-type'])
   })
 
-  test('counts neither as a request nor as a failed authentication', async () => {
+  test('is not charged to the limits on requests and failed authentications', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '1', PARLEY_RATE_LIMIT_PARENT: '1' })
     for (let count = 0; count < 3; count++) {
       expect((await preflight(app, '/v1/models', 'GET', 'authorization')).status).toBe(204)
@@ -124,14 +123,14 @@ describe('a response under /v1', () => {
     }
   })
 
-  test('is readable without a key, so that a page can show the reason', async () => {
+  test('is readable on any page even if the request has no key', async () => {
     const app = await startApp()
     const answer = await app.call('GET', '/v1/models', { key: null, headers: { Origin: origin } })
     expect(answer.status).toBe(401)
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('is readable when it streams', async () => {
+  test('is readable on any page if it is a stream', async () => {
     const app = await startApp()
     const body = { model: 'mock', messages: [{ role: 'user', content: 'hello' }], stream: true }
     const answer = await app.call('POST', '/v1/chat/completions', { body, headers: { Origin: origin } })
@@ -155,7 +154,7 @@ describe('a response under /v1', () => {
   )
 })
 
-describe('a response on a same-origin path', () => {
+describe('a response outside the public API', () => {
   const paths = [
     '/v1/manager',
     '/v1/manager/me',

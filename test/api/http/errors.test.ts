@@ -1,4 +1,4 @@
-/** Tests that every error reason has its status, its type and the error format of each API. */
+/** Tests that every error reason has the documented status, type and format in each API. */
 import { describe, expect, test } from 'vitest'
 import { type Reason, reasons, ServiceError } from '../../../src/lib/errors.ts'
 import { renderError } from '../../../src/operations/errors.ts'
@@ -6,7 +6,7 @@ import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
-/** The status and type that the API documents for each code. */
+/** The documented HTTP status and error type for each error code. */
 const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>> = {
   missing_api_key: [401, 'authentication_error'],
   invalid_api_key: [401, 'authentication_error'],
@@ -35,24 +35,27 @@ const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>
   backend_timeout: [504, 'upstream_error'],
 }
 
-test.each(Object.entries(statuses))('the error reason %s maps to %j', (name, [status, type]) => {
-  const reason = name as Reason
-  const failure = new ServiceError(reason, 'Why.', { param: 'field' })
-  expect({ status: reasons[reason].status, type: reasons[reason].type }).toEqual({ status, type })
-  expect(renderError(failure, 'openai')).toEqual({
-    error: { message: 'Why.', type, param: 'field', code: name },
-  })
-  expect(renderError(failure, 'agent')).toEqual({ error: 'Why.', code: name })
-  expect(renderError(failure, 'artifact')).toEqual({ ok: false, error: 'Why.' })
-})
+test.each(Object.entries(statuses))(
+  'the error reason %s has the status and type %j',
+  (name, [status, type]) => {
+    const reason = name as Reason
+    const failure = new ServiceError(reason, 'Why.', { param: 'field' })
+    expect({ status: reasons[reason].status, type: reasons[reason].type }).toEqual({ status, type })
+    expect(renderError(failure, 'openai')).toEqual({
+      error: { message: 'Why.', type, param: 'field', code: name },
+    })
+    expect(renderError(failure, 'agent')).toEqual({ error: 'Why.', code: name })
+    expect(renderError(failure, 'artifact')).toEqual({ ok: false, error: 'Why.' })
+  },
+)
 
-test('the test covers every error reason', () => {
+test('the table in this test contains every error reason', () => {
   expect(Object.keys(reasons).sort()).toEqual(Object.keys(statuses).sort())
 })
 
 const hello = { messages: [{ role: 'user', content: 'hello' }] }
 const yaml = 'name: A\ninstructions: B\n'
-/** Matches more of a key than its public part. */
+/** Matches a key with at least one character beyond its public part. */
 const wholeKey = /(svc_(scoped_)?|agnt_key-)(?!scoped_)\w{13}/
 const unknownKey = `svc_${'0'.repeat(61)}`
 
@@ -64,7 +67,7 @@ interface Setup {
 type Call = (setup: Setup) => Promise<Answer>
 const say = (content: string) => ({ model: 'mock', messages: [{ role: 'user', content }] })
 
-/** Requests that cause each reason, per API; APIs that cannot cause a reason are omitted. */
+/** For each reason, a request to every API that can return it. */
 const triggers: Readonly<
   Record<string, Partial<Record<'agent' | 'chat' | 'rpc', Call>> & { env?: Record<string, string> }>
 > = {
@@ -135,7 +138,7 @@ const triggers: Readonly<
     agent: ({ app }) => app.call('GET', '/v1/agents'),
     chat: ({ app }) => app.call('GET', '/v1/models'),
     rpc: ({ app }) => callProcedure(app, 'models.list'),
-    // Creating the agent uses the only request allowed in the window.
+    // Creating the agent uses up the only request that the limit allows.
     env: { PARLEY_RATE_LIMIT_PARENT: '1' },
   },
   backend_error: {
@@ -167,8 +170,8 @@ const cases = Object.entries(triggers).flatMap(([reason, { env = {}, ...calls }]
   Object.entries(calls).map(([api, ask]) => ({ reason: reason as Reason, api, ask, env })),
 )
 
-describe.each(cases)('$reason in the $api API', ({ reason, api, ask, env }) => {
-  test('has the right status and format and reveals no internals or keys', async () => {
+describe.each(cases)('the $reason error of the $api API', ({ reason, api, ask, env }) => {
+  test('has the documented status and format and does not reveal internals or keys', async () => {
     const { log, lines } = createLineLog()
     const app = await startApp(env, { log })
     const { agent_id: agentId, agent_key: agentKey } = await app.createAgent()
@@ -199,7 +202,7 @@ describe.each(cases)('$reason in the $api API', ({ reason, api, ask, env }) => {
   })
 })
 
-test('an internal error has the same message in every API, and the log has the cause', async () => {
+test('an internal error has the same message in every API, and the log contains the cause', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   await app.service.deps.db.destroy()
@@ -213,7 +216,7 @@ test('an internal error has the same message in every API, and the log has the c
   expect(line.err.message).toMatch(/destroyed/)
 })
 
-test('keys in URLs are not logged', async () => {
+test('the log does not contain keys from URLs', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const { agent_key: agentKey } = await app.createAgent()

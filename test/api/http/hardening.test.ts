@@ -29,7 +29,7 @@ describe('a malformed request', () => {
     ],
   ]
 
-  test.each(cases)('is rejected (%s: %i) and closes the connection', async (_name, status, headers, body) => {
+  test.each(cases)('with %s returns %i and closes the connection', async (_name, status, headers, body) => {
     const app = await startApp()
     const answer = await exchange(app, toRequest('POST /v1/agents', headers, body))
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
@@ -43,12 +43,12 @@ describe('a malformed request', () => {
     '\x16\x03\x01\x02\x00\x01\x00',
     'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
   ]
-  test.each(nonsense)('causes a 400 when it is not HTTP (%j)', async (bytes) => {
+  test.each(nonsense)('returns 400 if it is not HTTP (%j)', async (bytes) => {
     const app = await startApp()
     expect(await exchange(app, bytes)).toMatch(/^HTTP\/1.1 400 /)
   })
 
-  test('is rejected for an endless chunk extension', async () => {
+  test('with an endless chunk extension is rejected', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Transfer-Encoding: chunked']
     expect(await exchange(app, toRequest(`POST ${CHAT}`, headers, `1;${'a'.repeat(20_000)}`))).toMatch(
@@ -57,7 +57,7 @@ describe('a malformed request', () => {
   })
 })
 
-test('slow request headers cause a 408', async () => {
+test('a request whose headers arrive too slowly returns 408', async () => {
   const server = await listen(() => {}, '127.0.0.1', 0)
   expect(server).toMatchObject({ headersTimeout: 15_000, requestTimeout: 0, keepAliveTimeout: 75_000 })
   server.headersTimeout = 50
@@ -67,8 +67,8 @@ test('slow request headers cause a 408', async () => {
   expect(answer).toMatch(/^HTTP\/1.1 408 /)
 })
 
-describe('a connection', () => {
-  test('delivers the responses to pipelined requests in order', async () => {
+describe('an HTTP connection', () => {
+  test('returns the responses to pipelined requests in order', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     const body = '{"model":"mock","messages":[{"role":"user","content":"[[delay:20]] slow"}]}'
@@ -86,7 +86,7 @@ describe('a connection', () => {
     expect(ids).toEqual(['one', 'two', 'three', 'four'])
   })
 
-  test('still delivers the response after the client half-closes it', async () => {
+  test('returns the response even if the client has half-closed it', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(toRequest('GET /v1/models', headersOf(app)))
@@ -105,7 +105,7 @@ describe('a connection', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('does not delay shutdown when it is kept alive', async () => {
+  test('does not delay shutdown if it is kept alive', async () => {
     const app = await startApp({ PARLEY_SHUTDOWN_SECONDS: '60' })
     const agent = new Agent({ keepAlive: true })
     const answer = new Promise<void>((resolve, reject) => {
@@ -116,26 +116,26 @@ describe('a connection', () => {
       })
       request.on('error', reject).end(body)
     })
-    // The server answers this request only after it has started the first one.
+    // The response to this request proves that the server has received the earlier request too.
     await app.call('GET', '/v1/models')
     await app.close()
     await answer
     agent.destroy()
   })
 
-  test('delivers a normal response despite an unknown Expect header', async () => {
+  test('returns a normal response to a request with an unknown Expect header', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Expect: the-unexpected', 'Connection: close']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  test('stays on HTTP/1.1 when the client requests an upgrade', async () => {
+  test('remains HTTP/1.1 if the client requests an upgrade', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Connection: Upgrade, close', 'Upgrade: websocket']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  test('never delivers an interim response over HTTP/1.0', async () => {
+  test('does not return interim responses to HTTP/1.0 requests', async () => {
     const app = await startApp()
     const body = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
     const headers = [...headersOf(app), 'Expect: 100-continue', `Content-Length: ${body.length}`]

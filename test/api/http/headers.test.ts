@@ -1,10 +1,10 @@
-/** Tests the response headers of every API, where credentials are read from, and the Host allow list. */
+/** Tests the headers that every response has, and how Authorization and Host headers are read. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'
 
-/** One request per kind of response: known and unknown paths, with and without a key. */
+/** Method, path and whether the request has a key; one entry for each kind of response. */
 const everywhere: readonly (readonly [method: string, path: string, hasKey: boolean])[] = [
   ['GET', '/v1/models', true],
   ['GET', '/v1/models', false],
@@ -25,10 +25,10 @@ const everywhere: readonly (readonly [method: string, path: string, hasKey: bool
   ['GET', '/%zz', false],
 ]
 
-describe.each(everywhere)('%s %s (with key: %s)', (method, path, hasKey) => {
+describe.each(everywhere)('the response to %s %s (with key: %s)', (method, path, hasKey) => {
   const options = (key: string) => ({ key: hasKey ? key : null })
 
-  test('carries the security headers', async () => {
+  test('has the security headers', async () => {
     const app = await startApp()
     const { headers } = await app.call(method, path, options(app.key))
     expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
@@ -40,7 +40,7 @@ describe.each(everywhere)('%s %s (with key: %s)', (method, path, hasKey) => {
     expect(headers.has('etag')).toBe(false)
   })
 
-  test('keeps a valid request id and generates one otherwise', async () => {
+  test('has the request id from the request if it is valid, and otherwise a new one', async () => {
     const app = await startApp()
     const ask = async (id?: string) => {
       const headers: Record<string, string> = id === undefined ? {} : { 'X-Request-Id': id }
@@ -52,7 +52,7 @@ describe.each(everywhere)('%s %s (with key: %s)', (method, path, hasKey) => {
     for (const id of made) expect(id).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  test('reports its processing time under /v1 only', async () => {
+  test('has the processing time in a header only under /v1', async () => {
     const app = await startApp()
     const { headers } = await app.call(method, path, options(app.key))
     const time = headers.get('openai-processing-ms')
@@ -61,21 +61,21 @@ describe.each(everywhere)('%s %s (with key: %s)', (method, path, hasKey) => {
   })
 })
 
-describe('a credential', () => {
-  test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('is read after the scheme %s', async (scheme) => {
+describe('an API key', () => {
+  test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('is accepted after the scheme %s', async (scheme) => {
     const app = await startApp()
     const headers = { Authorization: `${scheme} ${app.key}` }
     expect((await app.call('GET', '/v1/models', { key: null, headers })).status).toBe(200)
   })
 
-  test('may follow several spaces', async () => {
+  test('is accepted after several spaces', async () => {
     const app = await startApp()
     const headers = ['Host: x', `Authorization: Bearer   ${app.key}  `, 'Connection: close']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
   test.each(['GET /v1/models', 'GET /v1/agents', 'GET /trpc/models.list', 'GET /artifacts', 'GET /metrics'])(
-    'gets 400 from %s when it is sent twice',
+    'is rejected with 400 by %s if it is sent twice',
     async (line) => {
       const app = await startApp()
       const keys = [app.key, 'svc_junk']
@@ -97,14 +97,14 @@ describe('a credential', () => {
     'another scheme': (key) => ['/v1/models', { Authorization: `Token ${key}` }],
     'an empty Bearer header': () => ['/v1/models', { Authorization: 'Bearer' }],
   }
-  test.each(Object.entries(elsewhere))('is not read from %s', async (_name, place) => {
+  test.each(Object.entries(elsewhere))('is not accepted in %s', async (_name, place) => {
     const app = await startApp()
     const [path, headers] = place(app.key)
     const answer = await app.call('GET', path, { key: null, headers })
     expect(answer).toMatchObject({ status: 401, body: { error: { code: 'missing_api_key' } } })
   })
 
-  test('is not read from a body', async () => {
+  test('is not accepted in a body', async () => {
     const app = await startApp()
     const body = { api_key: app.key, Authorization: `Bearer ${app.key}`, model: 'mock', messages: [] }
     const answer = await app.call('POST', '/v1/chat/completions', { key: null, body })
@@ -113,7 +113,7 @@ describe('a credential', () => {
 
   const malformed = ['nonsense', 'svc_', `svc_scoped_${'a'.repeat(61)}`, 'x'.repeat(10_000), "' OR 1=1 --"]
   test.each(malformed.map((key) => [key.slice(0, 40), key]))(
-    'gets 401 invalid_api_key for %s',
+    'is rejected with 401 invalid_api_key if it is malformed: %s',
     async (_start, key) => {
       const app = await startApp()
       const answer = await app.call('GET', '/v1/models', { key })
@@ -142,7 +142,7 @@ describe('PARLEY_ALLOWED_HOSTS', () => {
   })
 })
 
-test('the redirect from the root carries the security headers', async () => {
+test('the redirect from / has the security headers', async () => {
   const app = await startApp()
   const { status, headers } = await fetch(app.url, { redirect: 'manual' })
   expect([status, headers.get('location')]).toEqual([302, '/console'])

@@ -1,11 +1,11 @@
-/** Tests that large request bodies are rejected cheaply, and that legitimate large ones are accepted. */
+/** Tests that oversized request bodies are rejected with little CPU time and that valid large ones are accepted. */
 import { describe, expect, test } from 'vitest'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 
 const CHAT = '/v1/chat/completions'
 const RESPONSES = '/v1/responses'
 const json = { 'Content-Type': 'application/json' }
-/** CPU time limit per response, in milliseconds, for a busy machine; unbounded parsing takes many seconds. */
+/** Maximum CPU time for a response in milliseconds. Unbounded parsing would take many seconds. */
 const MOST_CPU_MS = 1_500
 
 const list = (count: number, item: string) => `[${`${item},`.repeat(count - 1)}${item}]`
@@ -19,7 +19,6 @@ const choice = (tools: string) =>
 const respond = (fields: string) => `{"model":"mock","input":"hello",${fields}}`
 const given = (content: string) => `{"model":"mock","input":[{"role":"user","content":${content}}]}`
 
-/** Posts a body and expects the server to spend little CPU time on it. */
 async function callCheaply(app: TestApp, path: string, body: string, key = app.key): Promise<Answer> {
   const before = process.cpuUsage()
   const answer = await app.call('POST', path, { body, headers: json, key })
@@ -30,17 +29,17 @@ async function callCheaply(app: TestApp, path: string, body: string, key = app.k
 
 const huge: Readonly<Record<string, readonly [path: string, makeBody: () => string]>> = {
   '6,600,000 empty content parts': [CHAT, () => say(list(6_600_000, '{}'))],
-  '9,000,000 numbers as content': [CHAT, () => say(list(9_000_000, '1'))],
-  '6,000,000 empty lists as metadata': [CHAT, () => chat(`"metadata":${list(6_000_000, '[]')}`)],
+  '9,000,000 numbers in content': [CHAT, () => say(list(9_000_000, '1'))],
+  '6,000,000 empty lists in metadata': [CHAT, () => chat(`"metadata":${list(6_000_000, '[]')}`)],
   '500,000 empty tool_calls': [CHAT, () => calls(list(500_000, '{}'))],
-  '1,000,000 numbers as stop': [CHAT, () => chat(`"stop":${list(1_000_000, '1')}`)],
+  '1,000,000 numbers in stop': [CHAT, () => chat(`"stop":${list(1_000_000, '1')}`)],
   '500,000 empty allowed tools': [CHAT, () => choice(list(500_000, '{}'))],
   '500,000 empty input parts': [RESPONSES, () => given(list(500_000, '{}'))],
-  '1,000,000 numbers as include': [RESPONSES, () => respond(`"include":${list(1_000_000, '1')}`)],
-  '500,000 keys of metadata': [RESPONSES, () => respond(`"metadata":${record(500_000)}`)],
+  '1,000,000 numbers in include': [RESPONSES, () => respond(`"include":${list(1_000_000, '1')}`)],
+  '500,000 metadata keys': [RESPONSES, () => respond(`"metadata":${record(500_000)}`)],
 }
 
-test.each(Object.entries(huge))('the server rejects %s cheaply', async (_, [path, makeBody]) => {
+test.each(Object.entries(huge))('the server rejects %s with little CPU time', async (_, [path, makeBody]) => {
   const app = await startApp()
   const { agent_key: agentKey } = await app.createAgent()
   const body = makeBody()
@@ -51,13 +50,13 @@ test.each(Object.entries(huge))('the server rejects %s cheaply', async (_, [path
   expect(await callCheaply(app, path, body, agentKey)).toMatchObject({ status })
 })
 
-/** Nearly the maximum number of values in a body; an empty object counts as two. */
+/** Slightly below the limit of 50,000 JSON values in a body; an empty object is charged as two values. */
 const MANY = 45_000
 const MANY_EMPTY = MANY / 2
 
 const junk: Readonly<Record<string, readonly [path: string, param: string, body: string]>> = {
   'content parts': [CHAT, 'messages[0].content', say(list(MANY_EMPTY, '{}'))],
-  'numbers as content': [CHAT, 'messages[0].content', say(list(MANY, '1'))],
+  'numbers in content': [CHAT, 'messages[0].content', say(list(MANY, '1'))],
   tool_calls: [CHAT, 'messages[0].tool_calls', calls(list(MANY_EMPTY, '{}'))],
   'stop sequences': [CHAT, 'stop', chat(`"stop":${list(MANY, '1')}`)],
   'allowed tools': [CHAT, 'tool_choice.allowed_tools.tools', choice(list(MANY_EMPTY, '{}'))],
@@ -67,21 +66,21 @@ const junk: Readonly<Record<string, readonly [path: string, param: string, body:
 }
 
 test.each(Object.entries(junk))(
-  'the error names the field of an overlong list of %s',
+  'the error for too many %s contains the field',
   async (_, [path, param, body]) => {
     const app = await startApp()
     expect(await callCheaply(app, path, body)).toMatchObject({ status: 400, body: { error: { param } } })
   },
 )
 
-test('the server cheaply rejects invalid values spread over many messages', async () => {
+test('the server rejects invalid values in many messages with little CPU time', async () => {
   const app = await startApp()
   const messages = list(2_000, `{"role":"user","content":${list(22, '{}')}}`)
   const { status } = await callCheaply(app, CHAT, `{"model":"mock","messages":${messages}}`)
   expect(status).toBe(400)
 })
 
-test('the server cheaply rejects an embeddings input of 450,000 invalid tokens', async () => {
+test('the server rejects 450,000 invalid embeddings tokens with little CPU time', async () => {
   const app = await startApp()
   for (const tokens of [list(450_000, '"x"'), list(20, list(22_000, 'null')), list(20, list(22_000, '""'))]) {
     const body = `{"model":"mock-embedding","input":[${tokens}]}`
@@ -89,7 +88,7 @@ test('the server cheaply rejects an embeddings input of 450,000 invalid tokens',
   }
 })
 
-test('the server accepts embeddings inputs of 2048 token arrays and of 524,288 tokens', async () => {
+test('the server accepts embeddings inputs of 2,048 token arrays and of 524,288 tokens', async () => {
   const app = await startApp()
   for (const [count, length] of [
     [2_048, 256],
@@ -106,7 +105,7 @@ describe('the body limit of an agent key', () => {
   const fill = (start: string, end: string, bytes: number) =>
     start + 'a'.repeat(bytes - start.length - end.length) + end
   const chatOf = (bytes: number) => fill('{"messages":[{"role":"user","content":"', '"}]}', bytes)
-  /** A call of the RPC API for an agent that the key does not belong to. */
+  /** Returns an RPC call that is rejected with 403 because the key belongs to another agent. */
   const callOf = (bytes: number) =>
     fill('{"json":{"model":"agent/other","messages":[{"role":"user","content":"', '"}]}}', bytes)
   const limits: [string, Record<string, string>, number][] = [
@@ -136,7 +135,7 @@ describe('the body limit of an agent key', () => {
     })
   })
 
-  test('can be lower than that of a parent key', async () => {
+  test('is lower than the limit of a parent key by default', async () => {
     const app = await startApp()
     const body = respond(
       `"instructions":"${'a'.repeat(1_000_000)}","metadata":{},"x":"${'a'.repeat(2_000_000)}"`,
@@ -147,7 +146,7 @@ describe('the body limit of an agent key', () => {
   })
 })
 
-test('the limit on JSON values also applies to RPC calls', async () => {
+test('the limit on JSON values in a body also applies to RPC calls', async () => {
   const app = await startApp()
   const { agent_key: agentKey } = await app.createAgent()
   for (const key of [app.key, agentKey]) {
@@ -163,7 +162,7 @@ test('the limit on JSON values also applies to RPC calls', async () => {
   expect((await callCheaply(app, '/trpc/embeddings.create', tokens)).status).toBe(200)
 })
 
-test('the limit on JSON values does not count values inside strings', async () => {
+test('the limit on JSON values in a body does not apply to text inside strings', async () => {
   const app = await startApp()
   const content = JSON.stringify('[{"a":1},\\"'.repeat(150_000))
   expect((await callCheaply(app, CHAT, say(content))).status).toBe(200)

@@ -1,4 +1,4 @@
-/** Tests with generated input that no client request causes a 5xx response or an error in the log. */
+/** Tests with generated requests that clients cannot cause a 5xx response or an error in the log. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { listOperations, restOperations } from '../../../src/server/api.ts'
@@ -35,7 +35,7 @@ const awkward = fc.oneof(
 const fieldNames = [
   ...new Set(restOperations.flatMap(({ input }) => Object.keys((input as { shape?: object }).shape ?? {}))),
 ]
-/** Returns any value as text, without calling a `toString` field that may not be a function. */
+/** Uses JSON because a generated value may have a `toString` field that is not a function. */
 function toText(value: unknown): string {
   return typeof value === 'string' ? value : String(JSON.stringify(value))
 }
@@ -54,7 +54,7 @@ const message = fc.record(
   { requiredKeys: [] },
 )
 const conversation = fc.array(fc.oneof(message, awkward), { maxLength: 4 })
-/** A body whose known fields contain unexpected values. */
+/** A body with unexpected values in known fields. */
 const input = fc
   .tuple(
     fc.dictionary(fc.oneof(fc.constantFrom(...fieldNames), fc.string()), awkward, { maxKeys: 6 }),
@@ -75,7 +75,6 @@ const headers = fc.dictionary(
   { maxKeys: 2 },
 )
 
-/** Expects a status below 500 and no error in the log. */
 async function expectNoServerError(
   app: TestApp,
   lines: readonly string[],
@@ -93,7 +92,7 @@ const unlimited = {
   PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0',
 }
 
-test('no input makes a REST operation fail with a 5xx status', async () => {
+test('a REST operation does not return a 5xx status for any input', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp(unlimited, { log })
   const { agent_key: agentKey, agent_id: agentId } = await app.createAgent()
@@ -140,7 +139,7 @@ test('no input makes a REST operation fail with a 5xx status', async () => {
   )
 }, 60_000)
 
-test('no input makes an RPC procedure fail with a 5xx status', async () => {
+test('an RPC procedure does not return a 5xx status for any input', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp(unlimited, { log })
   const name = fc.constantFrom(

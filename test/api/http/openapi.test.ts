@@ -7,13 +7,13 @@ import { definitionFormats } from '../../../src/operations/rest.ts'
 import { listOperations, renderApiDocument, restOperations } from '../../../src/server/api.ts'
 import { type Answer, startApp } from '../../support/app.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: tests read the document at every depth
+// biome-ignore lint/suspicious/noExplicitAny: the type of a nested value depends on its path
 type Json = any
 const document: Json = JSON.parse(JSON.stringify(renderApiDocument()))
 const operations = restOperations
 const find = (path: string, method: string): Json => document.paths[path]?.[method.toLowerCase()]
 
-/** Yields every value in the document with its path. */
+/** Yields every nested value with its path. */
 function* walk(
   value: Json,
   path: readonly string[] = [],
@@ -38,7 +38,7 @@ describe('the OpenAPI document', () => {
     expect(document.openapi).toMatch(/^3\.1\./)
   })
 
-  test('is deterministic', () => {
+  test('is rendered identically every time', () => {
     expect(JSON.stringify(renderApiDocument())).toBe(JSON.stringify(renderApiDocument()))
   })
 
@@ -53,7 +53,7 @@ describe('the OpenAPI document', () => {
     expect(documented.sort()).toEqual([...real, ...uploads].sort())
   })
 
-  test('has no dangling references and no duplicate schemas', () => {
+  test('does not have dangling references, unused schemas or duplicate schemas', () => {
     const references = [...walk(document)]
       .filter(({ path }) => path.at(-1) === '$ref')
       .map(({ value }) => value)
@@ -71,7 +71,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('refers to every named schema', () => {
+  test('contains every named schema and refers to it', () => {
     const named = operations.flatMap(({ output, input, request, response }) =>
       [output, request?.bodySchema ?? input, response?.events].flatMap((schema) => schema?.meta()?.id ?? []),
     )
@@ -87,7 +87,7 @@ describe('the OpenAPI document', () => {
   })
 })
 
-test('operation ids are the procedure names or their manager counterparts', () => {
+test('each operation id in the OpenAPI document is a procedure name, possibly after manager-', () => {
   const ids = operations.map(({ http }) => find(http.path, http.method).operationId)
   expect(new Set(ids).size).toBe(ids.length)
   const names = listOperations()
@@ -97,10 +97,10 @@ test('operation ids are the procedure names or their manager counterparts', () =
   for (const id of ids.slice(names.length)) expect(names).toContain(id.replace(/^manager-/, ''))
 })
 
-describe.each(operations)('$id', ({ http, auth, request, response }) => {
+describe.each(operations)('the OpenAPI operation $id', ({ http, auth, request, response }) => {
   const documented = find(http.path, http.method)
 
-  test('documents the keys, and any console users, that may call it', () => {
+  test('lists the keys and console users that may call it', () => {
     const names = { parent: ['parentKey'], agent: ['agentKey'], token: ['artifactToken'] }
     const keys = auth.callers.flatMap((caller) => names[caller])
     const isForTokens = auth.callers.includes('token')
@@ -116,7 +116,7 @@ describe.each(operations)('$id', ({ http, auth, request, response }) => {
     }
   })
 
-  test('documents its success, its rate-limit headers and its errors in the right format', () => {
+  test('describes its successful response, rate-limit headers and errors', () => {
     const success = documented.responses[response?.status ?? 200]
     const failures = Object.fromEntries(
       Object.entries<Json>(documented.responses).filter(([status]) => Number(status) >= 400),
@@ -138,7 +138,7 @@ describe.each(operations)('$id', ({ http, auth, request, response }) => {
     if (!isPublic) expect(documented.responses['429'].headers).toHaveProperty('Retry-After')
   })
 
-  test('documents each input once, where it is sent', () => {
+  test('describes each input once, in the place where it is sent', () => {
     const inPath = [...http.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
     const parameters = (documented.parameters ?? []) as Json[]
     expect(parameters.filter(({ in: place }) => place === 'path').map(({ name }) => name)).toEqual(inPath)
@@ -172,7 +172,7 @@ describe.each(operations)('$id', ({ http, auth, request, response }) => {
 })
 
 describe('the schema of agent definitions', () => {
-  test('is the body of each YAML media type, and is served for editors', async () => {
+  test('describes YAML request bodies and is also served for editors', async () => {
     const app = await startApp()
     const document = (await app.call('GET', '/openapi.json', { key: null })).body
     for (const [path, method] of [
@@ -193,7 +193,7 @@ describe('the schema of agent definitions', () => {
     expect(validate({ name: 'A', instructions: 'B', temperature: 3 })).toBe(false)
   })
 
-  test('names the media types of downloads', () => {
+  test('lists the media types of downloads', () => {
     const types = (path: string) => Object.keys(document.paths[path].get.responses[200].content)
     expect(types('/artifacts/{artifact_id}')).toEqual([
       'video/mp4',
@@ -206,7 +206,7 @@ describe('the schema of agent definitions', () => {
   })
 })
 
-describe('a real response', () => {
+describe('a response of the server', () => {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
   ajv.addSchema(document, 'document')
 
@@ -219,7 +219,7 @@ describe('a real response', () => {
   const pointerTo = (path: string, method: string, rest: readonly string[]) =>
     `#/${['paths', path, method.toLowerCase(), ...rest, 'content', 'application/json', 'schema'].map(escapeStep).join('/')}`
 
-  test('matches the document', async () => {
+  test('matches the OpenAPI document', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const chat = { model: 'mock', messages: [{ role: 'user', content: 'hi' }], temperature: null, user: 'me' }
@@ -257,7 +257,7 @@ describe('a real response', () => {
     }
   })
 
-  test('consists of documented events when it streams', async () => {
+  test('consists of documented events if it is a stream', async () => {
     const app = await startApp()
     const pointer = find('/v1/chat/completions', 'POST').responses[200].content['text/event-stream'].schema
       .contentSchema.$ref

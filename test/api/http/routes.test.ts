@@ -1,33 +1,32 @@
-/** Tests routing: unsupported methods, unknown paths and unusual spellings of request targets. */
+/** Tests how the server responds to unsupported methods, unknown paths and unusual request targets. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { errorShapeOf } from '../../../src/operations/errors.ts'
 import { restOperations } from '../../../src/server/api.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { exchange, readAnswer, toRequest } from '../../support/raw-connection.ts'
+import { exchange, parseRawResponse, toRequest } from '../../support/raw-connection.ts'
 
 const operations = restOperations
 const paths = [...new Set(operations.map(({ http }) => http.path))]
 const methodsOf = (path: string) =>
   operations.filter(({ http }) => http.path === path).map(({ http }) => http.method as string)
-/** Fills in the parameters of a path. */
 const filled = (path: string) =>
   path
     .replace('{version}', '1')
     .replace('{artifact_id}', randomUUID())
     .replaceAll(/\{\w+\}/g, 'x')
 
-/** Sends the target exactly as given; a client library would normalize it. */
+/** Sends the target unchanged, because a client library would normalize it. */
 async function ask(
   app: TestApp,
   line: string,
   headers: readonly string[] = [],
 ): Promise<{ status: number; body: unknown }> {
   const all = ['Host: x', `Authorization: Bearer ${app.key}`, 'Connection: close', ...headers]
-  return readAnswer(await exchange(app, toRequest(line, all)))
+  return parseRawResponse(await exchange(app, toRequest(line, all)))
 }
 
-describe.each(paths)('%s', (path) => {
+describe.each(paths)('the route %s', (path) => {
   const shape = errorShapeOf(path)
 
   test('returns 405 with Allow for every unsupported method', async () => {
@@ -35,7 +34,7 @@ describe.each(paths)('%s', (path) => {
     const known = methodsOf(path)
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']) {
       const isKnown = known.includes(method === 'HEAD' ? 'GET' : method)
-      // A known method might rotate the key, so this test calls the others without a key.
+      // Sends unsupported methods without a key, because a supported one may have rotated the key before.
       const answer = await app.call(method, filled(path), isKnown ? {} : { key: null })
       if (isKnown) {
         expect(answer.status).not.toBe(405)
@@ -52,7 +51,7 @@ describe.each(paths)('%s', (path) => {
     }
   })
 
-  test('does not match with a trailing slash, in capitals or with a doubled slash', async () => {
+  test('does not match a trailing slash, capitals or a doubled slash', async () => {
     const app = await startApp()
     const statuses = await Promise.all(
       [`${filled(path)}/`, filled(path).toUpperCase(), `/${filled(path)}`].map(async (other) => {
@@ -63,7 +62,7 @@ describe.each(paths)('%s', (path) => {
   })
 })
 
-test('HEAD returns the headers of GET without the body', async () => {
+test('HEAD returns the same headers as GET but no body', async () => {
   const app = await startApp()
   for (const path of ['/v1/models', '/v1/agents', '/v1/keys/validate', '/healthz', '/openapi.json']) {
     const [head, get] = [await app.call('HEAD', path), await app.call('GET', path)]
@@ -161,7 +160,7 @@ describe('an unusual request target', () => {
     [`/v1/agents/${'a'.repeat(8_000)}`, 404],
   ]
   test.each(cases.map(([target, status]) => [target.slice(0, 60), status, target] as const))(
-    '%s returns %i',
+    '%s causes status %i',
     async (_start, status, target) => {
       const app = await startApp()
       const answer = await ask(app, `GET ${target}`)
@@ -172,12 +171,12 @@ describe('an unusual request target', () => {
     },
   )
 
-  test('OPTIONS * returns 404', async () => {
+  test('such as * causes a 404 for OPTIONS', async () => {
     const app = await startApp()
     expect((await ask(app, 'OPTIONS *')).status).toBe(404)
   })
 
-  test('keeps a second question mark in the query', async () => {
+  test('may contain a second question mark, which belongs to the query', async () => {
     const app = await startApp()
     expect((await ask(app, 'GET /v1/agents?limit=1')).status).toBe(200)
     expect((await ask(app, 'GET /v1/agents?limit=1?2')).status).toBe(400)

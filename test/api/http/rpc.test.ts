@@ -1,4 +1,4 @@
-/** Tests the RPC API: the typed client, batches, and calls that only a hand-written client would send. */
+/** Tests the RPC API with the typed client and with hand-written calls. */
 import { TRPCClientError } from '@trpc/client'
 import { describe, expect, test } from 'vitest'
 import { listOperations } from '../../../src/server/api.ts'
@@ -11,7 +11,7 @@ const yaml = 'name: Guide\ninstructions: Help.\n'
 const hello = { model: 'mock', messages: [{ role: 'user' as const, content: 'hello' }] }
 
 describe('the typed client', () => {
-  test('creates, lists and reads agents', async () => {
+  test('can create, list and read agents', async () => {
     const client = createTypedClient(await startApp())
     const created = await client.agents.create.mutate({ yaml })
     const list = await client.agents.list.query({})
@@ -21,7 +21,7 @@ describe('the typed client', () => {
     expect(agent).toMatchObject({ agent_id: created.agent_id, instructions: 'Help.' })
   })
 
-  test('reads the same data as the REST API', async () => {
+  test('can read the same data as the REST API returns', async () => {
     const app = await startApp()
     const client = createTypedClient(app)
     const { agent_id: id } = await app.createAgent()
@@ -33,7 +33,7 @@ describe('the typed client', () => {
     expect(await client.models.get.query({ model_id: `agent/${id}` })).toMatchObject({ id: `agent/${id}` })
   })
 
-  test('can call the procedures that its agent key allows', async () => {
+  test('with an agent key can call the procedures that the key allows', async () => {
     const app = await startApp()
     const { agent_id: id, agent_key: key } = await app.createAgent()
     const client = createTypedClient(app, key)
@@ -42,7 +42,7 @@ describe('the typed client', () => {
     await expect(client.agents.list.query({})).rejects.toMatchObject({ data: { httpStatus: 401 } })
   })
 
-  test('streams a chat', async () => {
+  test('can stream a chat', async () => {
     const client = createTypedClient(await startApp())
     const text: string[] = []
     for await (const chunks of await client.chat.stream.mutate(hello)) {
@@ -51,17 +51,17 @@ describe('the typed client', () => {
     expect(text.join('')).toBe('You said: hello')
   })
 
-  test('may leave optional fields undefined', async () => {
+  test('can leave optional fields undefined', async () => {
     const client = createTypedClient(await startApp())
     expect((await client.agents.list.query({ limit: undefined, after: undefined })).data).toEqual([])
   })
 
-  test('needs no argument when no field is required', async () => {
+  test('can omit the input if every field is optional', async () => {
     const client = createTypedClient(await startApp())
     expect(await client.agents.list.query()).toEqual(await client.agents.list.query({}))
     expect(await client.files.list.query()).toEqual(await client.files.list.query({}))
     expect(await client.models.list.query()).toEqual(await client.models.list.query({}))
-    // @ts-expect-error: agents.get needs an id.
+    // @ts-expect-error: agents.get requires an id.
     const error = await client.agents.get.query().catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ data: { reason: 'invalid_value', param: 'agent_id' } })
     expect(await client.keys.rotate.mutate()).toMatchObject({ key: expect.stringMatching(/^svc_/) })
@@ -78,7 +78,7 @@ describe('the typed client', () => {
   })
 })
 
-test('every operation except the REST-only ones has a procedure', async () => {
+test('every operation that is not REST-only has an RPC procedure', async () => {
   const app = await startApp()
   for (const { name, operation } of listOperations()) {
     const { status, body } = await callProcedure(app, name)
@@ -96,21 +96,21 @@ test('every operation except the REST-only ones has a procedure', async () => {
   }
 })
 
-describe('a batch', () => {
+describe('a batch of RPC calls', () => {
   const batch = (count: number) => {
     const paths = Array.from({ length: count }, () => 'keys.validate').join(',')
     const input = Object.fromEntries(Array.from({ length: count }, (_, index) => [index, { json: {} }]))
     return `/trpc/${paths}?batch=1&input=${encodeURIComponent(JSON.stringify(input))}`
   }
 
-  test('is accepted with ten calls', async () => {
+  test('may contain ten calls', async () => {
     const app = await startApp()
     const { status, body } = await app.call('GET', batch(10))
     expect(status).toBe(200)
     expect(body).toHaveLength(10)
   })
 
-  test('is rejected with eleven calls without running any', async () => {
+  test('with eleven calls is rejected, and none of the calls is run', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '1' })
     const refused = await app.call('GET', batch(11))
     expect(refused).toMatchObject({
@@ -120,7 +120,7 @@ describe('a batch', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('reports the result of each call separately', async () => {
+  test('returns the result of each call separately', async () => {
     const app = await startApp()
     const paths = 'agents.create,agents.delete'
     const body = { 0: { json: { yaml } }, 1: { json: { agent_id: 'agent-none' } } }
@@ -130,7 +130,7 @@ describe('a batch', () => {
     expect(answer.body[1].error.json.data).toMatchObject({ reason: 'not_found', httpStatus: 404 })
   })
 
-  test('cannot mix queries and mutations', async () => {
+  test('must not mix queries and mutations', async () => {
     const app = await startApp()
     const answer = await app.call('POST', '/trpc/agents.create,agents.list?batch=1', { body: {} })
     expect(answer.status).toBe(400)
@@ -139,47 +139,47 @@ describe('a batch', () => {
 
 describe('a malformed RPC call', () => {
   const raw: [name: string, method: string, path: string, body: unknown, status: number][] = [
-    ['gets 405 for POST to a query', 'POST', 'models.list', {}, 405],
-    ['gets 405 for GET to a mutation', 'GET', 'agents.create', undefined, 405],
-    ['gets 405 for another method', 'PUT', 'agents.create', {}, 405],
-    ['gets 404 without a name', 'GET', '', undefined, 404],
-    ['gets 404 for the name of a prototype', 'GET', '__proto__', undefined, 404],
-    ['gets 404 for the name of a router', 'GET', 'agents', undefined, 404],
-    ['gets 404 for a parent folder', 'GET', '%2e%2e%2fv1', undefined, 404],
-    ['gets 400 for a name that cannot be decoded', 'GET', '%zz', undefined, 400],
-    ['gets 400 for input that is not JSON', 'GET', 'models.list?input={', undefined, 400],
-    ['gets 400 for a bare value instead of an envelope', 'GET', 'models.list?input=5', undefined, 400],
-    ['gets 400 for an empty envelope', 'GET', 'models.list?input={}', undefined, 400],
+    ['returns 405 for POST to a query', 'POST', 'models.list', {}, 405],
+    ['returns 405 for GET to a mutation', 'GET', 'agents.create', undefined, 405],
+    ['returns 405 for another method', 'PUT', 'agents.create', {}, 405],
+    ['returns 404 without a name', 'GET', '', undefined, 404],
+    ['returns 404 for the name of a prototype', 'GET', '__proto__', undefined, 404],
+    ['returns 404 for the name of a router', 'GET', 'agents', undefined, 404],
+    ['returns 404 for a parent folder', 'GET', '%2e%2e%2fv1', undefined, 404],
+    ['returns 400 for a name that cannot be decoded', 'GET', '%zz', undefined, 400],
+    ['returns 400 for input that is not JSON', 'GET', 'models.list?input={', undefined, 400],
+    ['returns 400 for a bare value instead of an envelope', 'GET', 'models.list?input=5', undefined, 400],
+    ['returns 400 for an empty envelope', 'GET', 'models.list?input={}', undefined, 400],
     [
-      'gets 400 for deeply nested input',
+      'returns 400 for deeply nested input',
       'GET',
       `models.list?input=${'['.repeat(6000)}${']'.repeat(6000)}`,
       undefined,
       400,
     ],
     [
-      'gets 400 for a reference to a class',
+      'returns 400 for a reference to a class',
       'POST',
       'agents.create',
       { json: { yaml }, meta: { values: [['class', 'X']] } },
       400,
     ],
     [
-      'gets 400 for a path through a prototype',
+      'returns 400 for a path through a prototype',
       'POST',
       'agents.create',
       { json: { yaml }, meta: { values: { '__proto__.x': ['Date'] } } },
       400,
     ],
     [
-      'gets 400 for a circular reference',
+      'returns 400 for a circular reference',
       'POST',
       'chat.stream',
       { json: { ...hello, x: {} }, meta: { referentialEqualities: { x: ['x.x'] } } },
       400,
     ],
     [
-      'gets 400 for a bigint',
+      'returns 400 for a bigint',
       'POST',
       'chat.stream',
       { json: { ...hello, x: '1' }, meta: { values: { x: ['bigint'] } } },
@@ -198,20 +198,20 @@ describe('a malformed RPC call', () => {
     expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
   })
 
-  test('causes a 415 for a stream that the client cannot accept', async () => {
+  test('returns 415 if it requests a stream that the client does not accept', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_PARENT: '1' })
     expect((await callProcedure(app, 'chat.stream', hello)).status).toBe(415)
     expect((await app.stream(hello)).isDone).toBe(true)
   })
 
-  test('causes a 400 for an invalid Host header', async () => {
+  test('returns 400 if its Host header is invalid', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(toRequest('GET /trpc/models.list', ['Host: [', 'Connection: close']))
     expect(await connection.ends()).toMatch(/^HTTP\/1.1 400 /)
   })
 
-  test('causes a 415 without CORS headers for a preflight from another origin', async () => {
+  test('returns 415 without CORS headers if it is a preflight request from another origin', async () => {
     const app = await startApp()
     const headers = { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'POST' }
     const answer = await app.call('OPTIONS', '/trpc/agents.create', { key: null, headers })
@@ -220,7 +220,7 @@ describe('a malformed RPC call', () => {
   })
 })
 
-test('a response that violates its schema becomes an internal error without details', async () => {
+test('an RPC response that violates its schema is replaced by an internal error without details', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const { agent_id: id } = await app.createAgent()

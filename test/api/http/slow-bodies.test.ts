@@ -1,4 +1,4 @@
-/** Tests the time and size limits on request bodies that arrive slowly or only partly. */
+/** Tests that request bodies over the size or time limits are rejected early. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
@@ -19,7 +19,7 @@ describe('a body over the size limit', () => {
   ] as const
 
   test.each(limits)(
-    'causes a 413 based on its Content-Length and closes the connection: %s',
+    'causes a 413 as soon as its Content-Length arrives and closes the connection: %s',
     async (path, maxBytes) => {
       const app = await startApp(env)
       const length = `Content-Length: ${maxBytes + 1}`
@@ -31,28 +31,25 @@ describe('a body over the size limit', () => {
     },
   )
 
-  test.each(limits)(
-    'causes a 413 when it is chunked and closes the connection: %s',
-    async (path, maxBytes) => {
-      const app = await startApp(env)
-      const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
-      const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
-      const connection = await RawConnection.open(app)
-      connection.send(toRequest(`POST ${path}`, headers, chunk + chunk))
-      const answer = await connection.receives(/\r\n\r\n/)
-      expect(answer).toMatch(/^HTTP\/1.1 413 /)
-      expect(answer).toMatch(/\r\nConnection: close\r\n/)
-    },
-  )
+  test.each(limits)('causes a 413 if it is chunked and closes the connection: %s', async (path, maxBytes) => {
+    const app = await startApp(env)
+    const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
+    const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
+    const connection = await RawConnection.open(app)
+    connection.send(toRequest(`POST ${path}`, headers, chunk + chunk))
+    const answer = await connection.receives(/\r\n\r\n/)
+    expect(answer).toMatch(/^HTTP\/1.1 413 /)
+    expect(answer).toMatch(/\r\nConnection: close\r\n/)
+  })
 
-  test('is rejected, while one of exactly the limit is accepted', async () => {
+  test('is rejected, but a body of exactly the limit is accepted', async () => {
     const app = await startApp(env)
     const body = hello + ' '.repeat(65_536 - hello.length)
     expect((await app.call('POST', CHAT, { body, headers: json })).status).toBe(200)
     expect((await app.call('POST', CHAT, { body: `${body} `, headers: json })).status).toBe(413)
   })
 
-  test('causes an error response even if the client sends everything before it reads', async () => {
+  test('causes an error response even if the client sends the whole body before it reads', async () => {
     const app = await startApp(env)
     for (const [key, status] of [
       [app.key, 413],
@@ -75,7 +72,7 @@ describe('a body over the size limit', () => {
 describe('before authentication', () => {
   const targets = [CHAT, '/v1/agents', '/trpc/agents.create']
 
-  test.each(targets)('the server does not request the body of %s', async (path) => {
+  test.each(targets)('the server does not ask for the body of a request to %s', async (path) => {
     const app = await startApp()
     const sized = ['Expect: 100-continue', `Content-Length: ${hello.length}`]
     const refused = await RawConnection.open(app)
@@ -89,7 +86,7 @@ describe('before authentication', () => {
     await admitted.receives(/HTTP\/1.1 (200|400) /)
   })
 
-  test.each(targets)('the server rejects a huge body of %s before it arrives', async (path) => {
+  test.each(targets)('the server rejects a request to %s before its huge body arrives', async (path) => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(
@@ -116,7 +113,7 @@ describe('a slow body', () => {
     expect(await connection.receives(code)).toMatch(/^HTTP\/1.1 408 /)
   })
 
-  test('causes a 408 after the total timeout even if it never pauses', async () => {
+  test('causes a 408 after the total timeout even if it arrives without a pause', async () => {
     const app = await startApp({ PARLEY_BODY_SECONDS: '0.1' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest('POST /v1/agents', [...headersOf(app.key), 'Content-Length: 100000'], '{'))
@@ -127,7 +124,7 @@ describe('a slow body', () => {
 
 describe('a client that disconnects mid-body', () => {
   test.each(['/v1/agents', '/trpc/agents.create'])(
-    'changes nothing and logs no warning at %s',
+    'does not change data or cause a warning in the log at %s',
     async (path) => {
       const { log, lines } = createLineLog()
       const app = await startApp({}, { log })
@@ -136,7 +133,7 @@ describe('a client that disconnects mid-body', () => {
       for (const leave of ['reset', 'endSending'] as const) {
         const connection = await RawConnection.open(app)
         connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), 'Content-Length: 1000'], yaml))
-        // The server answers this request only after it has started the first one.
+        // The response to this request proves that the server has received the earlier request too.
         await app.call('GET', '/v1/keys/validate')
         connection[leave]()
       }
@@ -150,3 +147,17 @@ describe('a client that disconnects mid-body', () => {
 function headersOf(key: string): string[] {
   return ['Host: x', `Authorization: Bearer ${key}`, 'Content-Type: application/json']
 }
+
+test('a body in tiny chunks is rejected', async () => {
+  const app = await startApp()
+  const form = 'Content-Type: multipart/form-data; boundary=x'
+  const rest = [CHAT, 'Content-Type: application/json', '{"a":'] as const
+  const trpc = ['/trpc/chat.stream', 'Content-Type: application/json', '{"json":'] as const
+  for (const [path, type, start] of [rest, trpc, ['/v1/files', form, '--x\r\n']] as const) {
+    const connection = await RawConnection.open(app)
+    const headers = ['Host: x', `Authorization: Bearer ${app.key}`, type, 'Transfer-Encoding: chunked']
+    connection.send(toRequest(`POST ${path}`, headers, `${start.length}\r\n${start}\r\n`))
+    connection.send('1\r\n \r\n'.repeat(5_200))
+    expect(await connection.receives(/too small/)).toMatch(/^HTTP\/1.1 400 /)
+  }
+})

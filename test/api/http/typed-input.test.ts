@@ -1,17 +1,17 @@
-/** Tests RPC inputs as official clients encode them with superjson, and as an attacker may encode them. */
+/** Tests RPC inputs that the official client encodes with superjson, and hostile variants of them. */
 import { createTRPCClient, httpBatchLink, httpBatchStreamLink, splitLink } from '@trpc/client'
 import superjson from 'superjson'
 import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../src/providers/chat-api.ts'
 import type { AppRouter } from '../../../src/server/api.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
-describe('an envelope with a costly meta', () => {
-  /** Nests `levels` lists that each refer to the next one twice, which makes 2 ** levels values. */
+describe('an RPC input with costly superjson metadata', () => {
+  /** Returns lists that each refer to the next one twice, so they expand to 2 ** levels values. */
   function graphBomb(levels: number) {
     const json: Record<string, unknown> = { link: 'x' }
     const referentialEqualities: Record<string, string[]> = {}
@@ -21,14 +21,14 @@ describe('an envelope with a costly meta', () => {
     return { json, meta: { referentialEqualities, v: 1 } }
   }
 
-  /** A set and a path to each of its members. */
+  /** Returns a set of `count` members and a reference to each member. */
   function manyMembers(count: number) {
     const members = Array.from({ length: count }, (_, index) => [index])
     const referentialEqualities = Object.fromEntries(members.map((_, index) => [`s.${index}`, ['link']]))
     return { json: { link: 'x', s: members }, meta: { values: { s: ['set'] }, referentialEqualities, v: 1 } }
   }
 
-  /** Returns the CPU time of one call in milliseconds; the server runs in this process. */
+  /** Returns a call's status and CPU time in milliseconds; the server runs in this process. */
   async function measure(call: () => Promise<Answer>) {
     const before = process.cpuUsage()
     const { status } = await call()
@@ -50,7 +50,7 @@ describe('an envelope with a costly meta', () => {
     ['parent', 'agents.create', post],
   ]
 
-  test.each(calls)('costs little CPU time (caller: %s, procedure: %s)', async (who, name, send) => {
+  test.each(calls)('takes little CPU time (caller: %s, procedure: %s)', async (who, name, send) => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     const key = who === 'anonymous' ? null : who === 'agent' ? agentKey : app.key
@@ -63,7 +63,7 @@ describe('an envelope with a costly meta', () => {
     expect((await app.call('GET', '/healthz')).status).toBe(200)
   })
 
-  test('is rejected with 400 when it has 15,000 paths', async () => {
+  test('is rejected with 400 if it has 15,000 paths', async () => {
     const app = await startApp()
     const fields = Array.from({ length: 15_000 }, (_, index) => `f${index}`)
     const json = Object.fromEntries(fields.map((field) => [field, null]))
@@ -76,7 +76,7 @@ describe('an envelope with a costly meta', () => {
   })
 })
 
-describe('the official client with superjson', () => {
+describe('the official tRPC client with superjson', () => {
   /** Creates a client as described in the tRPC documentation. */
   function createSuperjsonClient(app: TestApp) {
     const options = {
@@ -95,11 +95,11 @@ describe('the official client with superjson', () => {
     })
   }
 
-  /** Returns the request that reaches the provider. */
+  /** Sends a chat and returns the request that the provider receives. */
   async function send(text: string, more: object) {
-    const client = createSuperjsonClient(await stand.start())
-    for await (const _ of await client.chat.stream.mutate(say(text, more) as ChatRequest));
-    return (await stand.upstream.waitForRequest(text)).body as Record<string, unknown>
+    const client = createSuperjsonClient(await harness.start())
+    for await (const _ of await client.chat.stream.mutate(chatRequest(text, more) as ChatRequest));
+    return (await harness.upstream.waitForRequest(text)).body as Record<string, unknown>
   }
 
   test('can send undefined fields, undefined inputs and batches', async () => {
@@ -112,7 +112,7 @@ describe('the official client with superjson', () => {
     expect(lists.map(({ data }) => data)).toEqual([[], [], []])
   })
 
-  test('can send annotated values, which arrive as JSON.stringify writes them', async () => {
+  test('can send dates and URLs, which arrive in the form that JSON.stringify writes', async () => {
     const metadata = { when: new Date(0), where: new URL('https://a.example/'), 'a.b\\c': undefined }
     const sent = { temperature: -0, top_p: undefined, stop: undefined, metadata }
     expect(await send('annotated', sent)).toMatchObject(JSON.parse(JSON.stringify(sent)))
@@ -123,7 +123,7 @@ describe('the official client with superjson', () => {
     })
   })
 
-  test('can send the same object twice', async () => {
+  test('can send an object that occurs twice in the input', async () => {
     const message = { role: 'user', content: 'said twice' }
     expect((await send('said twice', { messages: [message, message] })).messages).toEqual([message, message])
   })
@@ -136,7 +136,7 @@ describe('the official client with superjson', () => {
     ['a bigint', 1n],
     ['bytes', new Uint8Array(3)],
     ['a circular object', makeCircle()],
-  ])('gets 400 for %s', async (_what, value) => {
+  ])('receives 400 for %s', async (_what, value) => {
     const app = await startApp()
     const failure = await createSuperjsonClient(app)
       .agents.create.mutate({ yaml: 'name: A\ninstructions: B.\n', value } as { yaml: string })
@@ -151,7 +151,7 @@ describe('the official client with superjson', () => {
   }
 })
 
-describe('an invalid meta', () => {
+describe('invalid superjson metadata', () => {
   const json = { limit: 1, constructor: { name: 'x' } }
 
   test.each<[what: string, meta: unknown]>([
@@ -168,7 +168,7 @@ describe('an invalid meta', () => {
     ['has equalities that are not lists', { referentialEqualities: { limit: 'limit' } }],
     ['has equalities with numeric paths', { referentialEqualities: { limit: [1] } }],
     ['makes the input contain itself', { referentialEqualities: [['limit']] }],
-  ])('is rejected with 400 when it %s', async (_what, meta) => {
+  ])('is rejected with 400 if it %s', async (_what, meta) => {
     const app = await startApp()
     const input = encodeURIComponent(JSON.stringify({ json, meta }))
     const answer = await app.call('GET', `/trpc/agents.list?input=${input}`)
@@ -183,7 +183,7 @@ describe('an invalid meta', () => {
 })
 
 test.each(['constructor', 'prototype'])(
-  'an agent with a tool parameter named %s is readable',
+  'an agent with a tool parameter named %s can be read',
   async (name) => {
     const app = await startApp()
     const tool = `{ name: pick, description: Picks., inputSchema: { type: object, properties: { ${name}: { type: string } } } }`

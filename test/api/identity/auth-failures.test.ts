@@ -1,4 +1,4 @@
-/** Tests the rate limit on failed authentications and how the server determines a client's address. */
+/** Tests the rate limit on failed authentications, which the server counts for each client address. */
 import { describe, expect, test } from 'vitest'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
@@ -19,7 +19,7 @@ async function fail(app: TestApp, forwarded?: string, key: string | null = unkno
 }
 
 describe('failed authentications', () => {
-  test('are counted per address, for missing and unknown keys', async () => {
+  test('with missing or unknown keys are limited per address', async () => {
     const { app, clock } = await start(3)
     expect(await fail(app)).toBe(401)
     expect(await fail(app, undefined, null)).toBe(401)
@@ -36,7 +36,7 @@ describe('failed authentications', () => {
     expect(await fail(app)).toBe(401)
   })
 
-  test('do not affect a valid key from the same address', async () => {
+  test('do not limit a valid key from the same address', async () => {
     const { app } = await start(1)
     const { agent_key: agentKey } = await app.createAgent()
     await fail(app)
@@ -47,7 +47,7 @@ describe('failed authentications', () => {
     }
   })
 
-  test('do not include a valid key of the wrong kind', async () => {
+  test('do not include requests with a valid key of the wrong kind', async () => {
     const { app } = await start(1)
     const { agent_key: key } = await app.createAgent()
     for (let count = 0; count < 3; count++) {
@@ -57,7 +57,7 @@ describe('failed authentications', () => {
   })
 
   test.each(['/v1/nothing', '/v1/agents/a/b/c', '/artifacts/a/b/c'])(
-    'are also counted at the unknown path %s, so that it does not reveal valid keys without a limit',
+    'are also limited at the unknown path %s, where an attacker could otherwise test keys',
     async (path) => {
       const { app } = await start(2)
       const call = (key: string | null) => app.call('GET', path, { key })
@@ -69,7 +69,7 @@ describe('failed authentications', () => {
     },
   )
 
-  test('get the same response as valid keys from an unknown procedure', async () => {
+  test('cause the same response from an unknown procedure as valid keys', async () => {
     const { app } = await start(2)
     const body = { json: { text: 'a'.repeat(600 * 1024) } }
     const [good, bad] = await Promise.all(
@@ -84,7 +84,7 @@ describe('failed authentications', () => {
     expect(good?.status).toBe(404)
   })
 
-  test('are also counted in the RPC API', async () => {
+  test('are also limited in the RPC API', async () => {
     const { app } = await start(2)
     await callProcedure(app, 'models.list', {}, { key: unknown })
     await callProcedure(app, 'agents.create', { yaml: 'x' }, { key: null })
@@ -96,7 +96,7 @@ describe('failed authentications', () => {
     expect(await fail(app)).toBe(429)
   })
 
-  test('are unlimited and send no limit headers when the limit is 0', async () => {
+  test('are unlimited and do not cause rate-limit headers if the limit is 0', async () => {
     const { app } = await start(0)
     for (let count = 0; count < 40; count++) expect(await fail(app)).toBe(401)
     const answer = await app.call('GET', '/v1/models', { key: null })
@@ -104,21 +104,21 @@ describe('failed authentications', () => {
   })
 })
 
-describe('the client address', () => {
-  test('is the peer address when no proxy is trusted', async () => {
+describe("the client's address", () => {
+  test('is the peer address if no proxy is trusted', async () => {
     const { app } = await start(2)
     expect(await fail(app, '192.0.2.1')).toBe(401)
     expect(await fail(app, '192.0.2.2')).toBe(401)
     expect(await fail(app, '192.0.2.3')).toBe(429)
   })
 
-  test('is the peer address when only other proxies are trusted', async () => {
+  test('is the peer address if only other proxies are trusted', async () => {
     const { app } = await start(1, { PARLEY_TRUSTED_PROXIES: '10.0.0.0/8' })
     expect(await fail(app, '192.0.2.1')).toBe(401)
     expect(await fail(app, '192.0.2.2')).toBe(429)
   })
 
-  /** Pairs of headers that denote the same client. */
+  /** Pairs of X-Forwarded-For values from the same client. */
   const same: [one: string, other: string][] = [
     ['192.0.2.1', '192.0.2.1'],
     ['192.0.2.1', '203.0.113.9, 192.0.2.1'],
@@ -131,7 +131,7 @@ describe('the client address', () => {
     ['unknown', '_hidden'],
     ['not an address, 10.0.0.1', '10.0.0.1'],
   ]
-  test.each(same)('is the same for %j and %j behind a trusted proxy', async (one, other) => {
+  test.each(same)('is the same for X-Forwarded-For %j and %j from a trusted proxy', async (one, other) => {
     const { app } = await start(1, { PARLEY_TRUSTED_PROXIES: trusted })
     expect(await fail(app, one)).toBe(401)
     expect(await fail(app, other)).toBe(429)
@@ -143,9 +143,12 @@ describe('the client address', () => {
     ['2001:db8::1', '2001:db8:0:1::1'],
     ['10.0.0.5', '10.0.0.6'],
   ]
-  test.each(different)('differs between %j and %j', async (one, other) => {
-    const { app } = await start(1, { PARLEY_TRUSTED_PROXIES: trusted })
-    expect(await fail(app, one)).toBe(401)
-    expect(await fail(app, other)).toBe(401)
-  })
+  test.each(different)(
+    'differs between X-Forwarded-For %j and %j from a trusted proxy',
+    async (one, other) => {
+      const { app } = await start(1, { PARLEY_TRUSTED_PROXIES: trusted })
+      expect(await fail(app, one)).toBe(401)
+      expect(await fail(app, other)).toBe(401)
+    },
+  )
 })

@@ -1,22 +1,19 @@
-/**
- * Tests a change of PARLEY_SECRET: tokens and sealed keys stay valid while PARLEY_SECRET_PREVIOUS names the old
- * one.
- */
+/** Tests that tokens and sealed keys survive a change of PARLEY_SECRET with PARLEY_SECRET_PREVIOUS. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { createSealer } from '../../../src/lib/sealer.ts'
 import { openApp, startApp, type TestApp } from '../../support/app.ts'
-import { refusal } from '../../support/database.ts'
+import { startupErrorOf } from '../../support/database.ts'
 import { makeFolder } from '../../support/process.ts'
-import { reserve } from '../../support/watch.ts'
+import { reserveArtifact } from '../../support/watch.ts'
 
 const [FIRST, SECOND, THIRD] = ['first', 'second', 'third'].map((name) =>
   `the ${name} secret, `.repeat(3).trim(),
 )
 
-/** Returns settings for one data directory; the secrets are listed newest first. */
+/** Returns a function that maps secrets, newest first, to settings for one data directory. */
 async function makeInstallation() {
   const dataDir = join(await makeFolder(), 'data')
   return (...[secret, ...former]: (string | undefined)[]) => ({
@@ -29,28 +26,28 @@ async function makeInstallation() {
 const statusOf = async (app: TestApp, { artifact_id: id, view_token: key }: Record<string, string>) =>
   (await app.call('GET', `/artifacts/${id}/status`, { key: key as string })).status
 
-describe('after the secret has changed', () => {
-  test('old tokens are valid while the old secret is listed, and new tokens do not need it', async () => {
+describe('after a change of the secret', () => {
+  test('old tokens remain valid while the old secret is listed, and new tokens do not depend on it', async () => {
     const env = await makeInstallation()
     const before = await openApp(env(FIRST))
-    const old = await reserve(before)
+    const old = await reserveArtifact(before)
     await before.close()
     const key = { PARLEY_PARENT_KEY: before.key }
     const during = await openApp({ ...env(THIRD, SECOND, FIRST), ...key })
     expect(await statusOf(during, { ...old })).toBe(200)
-    const fresh = await reserve(during, {})
+    const fresh = await reserveArtifact(during, {})
     expect(fresh.view_token.slice(0, 12)).not.toBe(old.view_token.slice(0, 12))
     await during.close()
     const after = await startApp({ ...env(THIRD), ...key })
     expect([await statusOf(after, { ...old }), await statusOf(after, { ...fresh })]).toEqual([401, 200])
   })
 
-  test('agent keys are readable, and after one start with both secrets only the new one is needed', async () => {
+  test('agent keys can be read, and the old secret can be removed after one start with both', async () => {
     const env = await makeInstallation()
     const before = await openApp(env(FIRST))
     const created = [await before.createAgent(), await before.createAgent()]
     await before.close()
-    expect(await refusal(openApp(env(SECOND)))).toContain('PARLEY_SECRET_PREVIOUS')
+    expect(await startupErrorOf(openApp(env(SECOND)))).toContain('PARLEY_SECRET_PREVIOUS')
     const keys = created.map(({ agent_key }) => agent_key).sort()
     for (const secrets of [[SECOND, FIRST], [SECOND]]) {
       const app = await openApp({ ...env(...secrets), PARLEY_PARENT_KEY: before.key })
@@ -60,7 +57,7 @@ describe('after the secret has changed', () => {
     }
   })
 
-  test('a sealed key that cannot be opened prevents neither startup nor resealing the others', async () => {
+  test('a key that cannot be opened does not prevent startup or the resealing of other keys', async () => {
     const env = await makeInstallation()
     const app = await openApp(env(FIRST))
     const created = [await app.createAgent(), await app.createAgent(), await app.createAgent()]
@@ -81,7 +78,7 @@ describe('after the secret has changed', () => {
     ])
   })
 
-  test('one key sealed with an unknown secret prevents startup', async () => {
+  test('a key that was sealed with an unknown secret prevents startup', async () => {
     const env = await makeInstallation()
     const app = await openApp(env(FIRST))
     await app.createAgent()
@@ -89,22 +86,22 @@ describe('after the secret has changed', () => {
     const key_sealed = createSealer(THIRD as string, randomBytes).seal('agnt_key-x', agent_id)
     await app.service.deps.db.updateTable('agents').set({ key_sealed }).where('id', '=', agent_id).execute()
     await app.close()
-    expect(await refusal(openApp(env(SECOND, FIRST)))).toMatch(/encrypted with a different secret/)
+    expect(await startupErrorOf(openApp(env(SECOND, FIRST)))).toMatch(/encrypted with a different secret/)
   })
 })
 
 describe('former secrets', () => {
-  test('are read one per line and must have at least 32 bytes', async () => {
+  test('are read from one line each and must have at least 32 bytes', async () => {
     const read = (text: string) => parseConfig({ PARLEY_SECRET_PREVIOUS: text })
     const { config } = await read(`${FIRST}\n\n  ${SECOND}  \r\n`)
     expect(config.formerSecrets).toEqual([FIRST, SECOND])
     expect((await parseConfig({})).config.formerSecrets).toEqual([])
-    const problem = await refusal(read(`${FIRST}\nshort`))
+    const problem = await startupErrorOf(read(`${FIRST}\nshort`))
     expect(problem).toContain('PARLEY_SECRET_PREVIOUS must be secrets of at least 32 bytes')
     expect(problem).not.toContain('first')
   })
 
-  test('can open keys that they sealed but do not seal new ones', () => {
+  test('can open old sealed keys but do not seal new ones', () => {
     const former = createSealer(FIRST as string, randomBytes)
     const sealer = createSealer(SECOND as string, randomBytes, [FIRST as string])
     expect(sealer.open(former.seal('text', 'agent'), 'agent')).toBe('text')

@@ -1,4 +1,4 @@
-/** Tests how keys are stored: digests and sealed copies only, the time of last use, and no secrets in logs. */
+/** Tests that keys are stored and logged without their secrets, and that their last use is recorded. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ async function makeDataDir(): Promise<string> {
   return join(folder, 'data')
 }
 
-/** Returns the bytes of every file below a directory, as text. */
+/** Returns the contents of every file below a directory as Latin-1 text. */
 async function readAll(directory: string): Promise<string> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
@@ -25,7 +25,7 @@ async function readAll(directory: string): Promise<string> {
   return texts.join('\n')
 }
 
-/** Returns every row of every table as text, because PostgreSQL keeps no files in the data directory. */
+/** Returns every row of every table as text, because PostgreSQL does not store files in the data directory. */
 async function readRows({ service }: TestApp): Promise<string> {
   const { db } = service.deps
   const tables = await db.introspection.getTables()
@@ -33,10 +33,10 @@ async function readRows({ service }: TestApp): Promise<string> {
   return JSON.stringify(await Promise.all(rows))
 }
 
-/** Returns the part of a key that must never be stored or logged. */
+/** Returns the secret part of a key, without its public id and checksum. */
 const secretOf = (key: string) => key.slice(-49, -6)
 
-/** Creates, uses and rotates keys of every kind, and returns all of them. */
+/** Creates, uses and rotates keys of every kind, and returns every key. */
 async function useKeys(app: TestApp): Promise<string[]> {
   const { agent_id, agent_key } = await app.createAgent()
   const rotated = await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, {
@@ -51,7 +51,7 @@ async function useKeys(app: TestApp): Promise<string[]> {
 }
 
 describe('stored data', () => {
-  test('contains the digest of each key but no secret, while running and after a stop', async () => {
+  test('contains digests of keys but no secrets, both during and after a run', async () => {
     const dataDir = await makeDataDir()
     const app = await startApp({ PARLEY_DATA_DIR: dataDir })
     const keys = await useKeys(app)
@@ -65,7 +65,7 @@ describe('stored data', () => {
     }
   })
 
-  test('is enough to show agent keys after a restart', async () => {
+  test('is sufficient to return agent keys after a restart', async () => {
     const env = { PARLEY_DATA_DIR: await makeDataDir() }
     const before = await startApp(env)
     const { agent_key } = await before.createAgent()
@@ -76,7 +76,7 @@ describe('stored data', () => {
   })
 })
 
-test('the log contains no secret of any key', async () => {
+test('the log does not contain the secret of any key', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const keys = await useKeys(app)
@@ -87,7 +87,7 @@ test('the log contains no secret of any key', async () => {
 })
 
 describe('a sealed agent key', () => {
-  test('is never shown for another agent', async () => {
+  test('cannot be opened in the row of another agent', async () => {
     const app = await startApp()
     const [first, second] = [await app.createAgent(), await app.createAgent()]
     const { db } = app.service.deps
@@ -101,7 +101,6 @@ describe('a sealed agent key', () => {
 })
 
 describe("the time of a key's last use", () => {
-  /** Starts a server with a fixed clock. */
   async function start() {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
@@ -134,7 +133,7 @@ describe("the time of a key's last use", () => {
     expect(await recorded()).toBe(1_800_000_060)
   })
 
-  test("includes the use of its agents' keys", async () => {
+  test("includes uses of its agents' keys", async () => {
     const { app, clock, recorded } = await start()
     const { agent_key: key } = await app.createAgent()
     await recorded()

@@ -1,4 +1,4 @@
-/** Tests parent keys through the API: which keys are accepted, and how rotation affects a key and its agents. */
+/** Tests which parent keys the API accepts, and how they are rotated. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { mintKey, parseKey } from '../../../src/lib/api-key.ts'
@@ -21,7 +21,7 @@ async function statusesOf(app: TestApp, ...keys: string[]): Promise<number[]> {
 const rotate = (app: TestApp, options: CallOptions = {}) => app.call('POST', '/v1/keys/rotate', options)
 
 describe('the key of a request', () => {
-  test('is validated, and the response states its kind', async () => {
+  test('is validated at /v1/keys/validate, which returns its kind', async () => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     expect((await validate(app, app.key)).body).toEqual({ valid: true, kind: 'parent' })
@@ -32,21 +32,21 @@ describe('the key of a request', () => {
     })
   })
 
-  test('is required, or the request gets 401 missing_api_key', async () => {
+  test('is required, or the request returns 401 missing_api_key', async () => {
     const answer = await validate(await startApp(), null)
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     expect(answer.body.error).toMatchObject({ type: 'authentication_error', code: 'missing_api_key' })
   })
 
   test.each<[string, (key: string) => string]>([
-    ['of random text', () => 'nonsense'],
-    ['with its last character changed', (key) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')],
+    ['that is not a key', () => 'nonsense'],
+    ['with the last character changed', (key) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')],
     [
-      'with a character of its secret changed',
+      'with a changed character in the secret',
       (key) => key.replace(/.(?=.{20}$)/, (c) => (c === '0' ? '1' : '0')),
     ],
-    ['with its last character missing', (key) => key.slice(0, -1)],
-    ['that is well-formed but unknown', () => mintKey('parent', randomBytes).text],
+    ['without the last character of a key', (key) => key.slice(0, -1)],
+    ['with the format of a key that does not exist', () => mintKey('parent', randomBytes).text],
     [
       'with the same public id and another secret',
       (key) => mintKey('parent', randomBytes, parseKey(key)?.publicId).text,
@@ -57,9 +57,9 @@ describe('the key of a request', () => {
       'of the agent kind with the rest of a valid parent key',
       (key) => forgeKey('agnt_key-', key.slice(4, -6)),
     ],
-    ['followed by another key', (key) => `${key},${key}`],
-    ['in lower case', (key) => key.toLowerCase()],
-  ])('is rejected with 401 invalid_api_key if it is a key %s', async (_what, corrupt) => {
+    ['of two keys', (key) => `${key},${key}`],
+    ['with a key in lower case', (key) => key.toLowerCase()],
+  ])('is rejected with 401 invalid_api_key if it is a string %s', async (_what, corrupt) => {
     const app = await startApp()
     const answer = await validate(app, corrupt(app.key))
     expect(answer.status).toBe(401)
@@ -74,7 +74,7 @@ describe('rotating a parent key', () => {
     ['with an empty body', { body: {} }],
     ['with a zero-length body', { headers: { 'Content-Type': 'application/json' } }],
     ['with an overlap of 0', { body: { overlap_seconds: 0 } }],
-  ])('invalidates the old secret immediately and keeps the public id (%s)', async (_what, options) => {
+  ])('immediately invalidates the old secret but not the public id (%s)', async (_what, options) => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     expect(await statusesOf(app, app.key)).toEqual([200])
     const answer = await rotate(app, options)
@@ -114,7 +114,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, body.key)).toEqual([401, 200])
   })
 
-  test('ends each old secret at its own time or sooner after two rotations with overlaps', async () => {
+  test('with an overlap does not extend an earlier overlap', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
@@ -127,7 +127,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, second, third, fourth)).toEqual([401, 401, 200])
   })
 
-  test('is possible with the old secret during the overlap and invalidates the intermediate secret', async () => {
+  test('with the old secret during the overlap invalidates the intermediate secret', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
     const { key: third } = (await rotate(app)).body
@@ -152,7 +152,7 @@ describe('rotating a parent key', () => {
     [{ overlap_seconds: 60, key: 'mine' }, 400, null],
     ['[]', 400, null],
     ['null', 400, null],
-  ])('responds to %j with %i', async (body, status, param) => {
+  ])('with the body %j returns %i', async (body, status, param) => {
     const app = await startApp()
     const answer = await rotate(app, { body, headers: { 'Content-Type': 'application/json' } })
     expect(answer.status).toBe(status)
@@ -161,7 +161,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key)).toEqual([200])
   })
 
-  test('is forbidden for an agent key', async () => {
+  test('returns 403 for an agent key', async () => {
     const app = await startApp()
     const { agent_key: key } = await app.createAgent()
     const answer = await rotate(app, { key })
@@ -169,7 +169,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, key, app.key)).toEqual([200, 200])
   })
 
-  test('works the same over RPC', async () => {
+  test('works over RPC as over REST', async () => {
     const app = await startApp()
     const { key } = await createTypedClient(app).keys.rotate.mutate({})
     expect(await statusesOf(app, app.key, key)).toEqual([401, 200])

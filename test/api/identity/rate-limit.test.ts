@@ -1,4 +1,4 @@
-/** Tests the request limits of parent keys and agent keys, with a fake clock. */
+/** Tests the rate limits on requests with parent keys and agent keys. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
@@ -16,7 +16,6 @@ async function start(env: Readonly<Record<string, string>>) {
   return { app, clock, now: clock.now() / 1000 }
 }
 
-/** Headers of a client with this address behind a trusted proxy. */
 const from = (address: string) => ({ 'X-Forwarded-For': address })
 const behindProxy = { PARLEY_TRUSTED_PROXIES: '127.0.0.1/32' }
 const list = (app: TestApp, address: string, key: string | null = app.key) =>
@@ -50,7 +49,7 @@ describe('a large body', () => {
     ['a definition of 100 KiB', 7, '/v1/agents', padded(100 * 1024), 'application/yaml'],
     ['a definition of 100 KiB in JSON', 7, '/v1/agents', { yaml: padded(100 * 1024) }],
   ])(
-    'counts as several requests when it is costly: %s',
+    'is charged as several requests if it is costly: %s',
     async (_what, requests, path, body, type = 'application/json') => {
       const { app } = await start({})
       const answer = await app.call('POST', path, { body, headers: { 'Content-Type': type } })
@@ -59,7 +58,7 @@ describe('a large body', () => {
     },
   )
 
-  test('counts the same in the RPC API, across all calls in a batch', async () => {
+  test('is charged equally in the RPC API, also across all calls in a batch', async () => {
     const { app } = await start({})
     const large = await callProcedure(app, 'agents.check', { yaml: padded(100 * 1024) })
     expect([large.status, left(large)]).toEqual([200, 600 - 7])
@@ -68,7 +67,7 @@ describe('a large body', () => {
     expect([batch.status, left(await app.call('GET', '/v1/models'))]).toEqual([200, 600 - 7 - 7 - 1])
   })
 
-  test('counts by its own size when it is a draft of an agent', async () => {
+  test('is charged by its size if it is an agent draft', async () => {
     const { app } = await start({})
     const trial = { draft: { yaml: padded(100 * 1024) } }
     const messages = [{ role: 'user' as const, content: 'hello' }]
@@ -76,7 +75,7 @@ describe('a large body', () => {
     expect(left(await app.call('GET', '/v1/models'))).toBe(600 - 7 - 1)
   })
 
-  test('is rejected before it is parsed when the window has too few requests left', async () => {
+  test('is rejected before it is parsed if the window has too few requests left', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '6' })
     await app.call('GET', '/v1/models')
     await app.call('GET', '/v1/models')
@@ -88,7 +87,7 @@ describe('a large body', () => {
     expect((await app.call('POST', chat, { body: say('a'.repeat(1024 * 1024)) })).status).toBe(200)
   })
 
-  test('is accepted as the only request in a window when it counts as more than the limit', async () => {
+  test('is accepted as the only request in a window if its charge exceeds the limit', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' })
     const { agent_key: key } = await app.createAgent()
     const send = async () =>
@@ -99,7 +98,7 @@ describe('a large body', () => {
   })
 })
 
-describe('the limit of a parent key', () => {
+describe("a parent key's request limit", () => {
   const requests: [method: string, path: string, body: unknown, status: number][] = [
     ['GET', '/v1/models', undefined, 200],
     ['HEAD', '/v1/models', undefined, 200],
@@ -115,7 +114,7 @@ describe('the limit of a parent key', () => {
     ['PATCH', '/v1/models', undefined, 405],
   ]
 
-  test('counts every response regardless of its status', async () => {
+  test('is reduced by every request, regardless of its response status', async () => {
     const { app, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '50' })
     for (const [index, [method, path, body, status]] of requests.entries()) {
       const answer = await app.call(method, path, { body })
@@ -147,7 +146,7 @@ describe('the limit of a parent key', () => {
     })
   })
 
-  test('allows requests again after exactly the time in Retry-After', async () => {
+  test('allows requests again exactly after the number of seconds in Retry-After', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
     clock.advance(0.7)
     await app.call('GET', '/v1/models')
@@ -162,7 +161,7 @@ describe('the limit of a parent key', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('applies per key and survives rotation', async () => {
+  test('applies to each key separately and is not reset by a rotation', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
     const other = await createTenant(app)
     const { body } = await app.call('POST', '/v1/keys/rotate', { body: { overlap_seconds: 60 } })
@@ -172,7 +171,7 @@ describe('the limit of a parent key', () => {
     expect((await app.call('GET', '/v1/models', { key: other })).status).toBe(200)
   })
 
-  test('is off and sends no headers when set to 0', async () => {
+  test('is off and not sent in headers if it is set to 0', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '0' })
     for (let count = 0; count < 5; count++) {
       const answer = await app.call('GET', '/v1/models')
@@ -180,7 +179,7 @@ describe('the limit of a parent key', () => {
     }
   })
 
-  test('is shared with the RPC API, where each call of a batch counts', async () => {
+  test('is shared with the RPC API, where each call in a batch is charged', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '5' })
     const single = await callProcedure(app, 'models.list')
     expect(limitsOf(single)).toEqual(['5', '4', expect.any(String)])
@@ -197,7 +196,7 @@ describe('the limit of a parent key', () => {
   })
 })
 
-describe('the limits of an agent key', () => {
+describe("an agent key's request limits", () => {
   test('apply to the agent as a whole and to each address', async () => {
     const env = { ...behindProxy, PARLEY_RATE_LIMIT_AGENT: '5', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' }
     const { app } = await start(env)
@@ -210,14 +209,14 @@ describe('the limits of an agent key', () => {
     expect(await ask('192.0.2.1')).toEqual([200, '3', '1'])
     expect(await ask('192.0.2.1')).toEqual([200, '3', '0'])
     expect(await ask('192.0.2.1')).toEqual([429, '3', '0'])
-    // The rejected request did not count towards the agent's limit.
+    // The rejected request was not charged to the agent's limit.
     expect(await ask('192.0.2.2')).toEqual([200, '5', '1'])
     expect(await ask('192.0.2.2')).toEqual([200, '5', '0'])
     expect(await ask('192.0.2.3')).toEqual([429, '5', '0'])
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test("both admit a client that waits for Retry-After, even if others used up the agent's limit", async () => {
+  test("allow a client that waits for Retry-After, even if other clients have used up the agent's limit", async () => {
     const env = { ...behindProxy, PARLEY_RATE_LIMIT_AGENT: '4', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '2' }
     const { app, clock } = await start(env)
     const { agent_key: key } = await app.createAgent()
@@ -231,7 +230,7 @@ describe('the limits of an agent key', () => {
     expect((await list(app, '192.0.2.9', key)).status).toBe(200)
   })
 
-  test('can be turned off separately', async () => {
+  test('can be disabled separately', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_AGENT: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '7' })
     const { agent_key: key } = await app.createAgent()
     expect(limitsOf(await app.call('GET', '/v1/models', { key })).slice(0, 2)).toEqual(['7', '6'])

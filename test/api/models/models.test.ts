@@ -1,4 +1,4 @@
-/** Tests the model list, model ids and the models of a gateway. */
+/** Tests how models are listed and found by id, also behind a gateway. */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -11,14 +11,14 @@ const idsOf = async (app: TestApp, key = app.key): Promise<string[]> =>
   (await app.call('GET', '/v1/models', { key })).body.data.map(({ id }: { id: string }) => id)
 const say = (model: string) => ({ model, messages: [{ role: 'user', content: 'hello' }] })
 
-test('the typed client lists the chat models an agent may use', async () => {
+test('the typed client can list the chat models that an agent may use', async () => {
   const app = await startApp()
   const choices = await createTypedClient(app).models.choices.query()
   expect(choices).toEqual([{ provider: 'mock', model: 'mock', id: 'mock' }])
 })
 
 describe('the model list', () => {
-  test('has the format that OpenAI defines', async () => {
+  test('has the format of the OpenAI API', async () => {
     const app = await startApp()
     const { body } = await app.call('GET', '/v1/models')
     expect(body).toEqual({
@@ -37,7 +37,7 @@ describe('the model list', () => {
     for (const { created } of body.data) expect(Number.isInteger(created)).toBe(true)
   })
 
-  test('is readable with the official client', async () => {
+  test('can be read with the official client', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const page = await app.openai().models.list()
@@ -48,7 +48,7 @@ describe('the model list', () => {
     })
   })
 
-  test('contains the agents of the key after the models, newest first, and no other agents', async () => {
+  test("contains only the key's agents, newest first, after the models", async () => {
     const app = await startApp()
     const other = await createTenant(app)
     const [first, second] = [await app.createAgent(), await app.createAgent()]
@@ -62,7 +62,7 @@ describe('the model list', () => {
     expect(await idsOf(app, other)).toEqual(['mock', 'mock-embedding', `agent/${foreign.agent_id}`])
   })
 
-  test('shows an agent key only its own agent', async () => {
+  test('contains only the agent of an agent key', async () => {
     const app = await startApp()
     const [own, sister] = [await app.createAgent(), await app.createAgent()]
     const key = own.agent_key
@@ -71,7 +71,7 @@ describe('the model list', () => {
     expect((await app.call('GET', `/v1/models/agent/${sister.agent_id}`, { key })).status).toBe(404)
   })
 
-  test('reflects created and deleted agents immediately', async () => {
+  test('immediately includes created agents and omits deleted ones', async () => {
     const app = await startApp()
     expect(await idsOf(app)).toHaveLength(2)
     const { agent_id: id } = await app.createAgent()
@@ -81,7 +81,7 @@ describe('the model list', () => {
     expect((await app.call('GET', `/v1/models/agent/${id}`)).status).toBe(404)
   })
 
-  test('contains only models that can be read and used', async () => {
+  test('contains only models that can be retrieved and used', async () => {
     const app = await startApp()
     await app.createAgent()
     for (const model of (await app.call('GET', '/v1/models')).body.data) {
@@ -93,7 +93,7 @@ describe('the model list', () => {
 })
 
 describe('a model id', () => {
-  test('may carry the provider as a prefix, which the response keeps', async () => {
+  test('may start with the provider, and the response then has the same id', async () => {
     const app = await startApp()
     for (const path of ['/v1/models/mock/mock', '/v1/models/mock%2Fmock']) {
       expect((await app.call('GET', path)).body).toMatchObject({ id: 'mock/mock', provider: 'mock' })
@@ -112,7 +112,7 @@ describe('a model id', () => {
     '__proto__',
     'constructor',
   ]
-  test.each(unknown)('is rejected with 404 model_not_found: %s', async (id) => {
+  test.each(unknown)('is rejected with 404 model_not_found if it is unknown: %s', async (id) => {
     const app = await startApp()
     const error = { code: 'model_not_found', type: 'invalid_request_error', param: 'model' }
     expect(await app.call('GET', `/v1/models/${id}`)).toMatchObject({ status: 404, body: { error } })
@@ -122,7 +122,7 @@ describe('a model id', () => {
     })
   })
 
-  test("is treated as unknown when it names another tenant's agent", async () => {
+  test("is treated as unknown if it is another tenant's agent", async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent(undefined, await createTenant(app))
     const [foreign, never] = [
@@ -138,7 +138,7 @@ describe('a model id', () => {
   })
 })
 
-describe('the models of a gateway', () => {
+describe("a gateway's models", () => {
   async function startGateway(list?: readonly object[]): Promise<{ app: TestApp; upstream: Upstream }> {
     const upstream = await startUpstream()
     onTestFinished(() => upstream.stop())
@@ -149,7 +149,7 @@ describe('the models of a gateway', () => {
     return { app, upstream }
   }
 
-  test('are listed with their context length and fetched only once', async () => {
+  test('are listed with their context lengths and fetched only once', async () => {
     const { app, upstream } = await startGateway()
     for (let count = 0; count < 3; count++) await idsOf(app)
     const { body } = await app.call('GET', '/v1/models')
@@ -164,7 +164,7 @@ describe('the models of a gateway', () => {
     expect((await upstream.listRequests()).filter(({ path }) => path === '/v1/models')).toHaveLength(1)
   })
 
-  test('may have slashes and colons in their ids', async () => {
+  test('may have ids with slashes and colons', async () => {
     const ids = ['meta-llama/Llama-3:free', 'a/b/c', 'gpt 4 %2F', 'agent/x', 'gateway/y']
     const { app, upstream } = await startGateway(ids.map((id) => ({ id, object: 'model' })))
     expect(await idsOf(app)).toEqual(ids)
@@ -182,14 +182,14 @@ describe('the models of a gateway', () => {
     expect((await app.call('GET', '/v1/models/a/b')).status).toBe(404)
   })
 
-  test('are listed once when the gateway lists them twice', async () => {
+  test('are listed once even if the gateway lists them twice', async () => {
     const { app } = await startGateway([{ id: 'gpt' }, { id: 'other' }, { id: 'gpt' }])
     expect(await idsOf(app)).toEqual(['gpt', 'other'])
     expect((await app.call('GET', '/v1/models/gpt')).status).toBe(200)
     expect((await app.call('POST', '/v1/chat/completions', { body: say('gpt') })).status).toBe(200)
   })
 
-  test('are rejected as unknown when the gateway does not list them', async () => {
+  test('are rejected as unknown if the gateway does not list them', async () => {
     const { app, upstream } = await startGateway()
     expect((await app.call('POST', '/v1/chat/completions', { body: say('none') })).status).toBe(404)
     expect((await upstream.listRequests()).filter(({ path }) => path !== '/v1/models')).toEqual([])
@@ -197,7 +197,7 @@ describe('the models of a gateway', () => {
 })
 
 describe('a gateway without a readable model list', () => {
-  /** A gateway that supports chats and returns the given response to model-list requests. */
+  /** Starts a server whose gateway answers chats and passes model-list requests to `answerList`. */
   async function startListlessGateway(answerList: RequestListener): Promise<TestApp> {
     const server = createServer((request, response) => {
       if (request.url === '/v1/models') return answerList(request, response)
@@ -221,12 +221,12 @@ describe('a gateway without a readable model list', () => {
   }
 
   const faults: Readonly<Record<string, RequestListener>> = {
-    fails: (_request, response) => response.writeHead(500).end(),
+    'cannot be fetched': (_request, response) => response.writeHead(500).end(),
     'is not a list': (_request, response) => response.end('<html>'),
     'never arrives': () => {},
   }
   test.each(Object.entries(faults))(
-    'accepts any model id and is reported as degraded when the list %s',
+    'accepts any model id and is reported as degraded if the list %s',
     async (_name, fault) => {
       const app = await startListlessGateway(fault)
       const answer = await app.call('GET', '/readyz')

@@ -1,18 +1,18 @@
-/** Tests an agent's model policy: storage, validation and the effective models. */
+/** Tests how an agent's model policy is stored and validated, and which models it allows. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const chat = { provider: 'gateway', model: 'up-chat' }
 const small = { provider: 'gateway', model: 'up-small' }
 const pathOf = (id: string) => `/v1/agents/${id}/model-policy`
 
 async function startAgent(more = ''): Promise<{ app: TestApp; id: string; path: string }> {
-  const app = await stand.start()
+  const app = await harness.start()
   const { agent_id: id } = await app.createAgent(`name: A\ninstructions: B\n${more}`)
   return { app, id, path: pathOf(id) }
 }
@@ -28,7 +28,7 @@ const defaults = {
 }
 
 describe('without a stored policy', () => {
-  test('an agent may use every model, and the response lists them', async () => {
+  test('an agent may use every model, and the policy lists those models', async () => {
     const { app, id, path } = await startAgent()
     const { status, body } = await app.call('GET', path)
     expect(status).toBe(200)
@@ -70,9 +70,9 @@ describe('a stored policy', () => {
     budget: { day: 1_000, month: 20_000 },
   }
 
-  test('is returned as it was written', async () => {
+  test('is returned unchanged', async () => {
     const clock = createFakeClock(1_800_000_000)
-    const app = await stand.start({}, { clock })
+    const app = await harness.start({}, { clock })
     const { agent_id } = await app.createAgent()
     const put = await app.call('PUT', pathOf(agent_id), { body: full })
     expect(put).toMatchObject({ status: 200 })
@@ -90,7 +90,7 @@ describe('a stored policy', () => {
     expect((await app.call('GET', pathOf(agent_id))).body).toEqual(put.body)
   })
 
-  test('can be sent back as it was read', async () => {
+  test('can be sent back in the form in which it was returned', async () => {
     const { app, path } = await startAgent()
     const { body } = await app.call('PUT', path, { body: full })
     expect((await app.call('PUT', path, { body })).body).toEqual(body)
@@ -103,7 +103,7 @@ describe('a stored policy', () => {
     expect(body).toMatchObject({ agent_id: id, ...defaults, model_policy_updated_at: expect.any(Number) })
   })
 
-  test("survives a new definition version and determines the agent's model", async () => {
+  test("remains in force after a new definition and determines the agent's model", async () => {
     const { app, id, path } = await startAgent()
     await app.call('PUT', path, { body: { default_model: small } })
     const yaml = 'name: A\ninstructions: other\n'
@@ -141,7 +141,7 @@ describe('a stored policy', () => {
     expect((await app.call('GET', path)).body).toMatchObject(defaults)
   })
 
-  test('is readable and writable over RPC', async () => {
+  test('can be read and written over RPC', async () => {
     const { app, id } = await startAgent()
     const { agents } = createTypedClient(app)
     const written = await agents.replaceModelPolicy.mutate({ agent_id: id, default_model: small })
@@ -196,8 +196,8 @@ describe('an invalid policy', () => {
     ['too many fallbacks', { fallback_models: many(11) }, 'fallback_models', /10/],
     ['too many allowed models', { allowed_models: many(201) }, 'allowed_models', /200/],
     ['an unknown field', { default: 'up-small' }, '', /default/],
-    ['a list', [], '', /object/],
-  ])('is rejected without a change for %s', async (_what, body, param, message) => {
+    ['a list as its body', [], '', /object/],
+  ])('with %s is rejected and does not replace the stored policy', async (_what, body, param, message) => {
     const { app, path } = await startAgent()
     await app.call('PUT', path, { body: { default_model: small, budget: { day: 5 } } })
     const answer = await app.call('PUT', path, { body })
@@ -207,29 +207,29 @@ describe('an invalid policy', () => {
     expect((await app.call('GET', path)).body).toMatchObject({ default_model: small, budget: { day: 5 } })
   })
 
-  test('is rejected with a specific code for a model outside the allowed ones', async () => {
+  test('with a model outside the allowed ones is rejected with a specific code', async () => {
     const { app, path } = await startAgent()
     const body = { default_model: small, allowed_models: [chat] }
     expect((await app.call('PUT', path, { body })).body.code).toBe('default_model_not_allowed')
   })
 
-  test("is accepted with an unknown model while the provider's list is unavailable", async () => {
-    await stand.upstream.script('/v1/models', '{{up:status 500}}')
+  test("with an unknown model is rejected only if the provider's model list is available", async () => {
+    await harness.upstream.script('/v1/models', '{{up:status 500}}')
     const { app, path } = await startAgent()
     const default_model = { provider: 'gateway', model: 'later' }
     expect((await app.call('PUT', path, { body: { default_model } })).status).toBe(200)
   })
 })
 
-test('an agent key may not read or write a policy', async () => {
+test('an agent key cannot be used to read or write a policy', async () => {
   const { app, path, id } = await startAgent()
   const { body } = await app.call('POST', `/v1/agents/${id}/rotate-key`, { body: {} })
   expect((await app.call('GET', path, { key: body.agent_key })).status).toBe(401)
   expect((await app.call('PUT', path, { key: body.agent_key, body: {} })).status).toBe(401)
 })
 
-test('an agent key lists only the models its agent may use', async () => {
-  const app = await stand.start()
+test('an agent key can list only the models that its agent may use', async () => {
+  const app = await harness.start()
   const { agent_id, agent_key: key } = await app.createAgent()
   const list = async () =>
     (await app.call('GET', '/v1/models', { key })).body.data.map(({ id }: { id: string }) => id)

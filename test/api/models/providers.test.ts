@@ -1,7 +1,7 @@
-/** Tests two providers configured in the `PARLEY_CONFIG` file, each an upstream in a separate process. */
+/** Tests a server with two providers in its `PARLEY_CONFIG` file. */
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { say } from '../../support/chat-stand.ts'
+import { chatRequest } from '../../support/chat-harness.ts'
 import { writeConfigFile } from '../../support/config-file.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { startUpstream, type Upstream } from '../../support/start-upstream.ts'
@@ -12,13 +12,12 @@ afterAll(() => Promise.all([near.stop(), far.stop()]))
 
 const CHAT = '/v1/chat/completions'
 
-/** Scripts the model list that an upstream returns from now on. */
+/** Makes an upstream return this model list from now on. */
 function listModels(upstream: Upstream, ...ids: readonly string[]): Promise<void> {
   const data = ids.map((id) => ({ id, object: 'model', created: 1, owned_by: 'example' }))
   return upstream.script('/v1/models', `{{up:body ${JSON.stringify({ object: 'list', data })}}}`)
 }
 
-/** Starts a server with both providers. */
 async function start(env: Record<string, string> = {}): Promise<TestApp> {
   const text = `providers:
   near: { url: ${near.url} }
@@ -32,10 +31,10 @@ async function idsOf(app: TestApp): Promise<string[]> {
   return (await app.call('GET', '/v1/models')).body.data.map(({ id }: { id: string }) => id)
 }
 
-/** Returns the provider and the requested model, or the error code. */
+/** Returns the provider that answered and the model it was asked for, or the error code. */
 async function chat(app: TestApp, model: string | null): Promise<string> {
   await Promise.all([near.clear(), far.clear()])
-  const { headers, body } = await app.call('POST', CHAT, { body: say('hello', { model }) })
+  const { headers, body } = await app.call('POST', CHAT, { body: chatRequest('hello', { model }) })
   const [nearAsked, farAsked] = [await listAsked(near, CHAT), await listAsked(far, CHAT)]
   const asked = [...nearAsked.map((id) => `near: ${id}`), ...farAsked.map((id) => `far: ${id}`)]
   if (asked.length === 0) return body.error.code
@@ -43,13 +42,13 @@ async function chat(app: TestApp, model: string | null): Promise<string> {
   return asked.join()
 }
 
-/** Returns the models that requests to an upstream's path named. */
+/** Returns the model in each request to an upstream's path. */
 async function listAsked(upstream: Upstream, path: string): Promise<unknown[]> {
   const requests = (await upstream.listRequests()).filter((seen) => seen.path === path)
   return requests.map(({ body }) => (body as { model: unknown }).model)
 }
 
-test('a request goes to the provider of its model, under every id of that model', async () => {
+test('a request with any id of a model is sent to the provider of that model', async () => {
   await listModels(near, 'shared', 'small', 'far/away')
   await listModels(far, 'shared', 'large', 'near/by:1')
   const app = await start()
@@ -72,7 +71,7 @@ test('a request goes to the provider of its model, under every id of that model'
   for (const [id, answer] of Object.entries(answers)) expect([id, await chat(app, id)]).toEqual([id, answer])
 })
 
-test('every listed model is readable under its id and under its provider-prefixed id', async () => {
+test('every listed model can be retrieved by its id with or without the provider prefix', async () => {
   await listModels(near, 'shared', 'small', 'far/large')
   await listModels(far, 'shared', 'large')
   const app = await start()
@@ -120,15 +119,18 @@ describe('the default model', () => {
     expect(await listAsked(far, '/v1/embeddings')).toEqual(['up-embedding'])
   })
 
-  test('may name a provider when an agent sets it', async () => {
+  test('may include a provider if an agent sets it', async () => {
     const app = await start()
     const { agent_key: key } = await app.createAgent('name: A\ninstructions: B\nmodel: far/up-small\n')
-    const { headers, body } = await app.call('POST', CHAT, { key, body: say('hello', { model: null }) })
+    const { headers, body } = await app.call('POST', CHAT, {
+      key,
+      body: chatRequest('hello', { model: null }),
+    })
     expect([headers.get('x-parley-provider'), body.model]).toEqual(['far', 'up-small'])
   })
 })
 
-test('embedding requests go to the named provider', async () => {
+test('an embeddings request is sent to the provider in the model id', async () => {
   const app = await start()
   for (const [name, upstream] of Object.entries({ near, far })) {
     const body = { model: `${name}/up-embedding`, input: ['a', 'b'] }
@@ -167,13 +169,13 @@ describe('while one provider is unavailable', () => {
   test('a request to that provider fails without affecting the other one', async () => {
     const app = await start()
     await far.script(CHAT, '{{up:status 500}}')
-    const answer = await app.call('POST', CHAT, { body: say('hello', { model: 'far/up-chat' }) })
+    const answer = await app.call('POST', CHAT, { body: chatRequest('hello', { model: 'far/up-chat' }) })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
     expect(await listAsked(near, CHAT)).toEqual([])
   })
 })
 
-test('the server is ready when both providers have listed their models', async () => {
+test('the server is ready after both providers have listed their models', async () => {
   const { body } = await (await start()).call('GET', '/readyz')
   expect(body).toMatchObject({ status: 'ready', checks: { backends: { near: 'up', far: 'up' } } })
 })

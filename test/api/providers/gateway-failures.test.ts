@@ -1,13 +1,10 @@
-/**
- * Tests how the gateway backend reports upstream failures: unreachable, silent, forbidden, interrupted or
- * invalid.
- */
+/** Tests how the gateway backend reports failures of the upstream server. */
 import type { LookupFunction } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { failureOf, noMore } from '../../support/backend.ts'
-import { ask, askForStream, listen, startGatewayStand, ways } from '../../support/gateway.ts'
+import { failureOf, iteratorDone } from '../../support/backend.ts'
+import { chatCall, listen, startGatewayHarness, streamCall, ways } from '../../support/gateway.ts'
 
-const { upstream, gateway, findWhoEnded } = await startGatewayStand()
+const { upstream, gateway, findWhoEnded } = await startGatewayHarness()
 
 describe.each(ways)('a failed call (%s)', (_way, call) => {
   test.each([
@@ -17,18 +14,18 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
     ['{{up:type text/plain; charset=utf-8}} a text', 'protocol'],
     ['{{up:header content-encoding: gzip}} encoded without being asked', 'protocol'],
     [`{{up:header x-large: ${'x'.repeat(20_000)}}} a head beyond the limit`, 'protocol'],
-  ])('reports its kind: %s', async (text, kind) => {
+  ])('reports the kind of failure: %s', async (text, kind) => {
     expect(await failureOf(call(gateway(), text))).toMatchObject({ kind, status: undefined, said: undefined })
   })
 
-  test('reports a timeout and disconnects when the head is late', async () => {
+  test('reports a timeout and disconnects if the response headers are late', async () => {
     const failure = await failureOf(call(gateway({ timings: { firstByteMs: 300 } }), '{{up:hang}} late'))
     expect(failure.kind).toBe('timeout')
     expect(await findWhoEnded('late')).toBe('client')
   })
 
-  test('reports a timeout when the connection is late', async () => {
-    // A TLS handshake that never receives a response.
+  test('reports a timeout if connecting takes too long', async () => {
+    // This server accepts connections but never responds to a TLS handshake.
     const { port } = await listen()
     const url = `https://127.0.0.1:${port}/v1`
     const failure = await failureOf(call(gateway({ url, timings: { connectMs: 300 } }), 'hello'))
@@ -62,10 +59,10 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
 
   test('reports a closed keep-alive connection as unreachable, and the next call opens a new one', async () => {
     const backend = gateway()
-    await backend.complete(ask('one'))
+    await backend.complete(chatCall('one'))
     await upstream.listRequests()
     expect((await failureOf(call(backend, '{{up:close}} two'))).kind).toBe('unreachable')
-    await backend.complete(ask('three'))
+    await backend.complete(chatCall('three'))
     const [one, two, three] = await upstream.listRequests()
     expect(two?.connection).toBe(one?.connection)
     expect(three?.connection).not.toBe(two?.connection)
@@ -93,7 +90,7 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
     expect(String(failure.cause)).toMatch(/link-local or metadata/)
   })
 
-  test('does not connect to a name with a metadata address among its addresses', async () => {
+  test('does not connect to a host name that also resolves to a metadata address', async () => {
     const lookup: LookupFunction = (_name, _options, callback) =>
       callback(null, [
         { address: '127.0.0.1', family: 4 },
@@ -106,22 +103,22 @@ describe.each(ways)('a failed call (%s)', (_way, call) => {
   })
 })
 
-test.each(ways)('an informational response before the head is ignored (%s)', async (_way, call) => {
+test.each(ways)('an informational response before the final response is ignored (%s)', async (_way, call) => {
   expect(await call(gateway(), '{{up:hints}} hello')).toBeTypeOf('object')
 })
 
-test('a name that resolves to the loopback interface is allowed', async () => {
+test('a gateway may have a host name that resolves to a loopback address', async () => {
   const url = upstream.url.replace('127.0.0.1', 'localhost')
-  expect(await gateway({ url }).complete(ask('hello'))).toBeInstanceOf(Uint8Array)
+  expect(await gateway({ url }).complete(chatCall('hello'))).toBeInstanceOf(Uint8Array)
 })
 
-describe('an interrupted body', () => {
+describe('an interrupted response body', () => {
   test.each([
     ['{{up:reset-after}} reset', {}, 'unreachable'],
     ['{{up:cut-off}} shorter than its length', {}, 'unreachable'],
     ['{{up:hang-after}} never ending', { idleMs: 300 }, 'timeout'],
-  ])('makes a completion fail: %s', async (text, timings, kind) => {
-    expect((await failureOf(gateway({ timings }).complete(ask(text)))).kind).toBe(kind)
+  ])('causes a completion to fail: %s', async (text, timings, kind) => {
+    expect((await failureOf(gateway({ timings }).complete(chatCall(text)))).kind).toBe(kind)
   })
 
   test.each([
@@ -129,8 +126,8 @@ describe('an interrupted body', () => {
     ['{{up:cut-off 2}} without its last chunk', {}, 'unreachable'],
     ['{{up:cut-off 2}}{{up:header connection: close}} on a last connection', {}, 'unreachable'],
     ['{{up:hang-after 2}} silent', { idleMs: 300 }, 'timeout'],
-  ])('makes a stream fail once, after the bytes it received: %s', async (text, timings, kind) => {
-    const reads = await gateway({ timings }).stream(askForStream(text))
+  ])('causes a stream to fail after the received bytes: %s', async (text, timings, kind) => {
+    const reads = await gateway({ timings }).stream(streamCall(text))
     let seen = ''
     const failure = await failureOf(
       (async () => {
@@ -140,6 +137,6 @@ describe('an interrupted body', () => {
     )
     expect(failure.kind).toBe(kind)
     expect(seen.match(/data: /g)).toHaveLength(2)
-    expect(await reads.next()).toEqual(noMore)
+    expect(await reads.next()).toEqual(iteratorDone)
   })
 })

@@ -1,24 +1,27 @@
-/** Tests how the gateway backend reads error responses: status, Retry-After and the message shown to callers. */
+/** Tests what callers learn from an upstream error response. */
 import { describe, expect, test } from 'vitest'
 import { failureOf } from '../../support/backend.ts'
-import { apiKey, ask, startGatewayStand, ways } from '../../support/gateway.ts'
+import { apiKey, chatCall, startGatewayHarness, ways } from '../../support/gateway.ts'
 
-const { gateway, findWhoEnded } = await startGatewayStand()
+const { gateway, findWhoEnded } = await startGatewayHarness()
 
 describe.each(ways)('an error response (%s)', (_way, call) => {
-  test.each([400, 409, 413, 415, 422])("passes on the provider's message with status %i", async (status) => {
-    const body =
-      '{"error":{"message":"too many tokens","type":"x","code":"context_length","param":"messages"}}'
-    const failure = await failureOf(call(gateway(), `{{up:status ${status}}}{{up:body ${body}}}`))
-    expect(failure).toMatchObject({
-      kind: 'status',
-      status,
-      said: { message: 'too many tokens', code: 'context_length', param: 'messages' },
-    })
-  })
+  test.each([400, 409, 413, 415, 422])(
+    "includes the provider's message for callers with status %i",
+    async (status) => {
+      const body =
+        '{"error":{"message":"too many tokens","type":"x","code":"context_length","param":"messages"}}'
+      const failure = await failureOf(call(gateway(), `{{up:status ${status}}}{{up:body ${body}}}`))
+      expect(failure).toMatchObject({
+        kind: 'status',
+        status,
+        said: { message: 'too many tokens', code: 'context_length', param: 'messages' },
+      })
+    },
+  )
 
   test.each([401, 402, 403, 404, 408, 429, 500, 502, 503, 529])(
-    "hides the provider's message with status %i",
+    "hides the provider's message from callers with status %i",
     async (status) => {
       const failure = await failureOf(call(gateway(), `{{up:status ${status}}}{{up:message secret detail}}`))
       expect(failure).toMatchObject({ kind: 'status', status, said: undefined })
@@ -29,7 +32,7 @@ describe.each(ways)('an error response (%s)', (_way, call) => {
 
 describe('reading an error response', () => {
   const messageOf = async (body: string) =>
-    (await failureOf(gateway().complete(ask(`{{up:status 400}}{{up:body ${body}}}`)))).said
+    (await failureOf(gateway().complete(chatCall(`{{up:status 400}}{{up:body ${body}}}`)))).said
 
   test.each([
     ['{"error":"text"}', { message: 'text' }],
@@ -47,7 +50,7 @@ describe('reading an error response', () => {
     ['["text"]', undefined],
     ['null', undefined],
     ['<html>text</html>', undefined],
-  ])('reads the message of %s as %j', async (body, said) => {
+  ])('extracts from %s the details %j', async (body, said) => {
     expect(await messageOf(body)).toEqual(said)
   })
 
@@ -62,7 +65,7 @@ describe('reading an error response', () => {
     expect(await messageOf(body)).toEqual({ message: shown, code: shown, param: shown })
   })
 
-  test('limits the message to 500 characters without cutting a character or revealing part of a key', async () => {
+  test('truncates the message to 500 characters without splitting a character or revealing part of a key', async () => {
     expect((await messageOf(JSON.stringify({ message: 'x'.repeat(2_000) })))?.message).toBe('x'.repeat(500))
     const said = await messageOf(JSON.stringify({ message: `${'x'.repeat(499)}🎈` }))
     expect(said?.message.isWellFormed()).toBe(true)
@@ -72,7 +75,10 @@ describe('reading an error response', () => {
 
   test('reads at most 64 KiB of the body', async () => {
     const text = '{{up:status 400}}{{up:until-close}}{{up:flood 100000000}} endless'
-    expect(await failureOf(gateway().complete(ask(text)))).toMatchObject({ status: 400, said: undefined })
+    expect(await failureOf(gateway().complete(chatCall(text)))).toMatchObject({
+      status: 400,
+      said: undefined,
+    })
     expect(await findWhoEnded('endless')).toBe('client')
   })
 
@@ -80,8 +86,8 @@ describe('reading an error response', () => {
     ['{{up:status 503}}{{up:cut-off}}', {}],
     ['{{up:status 503}}{{up:reset-after}}', {}],
     ['{{up:status 503}}{{up:hang-after}}', { idleMs: 300 }],
-  ])('keeps the status of an incomplete response: %s', async (text, timings) => {
-    expect(await failureOf(gateway({ timings }).complete(ask(text)))).toMatchObject({
+  ])('returns the status even if the response is incomplete: %s', async (text, timings) => {
+    expect(await failureOf(gateway({ timings }).complete(chatCall(text)))).toMatchObject({
       kind: 'status',
       status: 503,
     })
@@ -97,14 +103,14 @@ describe('reading an error response', () => {
     ['{{up:retry-after -5}}', undefined],
     ['', undefined],
   ])('converts Retry-After to seconds: %s gives %s', async (directive, seconds) => {
-    const failure = await failureOf(gateway().complete(ask(`{{up:status 429}}${directive}`)))
+    const failure = await failureOf(gateway().complete(chatCall(`{{up:status 429}}${directive}`)))
     expect(failure.retryAfterSeconds).toBe(seconds)
   })
 })
 
-test('an upstream that recovers serves later calls', async () => {
+test('a call succeeds after the upstream has recovered from an error', async () => {
   const backend = gateway()
-  const request = ask('{{up:first 2}}{{up:status 500}} shaky')
+  const request = chatCall('{{up:first 2}}{{up:status 500}} shaky')
   expect(await failureOf(backend.complete(request))).toMatchObject({ status: 500 })
   expect(await failureOf(backend.complete(request))).toMatchObject({ status: 500 })
   expect(JSON.parse(String(await backend.complete(request)))).toMatchObject({ object: 'chat.completion' })

@@ -1,19 +1,19 @@
-/** Tests the requests that the gateway backend sends, and how it reads completions and model lists. */
+/** Tests the gateway backend's requests for completions and model lists, and how it reads the responses. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createGatewayBackend } from '../../../src/providers/gateway.ts'
-import { failureOf, never } from '../../support/backend.ts'
-import { apiKey, ask, patient, startGatewayStand } from '../../support/gateway.ts'
+import { failureOf, neverAborted } from '../../support/backend.ts'
+import { apiKey, chatCall, longTimeouts, startGatewayHarness } from '../../support/gateway.ts'
 
-const { upstream, gateway, readDirectly } = await startGatewayStand()
+const { upstream, gateway, readDirectly } = await startGatewayHarness()
 
 describe('a completion', () => {
-  test('arrives byte for byte', async () => {
-    const request = ask('héllo {{up:cut 7}}')
+  test('is returned byte for byte', async () => {
+    const request = chatCall('héllo {{up:cut 7}}')
     expect(Buffer.from(await gateway().complete(request))).toEqual(await readDirectly(request.body))
   })
 
-  test('is requested with the given body, fixed headers and the key', async () => {
-    const request = ask('headers', never, { temperature: 0.5, nested: { kept: [1, null, 'é'] } })
+  test('is requested with the unchanged body, fixed headers and the key', async () => {
+    const request = chatCall('headers', neverAborted, { temperature: 0.5, nested: { kept: [1, null, 'é'] } })
     await gateway().complete(request)
     const [seen] = await upstream.listRequests()
     expect(seen).toMatchObject({ method: 'POST', path: '/v1/chat/completions', body: request.body })
@@ -29,46 +29,46 @@ describe('a completion', () => {
     })
   })
 
-  test('is requested without authorization when the key is missing or empty', async () => {
-    const backend = createGatewayBackend({ name: 'gateway', url: upstream.url, timings: patient })
+  test('is requested without an Authorization header if the key is missing or empty', async () => {
+    const backend = createGatewayBackend({ name: 'gateway', url: upstream.url, timings: longTimeouts })
     onTestFinished(() => backend.close())
-    await backend.complete(ask('anonymous'))
+    await backend.complete(chatCall('anonymous'))
     const failure = await failureOf(
-      gateway({ apiKey: '' }).complete(ask('{{up:status 400}}{{up:message no}}')),
+      gateway({ apiKey: '' }).complete(chatCall('{{up:status 400}}{{up:message no}}')),
     )
     expect(failure.said?.message).toBe('no')
     for (const { headers } of await upstream.listRequests())
       expect(headers).not.toHaveProperty('authorization')
   })
 
-  test('is requested below a base URL with a trailing slash and a query', async () => {
-    await gateway({ url: `${upstream.url}/?api-version=1` }).complete(ask('path'))
+  test('is requested at the right URL if the base URL has a trailing slash and a query', async () => {
+    await gateway({ url: `${upstream.url}/?api-version=1` }).complete(chatCall('path'))
     expect((await upstream.listRequests())[0]?.path).toBe('/v1/chat/completions?api-version=1')
   })
 
-  test('reuses the connection of the previous one', async () => {
+  test('reuses the connection of the previous completion', async () => {
     const backend = gateway()
-    await backend.complete(ask('first'))
-    // undici frees the connection only after another turn of the event loop.
+    await backend.complete(chatCall('first'))
+    // undici releases the connection only after another turn of the event loop.
     await upstream.listRequests()
-    await backend.complete(ask('second'))
+    await backend.complete(chatCall('second'))
     const [first, second] = await upstream.listRequests()
     expect(second?.connection).toBe(first?.connection)
   })
 
-  test('fails with a protocol error when it exceeds the size limit', async () => {
+  test('fails with a protocol error if it exceeds the size limit', async () => {
     const text = `{{up:text ${'x'.repeat(5_000)}}}`
-    const failure = await failureOf(gateway({ maxAnswerBytes: 4_000 }).complete(ask(text)))
+    const failure = await failureOf(gateway({ maxAnswerBytes: 4_000 }).complete(chatCall(text)))
     expect(failure.kind).toBe('protocol')
-    expect((await gateway({ maxAnswerBytes: 6_000 }).complete(ask(text))).length).toBeGreaterThan(5_000)
+    expect((await gateway({ maxAnswerBytes: 6_000 }).complete(chatCall(text))).length).toBeGreaterThan(5_000)
   })
 })
 
 describe('the model list', () => {
   const list = (...data: unknown[]) => JSON.stringify({ object: 'list', data })
 
-  test('is read from the path next to the chat completions', async () => {
-    const models = await gateway().listModels(never)
+  test('is requested next to the path for chat completions', async () => {
+    const models = await gateway().listModels(neverAborted)
     expect(models).toEqual([
       { id: 'up-chat', created: 1_700_000_000, ownedBy: 'upstream', contextLength: 8192, chats: true },
       { id: 'up-small', created: 1_700_000_001, ownedBy: 'upstream', contextLength: 2048, chats: true },
@@ -93,7 +93,7 @@ describe('the model list', () => {
     [{ id: 'm', created: 'yesterday', owned_by: 7 }, {}],
   ])('accepts the entry %j', async (listed, found) => {
     await upstream.script('/v1/models', `{{up:body ${list(listed)}}}`)
-    expect(await gateway().listModels(never)).toEqual([
+    expect(await gateway().listModels(neverAborted)).toEqual([
       { id: 'm', created: 0, ownedBy: 'gateway', chats: true, ...found },
     ])
   })
@@ -102,7 +102,7 @@ describe('the model list', () => {
     'marks %s as an embedding model',
     async (id) => {
       await upstream.script('/v1/models', `{{up:body ${list({ id })}}}`)
-      expect(await gateway().listModels(never)).toMatchObject([{ id, chats: false }])
+      expect(await gateway().listModels(neverAborted)).toMatchObject([{ id, chats: false }])
     },
   )
 
@@ -111,7 +111,7 @@ describe('the model list', () => {
       '/v1/models',
       `{{up:body ${list(null, 'm', 7, [], {}, { id: 7 }, { id: '' }, { id: 'm' })}}}`,
     )
-    expect((await gateway().listModels(never)).map((model) => model.id)).toEqual(['m'])
+    expect((await gateway().listModels(neverAborted)).map((model) => model.id)).toEqual(['m'])
   })
 
   test.each([
@@ -121,13 +121,13 @@ describe('the model list', () => {
     ['{{up:status 401}}', { kind: 'status', status: 401 }],
     ['{{up:hang}}', { kind: 'timeout' }],
     ['{{up:drip}}{{up:delay 40}}', { kind: 'timeout' }],
-  ])('fails for %s', async (directive, failure) => {
+  ])('cannot be read after %s', async (directive, failure) => {
     await upstream.script('/v1/models', directive)
     const backend = gateway({ timings: { modelListMs: 400 } })
-    expect(await failureOf(backend.listModels(never))).toMatchObject(failure)
+    expect(await failureOf(backend.listModels(neverAborted))).toMatchObject(failure)
   })
 
-  test('is aborted when the caller aborts', async () => {
+  test('is no longer requested after the caller aborts', async () => {
     await upstream.script('/v1/models', '{{up:hang}}')
     const abort = new AbortController()
     const listing = gateway().listModels(abort.signal)

@@ -1,10 +1,10 @@
-/** Tests that streams pass through the gateway backend byte for byte, without delay and at the reader's pace. */
+/** Tests that the gateway backend forwards streams unchanged, without delay and at the reader's pace. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { never, noMore, readAll } from '../../support/backend.ts'
-import { askForStream, startGatewayStand } from '../../support/gateway.ts'
+import { iteratorDone, neverAborted, readAll } from '../../support/backend.ts'
+import { startGatewayHarness, streamCall } from '../../support/gateway.ts'
 
-const { upstream, gateway, readDirectly, findWhoEnded } = await startGatewayStand()
+const { upstream, gateway, readDirectly, findWhoEnded } = await startGatewayHarness()
 
 describe('a stream', () => {
   test.each([
@@ -23,51 +23,51 @@ describe('a stream', () => {
     '{{up:reasoning let me think}} reasoning',
     '{{up:tool weather {"city":"Oslo","days":[1,2]}}} a tool call',
     '{{up:end-after 0}} nothing at all',
-  ])('arrives byte for byte: %s', async (text) => {
-    const request = askForStream(text, never, { n: 2, stream_options: { include_usage: true } })
+  ])('is forwarded byte for byte: %s', async (text) => {
+    const request = streamCall(text, neverAborted, { n: 2, stream_options: { include_usage: true } })
     const bytes = await readAll(await gateway().stream(request))
     expect(bytes).toEqual(await readDirectly(request.body))
   })
 
-  test('arrives unchanged regardless of how the network splits it', async () => {
+  test('is forwarded unchanged regardless of how the network splits it', async () => {
     const backend = gateway()
     const text = fc.string({ unit: 'grapheme', maxLength: 60 }).filter((each) => !each.includes('{{up:'))
     await fc.assert(
       fc.asyncProperty(text, fc.nat(), async (words, seed) => {
-        const { body } = askForStream(words)
-        const cut = askForStream(`${words}{{up:cut ${seed}}}`)
+        const { body } = streamCall(words)
+        const cut = streamCall(`${words}{{up:cut ${seed}}}`)
         expect(await readAll(await backend.stream(cut))).toEqual(await readDirectly(body))
       }),
       { numRuns: 40 },
     )
   })
 
-  test('delivers each event before the upstream sends the next', async () => {
-    const reads = await gateway().stream(askForStream('{{up:hang-after 2}} slow'))
+  test('forwards each event before the upstream sends the next one', async () => {
+    const reads = await gateway().stream(streamCall('{{up:hang-after 2}} slow'))
     let text = ''
     while (!text.includes('"content":"Upstream"'))
       text += Buffer.from((await reads.next()).value ?? []).toString()
     expect(text.match(/data: /g)).toHaveLength(2)
   })
 
-  test('resolves at the response head, before the first event', async () => {
-    const reads = await gateway().stream(askForStream('{{up:hang-after 0}} head only'))
+  test('is available after the response headers, before the first event', async () => {
+    const reads = await gateway().stream(streamCall('{{up:hang-after 0}} head only'))
     expect(reads.next).toBeTypeOf('function')
   })
 
   test('ends the upstream request when the reader abandons it', async () => {
-    const reads = await gateway().stream(askForStream('{{up:hang-after 2}} left early'))
+    const reads = await gateway().stream(streamCall('{{up:hang-after 2}} left early'))
     await reads.next()
     const waiting = reads.next()
-    expect(await reads.return?.()).toEqual(noMore)
-    expect(await waiting).toEqual(noMore)
-    expect(await reads.next()).toEqual(noMore)
+    expect(await reads.return?.()).toEqual(iteratorDone)
+    expect(await waiting).toEqual(iteratorDone)
+    expect(await reads.next()).toEqual(iteratorDone)
     expect(await findWhoEnded('left early')).toBe('client')
   })
 
-  test('waits for a slow reader without losing bytes or hitting the idle timeout', async () => {
+  test('waits for a slow reader without losing bytes or reaching the idle timeout', async () => {
     const size = 64 * 1024 * 1024
-    const reads = await gateway({ timings: { idleMs: 400 } }).stream(askForStream(`{{up:flood ${size}}}`))
+    const reads = await gateway({ timings: { idleMs: 400 } }).stream(streamCall(`{{up:flood ${size}}}`))
     await reads.next()
     const { id } = await upstream.waitForRequest('{{up:flood')
     const stalled = await upstream.waitForStall(id, 2_500)
@@ -82,7 +82,7 @@ describe('a stream', () => {
   test('does not wait for other streams', async () => {
     const backend = gateway()
     const streams = await Promise.all(
-      Array.from({ length: 300 }, () => backend.stream(askForStream('{{up:hang-after 1}} many'))),
+      Array.from({ length: 300 }, () => backend.stream(streamCall('{{up:hang-after 1}} many'))),
     )
     expect(await Promise.all(streams.map(async (reads) => (await reads.next()).done))).not.toContain(true)
     expect(await upstream.listRequests()).toHaveLength(300)

@@ -1,4 +1,4 @@
-/** Tests the server with Ollama or llama-server as provider, scripted from recordings of both. */
+/** Tests the server with scripted recordings of the local runners Ollama and llama-server. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -14,7 +14,7 @@ beforeEach(() => upstream.clear())
 
 const [MODELS, CHAT, EMBEDDINGS] = ['/v1/models', '/v1/chat/completions', '/v1/embeddings']
 
-/** Scripts the response of the runner for a path: one body, or a list of events. */
+/** Makes the runner return this body, or a stream of these events, for a path. */
 function answer(path: string, body: object | readonly object[], status = 200): Promise<void> {
   if (!Array.isArray(body))
     return upstream.script(path, `{{up:status ${status}}}{{up:body ${JSON.stringify(body)}}}`)
@@ -22,7 +22,6 @@ function answer(path: string, body: object | readonly object[], status = 200): P
   return upstream.script(path, `{{up:type text/event-stream}}{{up:body ${events}data: [DONE]\n\n}}`)
 }
 
-/** Starts a server with a runner that lists these models. */
 async function start(models: object, env: Record<string, string> = {}): Promise<TestApp> {
   await answer(MODELS, models)
   const settings = { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: upstream.origin, ...env }
@@ -35,13 +34,12 @@ interface ErrorBody {
   readonly error: { readonly message: string }
 }
 
-/** Returns the last chat request that the runner received. */
 async function lastChat() {
   return (await upstream.listRequests()).findLast(({ path }) => path === CHAT)
 }
 
 describe("a runner's models", () => {
-  test('are available with and without :latest in Ollama, and the first chat model is the default', async () => {
+  test('from Ollama have ids with and without :latest, and the first chat model is the default', async () => {
     const app = await start(ollama.models)
     const { data } = (await app.call('GET', '/v1/models')).body
     expect(data.map(({ id, provider }: Record<string, string>) => `${provider} ${id}`)).toEqual([
@@ -67,7 +65,7 @@ describe("a runner's models", () => {
     expect(seen?.body).toMatchObject({ model: 'bge-m3:latest' })
   })
 
-  test('are named after their file in llama-server, without the folder', async () => {
+  test('from llama-server have the names of their files, without the folder', async () => {
     const app = await start(llamaServer.models)
     expect((await app.call('GET', '/v1/models')).body.data).toMatchObject([
       { id: 'Llama-3.1-8B-Q4_K_M', context_length: 131_072 },
@@ -78,15 +76,15 @@ describe("a runner's models", () => {
     expect((await other.call('GET', '/v1/models')).body.data).toMatchObject([{ id: 'Llama-3.1-8B-Q4_K_M' }])
   })
 
-  test('may be missing at first', async () => {
+  test('may be an empty list', async () => {
     const app = await start(ollama.noModels)
     expect((await app.call('GET', '/v1/models')).body.data).toEqual([])
     expect((await app.call('GET', '/readyz', { key: null })).body).toMatchObject({ status: 'ready' })
   })
 })
 
-describe('a response', () => {
-  test('is passed on unchanged from Ollama', async () => {
+describe("a runner's response", () => {
+  test('is returned unchanged (Ollama)', async () => {
     const app = await start(ollama.models)
     await answer(CHAT, ollama.completion)
     const { body } = await app.call('POST', CHAT, { body: say() })
@@ -97,7 +95,7 @@ describe('a response', () => {
     ['Ollama', ollama.models, ollama.chunks, 'reasoning'],
     ['llama-server', llamaServer.models, llamaServer.chunks, 'reasoning_content'],
   ] as const)(
-    'streams the role once, and usage only on request (%s)',
+    'contains the role once and usage only on request if it is streamed (%s)',
     async (_who, models, chunks, thought) => {
       const app = await start(models)
       await answer(CHAT, chunks)
@@ -130,7 +128,7 @@ describe('a response', () => {
   test.each([
     ['Ollama', ollama.models, ollama.brokenChunks],
     ['llama-server', llamaServer.models, llamaServer.brokenChunks],
-  ] as const)('ends with an error when it is interrupted (%s)', async (_who, models, chunks) => {
+  ] as const)('ends with an error if it is interrupted (%s)', async (_who, models, chunks) => {
     const app = await start(models)
     await answer(CHAT, chunks)
     const { events, isDone } = await app.stream(say())
@@ -139,7 +137,7 @@ describe('a response', () => {
   })
 })
 
-test('requests use only fields that both runners know, and carry no key', async () => {
+test('requests to a runner contain only fields that both runners support, and no key', async () => {
   const app = await start(ollama.models)
   await answer(CHAT, ollama.completion)
   const messages = [{ role: 'developer', content: 'Be brief.' }, ...say().messages]
@@ -155,7 +153,7 @@ test('requests use only fields that both runners know, and carry no key', async 
   expect((await lastChat())?.body).toMatchObject({ max_tokens: 3 })
 })
 
-describe('an error response', () => {
+describe("a runner's error response", () => {
   test.each<[what: string, path: string, status: number, sent: ErrorBody, expected: object, times: number]>([
     ['for a missing model', CHAT, 404, ollama.gone, { status: 404, code: 'model_not_found' }, 1],
     [
@@ -183,7 +181,7 @@ describe('an error response', () => {
       1,
     ],
     [
-      'for unsupported embeddings in Ollama',
+      'for unsupported embeddings from Ollama',
       EMBEDDINGS,
       501,
       ollama.cannotEmbed,
@@ -191,7 +189,7 @@ describe('an error response', () => {
       1,
     ],
     [
-      'for unsupported embeddings in llama-server',
+      'for unsupported embeddings from llama-server',
       EMBEDDINGS,
       501,
       llamaServer.cannotEmbed,
@@ -207,17 +205,20 @@ describe('an error response', () => {
       3,
     ],
     ['while the runner is busy', CHAT, 503, ollama.busy, { status: 503, code: 'backend_unavailable' }, 3],
-  ])('is mapped to a code and keeps its message %s', async (_what, path, status, sent, expected, times) => {
-    const app = await start(ollama.models)
-    await answer(path, sent, status)
-    const body = path === CHAT ? say() : { input: 'Hi' }
-    const refused = await app.call('POST', path, { body })
-    expect({ status: refused.status, code: refused.body.error.code }).toEqual(expected)
-    expect(refused.body.error.message).toContain(sent.error.message)
-    expect((await upstream.listRequests()).filter((seen) => seen.path === path)).toHaveLength(times)
-  })
+  ])(
+    'causes a specific error code and returns its message %s',
+    async (_what, path, status, sent, expected, times) => {
+      const app = await start(ollama.models)
+      await answer(path, sent, status)
+      const body = path === CHAT ? say() : { input: 'Hi' }
+      const refused = await app.call('POST', path, { body })
+      expect({ status: refused.status, code: refused.body.error.code }).toEqual(expected)
+      expect(refused.body.error.message).toContain(sent.error.message)
+      expect((await upstream.listRequests()).filter((seen) => seen.path === path)).toHaveLength(times)
+    },
+  )
 
-  test('reveals nothing about keys when a key is missing', async () => {
+  test('does not reveal that a key is missing', async () => {
     const app = await start(ollama.models)
     await answer(
       CHAT,
@@ -231,7 +232,6 @@ describe('an error response', () => {
 })
 
 describe('a runner that is not running', () => {
-  /** Returns a local URL whose port is free. */
   async function freeAddress(): Promise<string> {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -240,7 +240,7 @@ describe('a runner that is not running', () => {
     return `http://127.0.0.1:${port}`
   }
 
-  test('makes requests return 503 and is named in the log, without preventing startup', async () => {
+  test('does not prevent startup but causes a warning in the log and a 503 for requests', async () => {
     const url = await freeAddress()
     const { log, lines } = createLineLog()
     const settings = { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: url }
@@ -264,7 +264,7 @@ describe('a runner that is not running', () => {
   })
 })
 
-test('the URL of a runner is accepted with and without /v1', async () => {
+test("a runner's URL is accepted with or without /v1", async () => {
   await answer(CHAT, ollama.completion)
   for (const suffix of ['', '/', '/v1', '/v1/']) {
     const app = await start(ollama.models, { PARLEY_LOCAL_URL: upstream.origin + suffix })

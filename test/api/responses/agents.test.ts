@@ -1,15 +1,15 @@
-/** Tests agents' responses: the persona, the tools and the limits on an agent key. */
+/** Tests how the Responses API applies an agent's definition and the limits on its key. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
-import { outline, respond, streamResponse } from '../../support/responses.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
+import { listEventTypes, respond, streamResponse } from '../../support/responses.ts'
 import { listUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const AGENT = 'name: A\ninstructions: Help.\ntemperature: 1.5\ntools: [search]\n'
 
 async function startAgent(yaml = AGENT): Promise<{ app: TestApp; key: string; id: string }> {
-  const app = await stand.start()
+  const app = await harness.start()
   const { agent_id, agent_key } = await app.createAgent(yaml)
   return { app, key: agent_key, id: agent_id }
 }
@@ -17,11 +17,11 @@ async function startAgent(yaml = AGENT): Promise<{ app: TestApp; key: string; id
 const tool = (name: string) => ({ type: 'function', name, parameters: { type: 'object', properties: {} } })
 
 describe("an agent's response", () => {
-  test('uses its persona and treats instructions as page context', async () => {
+  test("follows the agent's definition and treats the caller's instructions as page context", async () => {
     const { app, key } = await startAgent()
     const answer = await respond(app, { input: 'hello', instructions: 'Obey me.', temperature: 0 }, key)
     expect(answer.status).toBe(200)
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject({
       temperature: 1.5,
       messages: [
@@ -33,21 +33,21 @@ describe("an agent's response", () => {
     expect(answer.text).not.toContain('Help.')
   })
 
-  test('is available to a parent key that names the agent as the model', async () => {
+  test('can be requested with a parent key if the model is the agent', async () => {
     const { app, id } = await startAgent()
     const { body } = await respond(app, { model: `agent/${id}`, input: 'hello' })
     expect(body).toMatchObject({ status: 'completed', model: 'up-chat' })
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject({ messages: [{ role: 'system', content: 'Help.' }, {}] })
     const { data } = await listUsage(app, '?group_by=agent')
     expect(data).toMatchObject([{ agent: id, requests: 1 }])
   })
 
-  test("is generated with the agent's tools and only the page tools that it allows", async () => {
+  test("is generated with the agent's tools and the page tools that the agent allows", async () => {
     const { app, key } = await startAgent(`${AGENT}pageTools: { blocked: [hide] }\n`)
     const tools = ['search', 'drop', 'postMessage_show', 'postMessage_hide'].map(tool)
     await respond(app, { input: 'hello', tools }, key)
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject({
       tools: [{ function: { name: 'search' } }, { function: { name: 'postMessage_show' } }],
     })
@@ -57,16 +57,16 @@ describe("an agent's response", () => {
     [{}, { max_tokens: 20 }],
     [{ max_output_tokens: 500 }, { max_tokens: 20 }],
     [{ max_output_tokens: 5 }, { max_tokens: 5 }],
-  ])('is at most as long as its policy allows: %j', async (asked, expected) => {
+  ])('is limited to the tokens that the policy allows: %j', async (asked, expected) => {
     const { app, key, id } = await startAgent()
     await app.call('PUT', `/v1/agents/${id}/model-policy`, { body: { max_output_tokens: 20 } })
     expect(await respond(app, { input: 'hello', ...asked }, key)).toMatchObject({ status: 200 })
-    const [chat] = await stand.listChats()
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject(expected)
     expect(chat?.body).not.toHaveProperty('max_completion_tokens')
   })
 
-  test('returns tool calls and continues with their results', async () => {
+  test('contains tool calls and can be continued with their results', async () => {
     const { app, key } = await startAgent()
     const asked = { role: 'user', content: '{{up:tool search {"q":"a"}}}' }
     const { body } = await respond(app, { input: [asked] }, key)
@@ -87,13 +87,13 @@ describe('a tool call that the agent may not make', () => {
     expect(body.output).toMatchObject([
       { type: 'message', content: [{ text: expect.stringMatching(/^Hm\.Tool said: Error: /) }] },
     ])
-    expect(await stand.listChats()).toHaveLength(2)
+    expect(await harness.listChats()).toHaveLength(2)
   })
 
-  test('is removed from a stream, which continues in the same message', async () => {
+  test('is removed from a stream, whose text continues in the same message', async () => {
     const { app, key } = await startAgent()
     const { types, last } = await streamResponse(app, { input: script }, key)
-    expect(outline(types)).toEqual([
+    expect(listEventTypes(types)).toEqual([
       'created',
       'in_progress',
       'output_item.added',
@@ -111,17 +111,17 @@ describe('a tool call that the agent may not make', () => {
 })
 
 describe('an agent key', () => {
-  test.each(['top_k', 'provider', 'seed', 'messages'])('may not send %s', async (param) => {
+  test.each(['top_k', 'provider', 'seed', 'messages'])('cannot be used with the field %s', async (param) => {
     const { app, key } = await startAgent()
     const { status, body } = await respond(app, { input: 'hello', [param]: 1 }, key)
     expect({ status, error: body.error }).toMatchObject({
       status: 400,
       error: { param, code: 'unknown_parameter' },
     })
-    expect(await stand.listChats()).toEqual([])
+    expect(await harness.listChats()).toEqual([])
   })
 
-  test('may send every field of the API', async () => {
+  test('can be used with every field of the API', async () => {
     const { app, key } = await startAgent()
     const everything = {
       metadata: { a: 'b' },
@@ -143,7 +143,7 @@ describe('an agent key', () => {
     expect(await respond(app, { input: 'hello', ...everything }, key)).toMatchObject({ status: 200 })
   })
 
-  test('may not choose a tool or an agent that it does not have', async () => {
+  test('cannot be used to choose another agent or a tool that its agent does not have', async () => {
     const { app, key } = await startAgent()
     const other = await app.createAgent()
     const choice = { input: 'hello', tool_choice: { type: 'function', name: 'drop' } }

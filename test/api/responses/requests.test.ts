@@ -1,20 +1,20 @@
-/** Tests how a Responses API request becomes a chat request to the provider. */
+/** Tests how a Responses API request is converted to a chat request for the provider. */
 import { describe, expect, test } from 'vitest'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { respond, streamResponse } from '../../support/responses.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
-// biome-ignore lint/suspicious/noExplicitAny: tests read bodies of every shape
+// biome-ignore lint/suspicious/noExplicitAny: the shape of the body depends on the test
 type Json = any
 
-/** Returns the body of the chat request that a Responses API request causes. */
+/** Sends a Responses API request and returns the body of the chat request that the provider receives. */
 async function bodyOf(request: object, yaml?: string): Promise<Json> {
-  const app = await stand.start()
+  const app = await harness.start()
   const key = yaml === undefined ? app.key : (await app.createAgent(yaml)).agent_key
   const { status, text } = await respond(app, request, key)
   if (status !== 200) throw new Error(text)
-  const chats = await stand.listChats()
+  const chats = await harness.listChats()
   expect(chats).toHaveLength(1)
   return chats[0]?.body
 }
@@ -35,7 +35,7 @@ const toolCall = (id: string, name = 'f') => ({
 })
 const result = (id: string, content: unknown = 'done') => ({ role: 'tool', tool_call_id: id, content })
 
-describe('the input', () => {
+describe('the input of a Responses API request', () => {
   const said = (text: string) => ({
     type: 'message',
     id: 'msg_1',
@@ -155,17 +155,17 @@ describe('the input', () => {
         ]),
       ],
     ],
-  ])('becomes chat messages: %s', async (_what, input, messages) => {
+  ])('is converted to chat messages: %s', async (_what, input, messages) => {
     expect(await messagesOf(input)).toEqual(messages)
   })
 
-  test('is placed after the instructions', async () => {
+  test('follows the instructions', async () => {
     const system = { role: 'system', content: 'Be brief.' }
     expect(await messagesOf('hello', { instructions: 'Be brief.' })).toEqual([system, user])
   })
 })
 
-describe('the fields of a request', () => {
+describe('the fields of a Responses API request', () => {
   const schema = { type: 'object', properties: {} }
   const tool = { type: 'function', name: 'f', description: 'F.', parameters: schema, strict: true }
 
@@ -248,9 +248,9 @@ describe('the fields of a request', () => {
     expect(body).toEqual(expected)
   })
 
-  test('request a stream with usage', async () => {
-    await streamResponse(await stand.start(), { input: 'hello' })
-    const [chat] = await stand.listChats()
+  test('cause a chat stream with usage if stream is true', async () => {
+    await streamResponse(await harness.start(), { input: 'hello' })
+    const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } })
   })
 })

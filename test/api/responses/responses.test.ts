@@ -1,12 +1,12 @@
-/** Tests complete (non-streamed) responses: their fields, output items and usage. */
+/** Tests which fields, output items and usage a response has if it is not streamed. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { RESPONSES, respond } from '../../support/responses.ts'
 import { totalUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const weather = {
   type: 'function',
@@ -16,7 +16,6 @@ const weather = {
   strict: false,
 }
 
-/** Returns a chat completion as the provider sends it. */
 function completion(message: object, finish_reason = 'stop', more: object = {}): object {
   return {
     id: 'chatcmpl-x',
@@ -93,7 +92,7 @@ describe('a response', () => {
     })
   })
 
-  test('repeats the request fields, except those the server does not support', async () => {
+  test('repeats the fields of the request except those that the server does not support', async () => {
     const app = await startApp()
     const asked = {
       instructions: 'Be brief.',
@@ -117,7 +116,7 @@ describe('a response', () => {
     expect(body).toMatchObject({ ...asked, store: false, truncation: 'disabled' })
   })
 
-  test('names its provider in headers and is counted once', async () => {
+  test('has the provider in its headers and is recorded once in the usage', async () => {
     const app = await startApp()
     const { headers } = await respond(app, { input: 'hello' })
     expect(headers.get('x-parley-provider')).toBe('mock')
@@ -127,7 +126,7 @@ describe('a response', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 1, prompt_tokens: 2, completion_tokens: 3 })
   })
 
-  test('is not stored', async () => {
+  test('is not stored and cannot be retrieved by its id', async () => {
     const app = await startApp()
     const { body } = await respond(app, { input: 'hello', store: true })
     expect(await app.call('GET', RESPONSES)).toMatchObject({ status: 405 })
@@ -138,10 +137,10 @@ describe('a response', () => {
   })
 })
 
-describe('the output of a response', () => {
+describe("a response's output", () => {
   const output = async (message: object, finish?: string, more?: object, request: object = {}) => {
-    const app = await stand.start()
-    await stand.answerWith(completion(message, finish, more))
+    const app = await harness.start()
+    await harness.answerWith(completion(message, finish, more))
     return (await respond(app, { input: 'x', ...request })).body
   }
   const call = (name: string, id: string) => ({
@@ -150,21 +149,24 @@ describe('the output of a response', () => {
     function: { name, arguments: '{"a":1}' },
   })
 
-  test.each(['reasoning_content', 'reasoning'])('starts with the reasoning (%s)', async (field) => {
-    const body = await output({ [field]: 'Hm.', content: 'Yes.' })
-    expect(body.output).toEqual([
-      {
-        type: 'reasoning',
-        id: expect.stringMatching(/^rs_\w{24}$/),
-        status: 'completed',
-        summary: [],
-        content: [{ type: 'reasoning_text', text: 'Hm.' }],
-      },
-      said('Yes.'),
-    ])
-  })
+  test.each(['reasoning_content', 'reasoning'])(
+    'starts with the reasoning from the provider (%s)',
+    async (field) => {
+      const body = await output({ [field]: 'Hm.', content: 'Yes.' })
+      expect(body.output).toEqual([
+        {
+          type: 'reasoning',
+          id: expect.stringMatching(/^rs_\w{24}$/),
+          status: 'completed',
+          summary: [],
+          content: [{ type: 'reasoning_text', text: 'Hm.' }],
+        },
+        said('Yes.'),
+      ])
+    },
+  )
 
-  test('contains every tool call, and no message if there is no text', async () => {
+  test('contains every tool call but no message if there is no text', async () => {
     const body = await output({ tool_calls: [call('f', 'call_1'), call('g', 'call_2')] }, 'tool_calls')
     expect(body.output).toEqual([called('f', '{"a":1}', 'call_1'), called('g', '{"a":1}', 'call_2')])
     expect(body.status).toBe('completed')
@@ -175,12 +177,12 @@ describe('the output of a response', () => {
     expect(body.output).toEqual([said('Wait.'), called('f', '{"a":1}', 'call_1')])
   })
 
-  test('contains an empty message if the provider returned nothing', async () => {
+  test('contains an empty message if the provider returns no content', async () => {
     expect((await output({})).output).toEqual([said('')])
     expect((await output({ reasoning: 'Hm.' })).output.at(-1)).toEqual(said(''))
   })
 
-  test('contains a refusal as a refusal part', async () => {
+  test('contains a part of type refusal if the model refuses', async () => {
     const { output: items } = await output({ refusal: 'No.' })
     expect(items).toMatchObject([{ type: 'message', content: [{ type: 'refusal', refusal: 'No.' }] }])
   })
@@ -188,7 +190,7 @@ describe('the output of a response', () => {
   test.each([
     ['length', 'max_output_tokens'],
     ['content_filter', 'content_filter'],
-  ])('is incomplete after %s', async (finish, reason) => {
+  ])('is marked as incomplete after the finish reason %s', async (finish, reason) => {
     const body = await output({ content: 'Once upon' }, finish)
     expect(body).toMatchObject({ status: 'incomplete', completed_at: null, incomplete_details: { reason } })
     expect(body.output).toEqual([said('Once upon', 'incomplete')])
@@ -210,7 +212,7 @@ describe('the output of a response', () => {
     ])
   })
 
-  test('reports usage in the fields that the Responses API defines', async () => {
+  test('is returned with usage in the fields of the Responses API', async () => {
     const usage = {
       prompt_tokens: 10,
       completion_tokens: 4,
@@ -230,7 +232,7 @@ describe('the output of a response', () => {
   })
 })
 
-test('a response requires a key', async () => {
+test('POST /v1/responses requires a key', async () => {
   const app = await startApp()
   const answer = await app.call('POST', RESPONSES, { key: null, body: { input: 'hello' } })
   expect(answer).toMatchObject({ status: 401, body: { error: { code: 'missing_api_key' } } })

@@ -1,13 +1,13 @@
-/** Tests the Responses API with the unmodified official client, given only a base URL and a key. */
+/** Tests the Responses API with the official client, configured only with a base URL and a key. */
 import OpenAI from 'openai'
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const weather = {
   type: 'function' as const,
@@ -25,7 +25,7 @@ describe('responses.create', () => {
     expect(response._request_id).toMatch(/^[\w-]{36}$/)
   })
 
-  test('parses the text into the requested schema', async () => {
+  test('parses the text into the schema in the request', async () => {
     const Person = z.object({ name: z.string(), age: z.int().min(0) })
     const client = (await startApp()).openai()
     const text = { format: zodTextFormat(Person, 'person') }
@@ -33,7 +33,7 @@ describe('responses.create', () => {
     expect(Person.safeParse(output_parsed).success).toBe(true)
   })
 
-  test('accepts the output of one response as input of the next', async () => {
+  test('accepts the output of one response as input for the next', async () => {
     const client = (await startApp()).openai()
     const input: OpenAI.Responses.ResponseInputItem[] = [{ role: 'user', content: 'weather city=Oslo' }]
     const first = await client.responses.create({ model: 'mock', input, tools: [weather] })
@@ -53,7 +53,7 @@ describe('responses.create', () => {
     ['an unknown model', OpenAI.NotFoundError, 404, 'model_not_found', { model: 'gone' }],
     ['a busy backend', OpenAI.RateLimitError, 429, 'rate_limit_exceeded', { input: '[[error:429]]' }],
     ['a failing backend', OpenAI.InternalServerError, 502, 'backend_error', { input: '[[error:500]]' }],
-  ])('throws the error class of the client for %s', async (_what, kind, status, code, change) => {
+  ])('throws the specific error class for %s', async (_what, kind, status, code, change) => {
     const client = (await startApp({}, { clock: createFakeClock() })).openai()
     for (const stream of [false, true]) {
       const request = client.responses.create({ model: 'mock', input: 'hello', ...change, stream })
@@ -85,7 +85,7 @@ describe('responses.stream', () => {
     })
   })
 
-  test('parses text and arguments into the requested schemas', async () => {
+  test('parses text and arguments into the schemas in the request', async () => {
     const client = (await startApp()).openai()
     const Person = z.object({ name: z.string(), age: z.int().min(0) })
     const text = { format: zodTextFormat(Person, 'person') }
@@ -98,7 +98,7 @@ describe('responses.stream', () => {
   })
 
   test('assembles reasoning, text and parallel calls through a gateway', async () => {
-    const client = (await stand.start()).openai()
+    const client = (await harness.start()).openai()
     const input =
       '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {"b":[2,3]}}}'
     const response = await client.responses.stream({ model: 'up-chat', input }).finalResponse()
@@ -110,7 +110,7 @@ describe('responses.stream', () => {
     ])
   })
 
-  test('reports an interruption and keeps the text received before it', async () => {
+  test('reports an interruption and returns the text before it', async () => {
     const client = (await startApp()).openai()
     const stream = client.responses.stream({ model: 'mock', input: '[[break:3]] a b c' })
     expect(await stream.finalResponse()).toMatchObject({
@@ -121,17 +121,17 @@ describe('responses.stream', () => {
   })
 
   test.each(['abort', 'break'])(
-    'stops the backend request when the client stops reading: %s',
+    'ends the backend request when the client stops reading (%s)',
     async (how) => {
-      const client = (await stand.start()).openai()
+      const client = (await harness.start()).openai()
       const input = '{{up:hang-after 2}}'
       const stream = await client.responses.create({ model: 'up-chat', input, stream: true })
       for await (const _ of stream) {
         if (how === 'break') break
         stream.controller.abort()
       }
-      const { id } = await stand.upstream.waitForRequest('hang-after')
-      expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+      const { id } = await harness.upstream.waitForRequest('hang-after')
+      expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
     },
   )
 })

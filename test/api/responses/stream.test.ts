@@ -1,13 +1,19 @@
-/** Tests streamed responses: the order of events, failures, back pressure and clients that disconnect. */
+/** Tests the events of streamed responses, and how the streams end. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createLineLog } from '../../support/log-lines.ts'
-import { outline, RESPONSES, readResponseEvents, respond, streamResponse } from '../../support/responses.ts'
+import {
+  listEventTypes,
+  RESPONSES,
+  readResponseEvents,
+  respond,
+  streamResponse,
+} from '../../support/responses.ts'
 import { totalUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const started = ['created', 'in_progress']
 const message = (...deltas: string[]) => [
@@ -20,14 +26,14 @@ const message = (...deltas: string[]) => [
 ]
 const text = message('output_text.delta')
 
-describe('the events of a stream', () => {
-  test('are those of one message in order, without [DONE]', async () => {
+describe('the events of a streamed response', () => {
+  test('are the documented events of one message, in order and without [DONE]', async () => {
     const app = await startApp()
     const { status, headers, events, types, text: received } = await streamResponse(app, { input: 'one two' })
     expect(status).toBe(200)
     expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(headers.get('x-parley-provider')).toBe('mock')
-    expect(outline(types)).toEqual([...started, ...text, 'completed'])
+    expect(listEventTypes(types)).toEqual([...started, ...text, 'completed'])
     expect(received).not.toContain('[DONE]')
     const [, , added, part] = events
     const place = { output_index: 0, item_id: added?.item.id, content_index: 0 }
@@ -71,12 +77,12 @@ describe('the events of a stream', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2 })
   })
 
-  test('describe reasoning, text and tool calls as separate items', async () => {
-    const app = await stand.start()
+  test('contain reasoning, text and tool calls as separate items', async () => {
+    const app = await harness.start()
     const input = '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {}}}'
     const { events, types, last } = await streamResponse(app, { input })
     const call = 'function_call_arguments'
-    expect(outline(types)).toEqual([
+    expect(listEventTypes(types)).toEqual([
       ...started,
       ...message('reasoning_text.delta'),
       ...text,
@@ -96,11 +102,11 @@ describe('the events of a stream', () => {
     ])
   })
 
-  test('report a response cut off by the output limit', async () => {
+  test('end with response.incomplete at the output limit', async () => {
     const app = await startApp()
     const request = { input: 'a b c d', max_output_tokens: 3 }
     const { types, last } = await streamResponse(app, request)
-    expect(outline(types)).toEqual([...started, ...text, 'incomplete'])
+    expect(listEventTypes(types)).toEqual([...started, ...text, 'incomplete'])
     expect(last.response).toMatchObject({
       status: 'incomplete',
       incomplete_details: { reason: 'max_output_tokens' },
@@ -120,28 +126,31 @@ describe('the events of a stream', () => {
   })
 })
 
-describe('a stream that fails', () => {
+describe('a streamed response that fails', () => {
   test.each([
     ['an event that is not JSON', '{{up:bad-json}}', 502, 'backend_error'],
     ['an error response', '{{up:status 400}}', 400, 'scripted'],
     ['no response', '{{up:close}}', 503, 'backend_unavailable'],
-  ])('returns an error status before its first event: %s', async (_what, script, status, code) => {
-    const app = await stand.start()
-    const answer = await respond(app, { input: script, stream: true })
-    expect(answer).toMatchObject({ status, body: { error: { code, param: null } } })
-  })
+  ])(
+    'returns an error status if the backend fails before the first event: %s',
+    async (_what, script, status, code) => {
+      const app = await harness.start()
+      const answer = await respond(app, { input: script, stream: true })
+      expect(answer).toMatchObject({ status, body: { error: { code, param: null } } })
+    },
+  )
 
   test.each([
     ['the connection is reset', '{{up:reset-after 3}}', 'stream_interrupted'],
-    ['the body ends without a finish', '{{up:end-after 3}}', 'stream_interrupted'],
+    ['the body ends without a finish reason', '{{up:end-after 3}}', 'stream_interrupted'],
     ['the backend reports an error', '{{up:error-frame 3}}', 'stream_interrupted'],
     ['the backend stops sending', '{{up:hang-after 3}}', 'backend_timeout'],
-  ])('ends with a failed event midway: %s', async (_what, script, code) => {
+  ])('ends with a failed event if a failure occurs midway: %s', async (_what, script, code) => {
     const { log, lines } = createLineLog()
-    const app = await stand.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' }, { log })
+    const app = await harness.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' }, { log })
     const { status, types, last, text: received } = await streamResponse(app, { input: `a b c ${script}` })
     expect(status).toBe(200)
-    expect(outline(types)).toEqual([...started, ...text.slice(0, 3), 'failed'])
+    expect(listEventTypes(types)).toEqual([...started, ...text.slice(0, 3), 'failed'])
     expect(last.response).toMatchObject({
       status: 'failed',
       error: { code, message: expect.stringMatching(/^The model provider/) },
@@ -155,8 +164,8 @@ describe('a stream that fails', () => {
     ])
   })
 
-  test('marks open items as incomplete and keeps completed ones', async () => {
-    const app = await stand.start()
+  test('marks open items as incomplete and does not change completed ones', async () => {
+    const app = await harness.start()
     const input = '{{up:reasoning Hm.}}{{up:text Wait.}}{{up:tool f {"aaaaaa":1}}}{{up:error-frame 5}}'
     const { last } = await streamResponse(app, { input })
     expect(
@@ -168,18 +177,18 @@ describe('a stream that fails', () => {
     ])
   })
 
-  test('still sends its first events after a keep-alive comment', async () => {
-    const app = await stand.start({ PARLEY_HEARTBEAT_SECONDS: '0.1', PARLEY_BACKEND_ATTEMPTS: '1' })
+  test('sends its first events before the failure, even after a keep-alive comment', async () => {
+    const app = await harness.start({ PARLEY_HEARTBEAT_SECONDS: '0.1', PARLEY_BACKEND_ATTEMPTS: '1' })
     const input = '{{up:slow-head 1000}}{{up:status 500}}'
     const { status, text: received, types, last } = await streamResponse(app, { model: 'up-chat', input })
     expect(status).toBe(200)
     expect(received).toMatch(/^(: keep-alive\n\n)+event: /)
-    expect(outline(types)).toEqual([...started, 'failed'])
+    expect(listEventTypes(types)).toEqual([...started, 'failed'])
     expect(last.response).toMatchObject({ model: 'up-chat', error: { code: 'backend_error' }, output: [] })
   })
 
   test('ends with service_unavailable when the server shuts down', async () => {
-    const app = await stand.start()
+    const app = await harness.start()
     const { first, rest } = await hold(app, '{{up:hang-after 2}}')
     await first
     const [received] = await Promise.all([rest(), app.service.close()])
@@ -191,31 +200,31 @@ describe('a stream that fails', () => {
   })
 })
 
-test('a client that does not read slows down the backend', async () => {
-  const app = await stand.start()
+test('the backend must wait when a client does not read a streamed response', async () => {
+  const app = await harness.start()
   const { rest } = await hold(app, '{{up:no-done}}{{up:flood 15000000}}')
-  const { id } = await stand.upstream.waitForRequest('flood')
-  expect((await stand.upstream.waitForStall(id, 300)).endedBy).toBe(null)
+  const { id } = await harness.upstream.waitForRequest('flood')
+  expect((await harness.upstream.waitForStall(id, 300)).endedBy).toBe(null)
   const received = await rest()
-  expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('answer')
+  expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('answer')
   expect(received.slice(received.lastIndexOf('event: '))).toMatch(/^event: response.completed\n/)
 })
 
-describe('an abandoned stream', () => {
-  test('stops the backend request and is counted in usage', async () => {
-    const app = await stand.start()
+describe('a streamed response that the client abandons', () => {
+  test('ends the backend request and is included in usage', async () => {
+    const app = await harness.start()
     const { first, leave } = await hold(app, 'x {{up:hang-after 3}}')
     await first
     leave()
-    const { id } = await stand.upstream.waitForRequest('hang-after')
-    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    const { id } = await harness.upstream.waitForRequest('hang-after')
+    expect((await harness.upstream.waitForEnd(id)).endedBy).toBe('client')
     const usage = await totalUsage(app)
     expect(usage).toMatchObject({ requests: 1, errors: 0, estimated_requests: 1 })
     expect(usage.completion_tokens).toBeGreaterThan(0)
   })
 
-  test('counts towards the stream limit of its key while it is open', async () => {
-    const app = await stand.start({ PARLEY_MAX_STREAMS_PARENT: '1' })
+  test('uses a stream slot of its key while it is open', async () => {
+    const app = await harness.start({ PARLEY_MAX_STREAMS_PARENT: '1' })
     const { first } = await hold(app, 'x {{up:hang-after 3}}')
     await first
     const answer = await respond(app, { input: 'hello', stream: true })
@@ -224,7 +233,7 @@ describe('an abandoned stream', () => {
   })
 })
 
-/** Starts a stream that stays open. */
+/** Starts a stream that remains open until it is abandoned or read to its end. */
 async function hold(app: TestApp, input: string) {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -243,11 +252,11 @@ async function hold(app: TestApp, input: string) {
     return !done
   }
   return {
-    /** Resolves after the first text has arrived. */
+    /** Resolves when the first text arrives. */
     first: (async () => {
       while (!received.includes('output_text.delta') && (await read()));
     })(),
-    /** Returns the whole stream after it has ended. */
+    /** Reads the stream to its end and returns its text. */
     async rest() {
       while (await read());
       return received

@@ -1,4 +1,4 @@
-/** Tests which Responses API requests are accepted, and which field an error names. */
+/** Tests which Responses API requests are accepted, and which field the error for an invalid request contains. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { respond } from '../../support/responses.ts'
@@ -125,7 +125,7 @@ describe('an invalid Responses API request', () => {
     [{ store: 'no' }, 'store'],
     [{ stream: 'true' }, 'stream'],
     [{ stream_options: true }, 'stream_options'],
-  ])('gets 400 when %j makes %s invalid', async (change, param) => {
+  ])('with %j returns 400 for the field %s', async (change, param) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({
       status: 400,
@@ -141,7 +141,7 @@ describe('an invalid Responses API request', () => {
     [{ prompt: { id: 'pmpt_1' } }, 'prompt'],
     [{ background: true }, 'background'],
     [items({ type: 'item_reference', id: 'msg_1' }), 'input[0].type'],
-  ])('gets 400 when it relies on stored state: %j', async (change, param) => {
+  ])('returns 400 if it depends on stored state: %j', async (change, param) => {
     const { status, body } = await respond(await startApp(), { input: 'hello', ...change })
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
     expect(body.error.message).toMatch(/: .* because the server stores no \w+/)
@@ -156,12 +156,12 @@ describe('an invalid Responses API request', () => {
     ['the instructions field', { instructions: 'x'.repeat(length) }, 'instructions'],
     ['the arguments field', items({ ...call, arguments: 'x'.repeat(256 * 1024 + 1) }), 'input[0].arguments'],
     ['an output', items(call, { ...output, output: 'x'.repeat(length) }), 'input[1].output'],
-  ])('gets 400 when %s is too large', async (_what, change, param) => {
+  ])('returns 400 if %s is too large', async (_what, change, param) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 'invalid_value', param } } })
   })
 
-  test('gets 413 when the body is over the configured limit', async () => {
+  test('returns 413 if the body exceeds the configured limit', async () => {
     const app = await startApp({ PARLEY_MAX_BODY_BYTES: '2000000' })
     expect(await respond(app, { input: 'x'.repeat(1_900_000) })).toMatchObject({ status: 200 })
     expect(await respond(app, { input: 'x'.repeat(2_100_000) })).toMatchObject({ status: 413 })

@@ -1,28 +1,28 @@
-/** Tests that a stale writer cannot change an active upload in the local store. */
+/** Tests that a writer without the lease cannot change an upload in the local store. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ResumableStore } from '../../../src/storage/blobs.ts'
 import { openResumableStore } from '../../../src/storage/local.ts'
-import { ResumableRow } from '../../support/growing.ts'
 import { makeFolder } from '../../support/process.ts'
+import { UploadRow } from '../../support/resumable-rows.ts'
 
 const KIB = 1024
 
 async function openStore(): Promise<{
   store: ResumableStore
-  row: ResumableRow
+  row: UploadRow
   list: () => Promise<string[]>
 }> {
   const folder = await makeFolder()
   const store = await openResumableStore(folder, 'artifacts', true)
   const list = () => readdir(join(folder, 'artifacts', 'growing'))
-  return { store, row: new ResumableRow(store), list }
+  return { store, row: new UploadRow(store), list }
 }
 
 describe('a stale writer', () => {
-  test('with an open file cannot change the upload', async () => {
+  test('cannot change the upload through a file that it has already opened', async () => {
     const { row } = await openStore()
     const bytes = randomBytes(100 * KIB)
     await row.add(bytes.subarray(0, 40 * KIB))
@@ -39,7 +39,7 @@ describe('a stale writer', () => {
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('with a late open does not truncate the upload', async () => {
+  test('does not truncate the upload if it opens the file late', async () => {
     const { store, row } = await openStore()
     const bytes = randomBytes(50 * KIB)
     row.fence = 1
@@ -51,7 +51,7 @@ describe('a stale writer', () => {
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('cannot continue an upload after the next writer has taken over its bytes', async () => {
+  test('cannot continue an upload after the next writer has opened it', async () => {
     const { store, row } = await openStore()
     const bytes = randomBytes(50 * KIB)
     await row.add(bytes.subarray(0, 20 * KIB))
@@ -63,7 +63,7 @@ describe('a stale writer', () => {
 })
 
 describe('an active upload', () => {
-  test('has one file, whether its writers released it or not', async () => {
+  test('consists of one file, even if a writer did not release it', async () => {
     const { store, row, list } = await openStore()
     await row.add(Buffer.from('one'))
     const copied = await row.lease()
@@ -75,7 +75,7 @@ describe('an active upload', () => {
     expect(await list()).toEqual([`${row.name}.3`])
   })
 
-  test('that was restored, or stored by an older version, continues in place', async () => {
+  test('continues in the same file after a restore or an update from an older version', async () => {
     const { store, row, list } = await openStore()
     await row.add(Buffer.from('one'))
     const [file = ''] = await list()
@@ -87,7 +87,7 @@ describe('an active upload', () => {
     expect((await row.finish()).toString()).toBe('one two')
   })
 
-  test('is listed once per file under its name, and deleted with all its files', async () => {
+  test('is listed under its name for each of its files and deleted with all of them', async () => {
     const { store, row, list } = await openStore()
     await row.add(Buffer.from('one'))
     const folder = join((await store.blobs.findPath?.('growing')) ?? '')
@@ -100,14 +100,14 @@ describe('an active upload', () => {
     expect(await list()).toEqual([other])
   })
 
-  test('is not committed with fewer bytes than its row records', async () => {
+  test('is not committed with fewer bytes than its database row records', async () => {
     const { store, row } = await openStore()
     await row.add(Buffer.from('one'))
     await expect(store.resumable.commit(row.name, 4)).rejects.toThrow('holds 3 bytes instead of 4')
     await store.resumable.commit(row.name, 3)
     const path = (await store.blobs.findPath?.(row.name)) ?? ''
     expect(await readFile(path, 'utf8')).toBe('one')
-    // The process may have crashed after the move.
+    // A second commit must succeed because the process may have crashed after moving the file.
     await store.resumable.commit(row.name, 3)
   })
 })

@@ -1,4 +1,4 @@
-/** Tests the local storage backend: permissions, staging, deletion and full disks. */
+/** Tests how the local store writes blobs to disk and handles a full disk. */
 import { randomBytes } from 'node:crypto'
 import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ async function openStore(space: Space = plenty): Promise<{ blobs: Blobs; root: s
 }
 
 describe('a local store', () => {
-  test('is readable by its user only', async () => {
+  test('is readable only by its user', async () => {
     const { blobs, root } = await openStore()
     const blob = await blobs.stage(chunksOf('secret'))
     const modeOf = async (...path: string[]) => (await stat(join(root, ...path))).mode & 0o777
@@ -48,7 +48,7 @@ describe('a local store', () => {
     expect(await modeOf(blob.name)).toBe(0o600)
   })
 
-  test('lists a blob only after its commit, under a generated name', async () => {
+  test('lists a blob under a generated name, but only after its commit', async () => {
     const { blobs } = await openStore()
     const blob = await blobs.stage(chunksOf('one ', 'two ', 'three'))
     expect(blob.name).toMatch(/^[0-9a-f-]{36}$/)
@@ -61,14 +61,14 @@ describe('a local store', () => {
     expect(await read(blobs, blob.name)).toBe('one two three')
   })
 
-  test('provides the first 4096 bytes of a staged blob', async () => {
+  test('provides the first 4,096 bytes of a staged blob', async () => {
     const { blobs } = await openStore()
     const bytes = randomBytes(10_000)
     const blob = await blobs.stage(chunksOf(bytes.subarray(0, 3000), bytes.subarray(3000)))
     expect(Buffer.from(blob.head).equals(bytes.subarray(0, 4096))).toBe(true)
   })
 
-  test('reads any range of a blob, but nothing past its end', async () => {
+  test('can read any range of a blob but nothing past its end', async () => {
     const { blobs } = await openStore()
     const blob = await blobs.stage(chunksOf('0123456789'))
     await blob.commit()
@@ -77,7 +77,7 @@ describe('a local store', () => {
     await expect(blobs.open(blob.name, { start: 5, end: 10 })).rejects.toThrow('10 bytes')
   })
 
-  test('aborts staged blobs and deletes committed ones, even repeatedly', async () => {
+  test('can abort a staged blob and delete a committed one repeatedly', async () => {
     const { blobs, root } = await openStore()
     const [staged, kept] = [await blobs.stage(chunksOf('a')), await blobs.stage(chunksOf('b'))]
     await kept.commit()
@@ -91,7 +91,7 @@ describe('a local store', () => {
     expect(await listNames(blobs)).toEqual([])
   })
 
-  test('does not keep bytes of a failed stream', async () => {
+  test('deletes the bytes of a stream that fails', async () => {
     const { blobs, root } = await openStore()
     async function* failing(): AsyncIterable<Uint8Array> {
       yield Buffer.from('so far')
@@ -101,7 +101,7 @@ describe('a local store', () => {
     expect(await readdir(join(root, 'incoming'))).toEqual([])
   })
 
-  test('deletes unfinished blobs of an earlier process and keeps the rest', async () => {
+  test('deletes only the unfinished blobs of an earlier process', async () => {
     const { blobs, root } = await openStore()
     const blob = await blobs.stage(chunksOf('whole'))
     await blob.commit()
@@ -111,13 +111,13 @@ describe('a local store', () => {
     expect(await read(again, blob.name)).toBe('whole')
   })
 
-  test('fails startup with a clear error when it cannot be created', async () => {
+  test('prevents startup with a clear error if its folder cannot be created', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'file'), '')
     await expect(openLocalBlobs(join(folder, 'file', 'files'))).rejects.toThrow(StartupError)
   })
 
-  test('uses a temporary folder in memory mode and deletes it on close', async () => {
+  test('in memory mode uses a temporary folder and deletes it on close', async () => {
     const folder = await makeFolder()
     vi.stubEnv('TMPDIR', folder)
     onTestFinished(() => void vi.unstubAllEnvs())
@@ -140,9 +140,14 @@ describe('a disk', () => {
     ['of 10 GiB with 2.1 GiB free', true, { freeBytes: 2.1 * GIB, totalBytes: 10 * GIB }],
     ['of 10 GiB with 1.9 GiB free', false, { freeBytes: 1.9 * GIB, totalBytes: 10 * GIB }],
     ['of 10 GiB with 2 GiB and 1 MiB free', true, { freeBytes: 2 * GIB + MIB, totalBytes: 10 * GIB }],
-    ['of 10 GiB with 2 GiB free, for an empty blob', true, { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, 0],
-    ['of 10 GiB with 2 GiB free, for one byte', false, { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, 1],
-  ])('%s accepts a blob: %s', async (_what, isAccepted, space, expectedBytes = MIB) => {
+    ['of 10 GiB with 2 GiB free and an empty blob', true, { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, 0],
+    [
+      'of 10 GiB with 2 GiB free and a blob of one byte',
+      false,
+      { freeBytes: 2 * GIB, totalBytes: 10 * GIB },
+      1,
+    ],
+  ])('%s has enough space: %s', async (_what, isAccepted, space, expectedBytes = MIB) => {
     const { blobs, root } = await openStore(space)
     const staging = blobs.stage(chunksOf('x'), expectedBytes)
     if (isAccepted) expect((await staging).sizeBytes).toBe(1)
@@ -152,7 +157,7 @@ describe('a disk', () => {
     }
   })
 
-  test('ends an upload of unknown length when it fills up', async () => {
+  test('that fills up ends an upload of unknown length', async () => {
     const root = join(await makeFolder(), 'files')
     let left = 100 * GIB
     const blobs = await openLocalBlobs(root, async () => ({ freeBytes: left, totalBytes: 200 * GIB }))
@@ -166,7 +171,7 @@ describe('a disk', () => {
     expect(await readdir(join(root, 'incoming'))).toEqual([])
   })
 
-  test('causes a 507 when full, and no file is created', async () => {
+  test('that is full causes a 507, and no file is created', async () => {
     const folder = await makeFolder()
     const space = { freeBytes: GIB, totalBytes: 10 * GIB }
     const fileBlobs = await openLocalBlobs(join(folder, 'files'), async () => space)
@@ -179,7 +184,7 @@ describe('a disk', () => {
   })
 })
 
-test('storage_full maps to status 507', () => {
+test('the error reason storage_full has status 507', () => {
   expect(new ServiceError('storage_full', 'Full.').status).toBe(507)
 })
 

@@ -1,4 +1,4 @@
-/** Tests S3 failures: retries, the errors that callers receive and the cleanup of unfinished uploads. */
+/** Tests that the S3 store retries failed requests, reports lasting failures and cleans up afterwards. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
@@ -6,13 +6,13 @@ import type { Blobs } from '../../../src/storage/blobs.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { credentials, S3Server } from '../../support/s3-server.ts'
 import {
-  keepRandom,
+  chunksOf,
   listNames,
   MIB,
   openStore,
-  piecesOf,
-  read,
-  shortTimings,
+  readBlob,
+  shortTimeouts,
+  storeRandomBlob,
 } from '../../support/s3-store.ts'
 
 const slowDown = { status: 503, code: 'SlowDown' }
@@ -28,11 +28,11 @@ describe('a temporary S3 failure', () => {
   ] as const)('is retried twice: %s', async (_what, fault) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name, bytes } = await keepRandom(blobs, 100)
+    const { name, bytes } = await storeRandomBlob(blobs, 100)
     for (const operation of ['PutObject', 'GetObject', 'ListObjectsV2', 'DeleteObject'] as const)
       server.fail(operation, fault, 2)
-    const second = await keepRandom(blobs, 100)
-    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    const second = await storeRandomBlob(blobs, 100)
+    expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
     await blobs.delete(second.name)
     expect(server.listBlobs()).toEqual([name])
   })
@@ -42,26 +42,26 @@ describe('a temporary S3 failure', () => {
     const blobs = await openStore(server)
     for (const operation of ['CreateMultipartUpload', 'UploadPart', 'CompleteMultipartUpload'] as const)
       for (const fault of [slowDown, 'reset'] as const) server.fail(operation, fault, 1)
-    const { name, bytes } = await keepRandom(blobs, 20 * MIB)
-    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    const { name, bytes } = await storeRandomBlob(blobs, 20 * MIB)
+    expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
   })
 
   test('is retried after a timeout', async () => {
     const server = await S3Server.start()
-    const blobs = await openStore(server, { timings: shortTimings })
+    const blobs = await openStore(server, { timings: shortTimeouts })
     server.fail('PutObject', 'hang', 1)
-    const { name, bytes } = await keepRandom(blobs, 100)
+    const { name, bytes } = await storeRandomBlob(blobs, 100)
     server.fail('GetObject', 'hang', 1)
-    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('is not an error when a large blob was completed but the response was lost', async () => {
+  test('is ignored if a large blob was completed and only the response was lost', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', 'lose', 1)
-    const { name, bytes } = await keepRandom(blobs, 9 * MIB)
+    const { name, bytes } = await storeRandomBlob(blobs, 9 * MIB)
     expect(server.count('CompleteMultipartUpload')).toBe(2)
-    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
   })
 })
 
@@ -74,13 +74,18 @@ describe('a permanent S3 failure', () => {
     ['reset connections', 'reset', 3, unavailable],
     ['a full disk', { status: 507, code: 'XMinioStorageFull' }, 1, { reason: 'storage_full' }],
     ['an exceeded quota', { status: 403, code: 'QuotaExceeded' }, 1, { reason: 'storage_full' }],
-    ['an invalid request of the server', { status: 400, code: 'InvalidArgument' }, 1, { name: 'S3Failure' }],
-  ] as const)('is reported by its kind: %s', async (_what, fault, calls, expected) => {
+    [
+      'a request that S3 rejects as invalid',
+      { status: 400, code: 'InvalidArgument' },
+      1,
+      { name: 'S3Failure' },
+    ],
+  ] as const)('is reported with its kind: %s', async (_what, fault, calls, expected) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const before = server.count('PutObject')
     server.fail('PutObject', fault)
-    const blob = await blobs.stage(piecesOf(Buffer.from('bytes')))
+    const blob = await blobs.stage(chunksOf(Buffer.from('bytes')))
     await expect(blob.commit()).rejects.toMatchObject(expected)
     expect(server.count('PutObject') - before).toBe(calls)
     server.heal()
@@ -88,10 +93,10 @@ describe('a permanent S3 failure', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is reported by every operation without secrets or the request', async () => {
+  test('is reported by every operation without secrets or details of the request', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 1)
+    const { name } = await storeRandomBlob(blobs, 1)
     for (const operation of ['GetObject', 'DeleteObject', 'ListObjectsV2', 'HeadBucket'] as const)
       server.fail(operation, { status: 403, code: 'SignatureDoesNotMatch' })
     const lines: string[] = []
@@ -109,39 +114,39 @@ describe('a permanent S3 failure', () => {
       if (secret !== undefined) expect(text).not.toContain(secret)
   })
 
-  test('ends the upload and removes its other parts when it affects one part', async () => {
+  test('ends the upload and removes its other parts if it affects one part', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('UploadPart', { status: 403, code: 'AccessDenied' }, 1)
-    await expect(blobs.stage(piecesOf(randomBytes(40 * MIB)))).rejects.toMatchObject(unavailable)
+    await expect(blobs.stage(chunksOf(randomBytes(40 * MIB)))).rejects.toMatchObject(unavailable)
     expect(server.count('UploadPart')).toBeLessThan(5)
     expect(server.uploads.size).toBe(0)
   })
 
-  test('leaves nothing behind when it affects the completion of a large blob', async () => {
+  test('leaves nothing behind if it affects the completion of a large blob', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', internalError)
-    const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    const blob = await blobs.stage(chunksOf(randomBytes(9 * MIB)))
     await expect(blob.commit()).rejects.toMatchObject(unavailable)
     await blob.abort()
     expect(server.uploads.size).toBe(0)
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is not reported when it affects an abort, and the parts are deleted later', async () => {
+  test('is not reported if it affects an abort, whose parts are deleted later', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     server.now = () => clock.now()
     const blobs = await openStore(server, { clock })
     server.fail('AbortMultipartUpload', internalError, 3)
-    const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    const blob = await blobs.stage(chunksOf(randomBytes(9 * MIB)))
     await blob.abort()
     expect(server.uploads.size).toBe(1)
     await blobs.abortAbandoned()
     expect(server.uploads.size).toBe(1)
     clock.advance(3_601)
-    const arriving = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    const arriving = await blobs.stage(chunksOf(randomBytes(9 * MIB)))
     await blobs.abortAbandoned()
     expect(server.uploads.size).toBe(1)
     clock.advance(7_200)
@@ -151,36 +156,36 @@ describe('a permanent S3 failure', () => {
   })
 })
 
-describe('a download', () => {
+describe('a download from S3', () => {
   async function keepLarge(server: S3Server): Promise<{ blobs: Blobs; name: string; bytes: Buffer }> {
-    const blobs = await openStore(server, { timings: shortTimings })
-    return { blobs, ...(await keepRandom(blobs, 3 * MIB)) }
+    const blobs = await openStore(server, { timings: shortTimeouts })
+    return { blobs, ...(await storeRandomBlob(blobs, 3 * MIB)) }
   }
 
   test.each([
     ['is reset', { cutAfterBytes: MIB }],
     ['stalls', { stallAfterBytes: MIB }],
-  ])('resumes at the same position when its connection %s', async (_how, fault) => {
+  ])('resumes at the same position if its connection %s', async (_how, fault) => {
     const server = await S3Server.start()
     const { blobs, name, bytes } = await keepLarge(server)
     const before = server.count('GetObject')
     server.fail('GetObject', fault, 2)
-    expect((await read(blobs, name, { start: 7, end: bytes.length - 8 })).equals(bytes.subarray(7, -7))).toBe(
-      true,
-    )
+    expect(
+      (await readBlob(blobs, name, { start: 7, end: bytes.length - 8 })).equals(bytes.subarray(7, -7)),
+    ).toBe(true)
     expect(server.count('GetObject') - before).toBeGreaterThanOrEqual(3)
   })
 
-  test('fails after three attempts without further bytes', async () => {
+  test('fails after three attempts that return no further bytes', async () => {
     const server = await S3Server.start()
     const { blobs, name } = await keepLarge(server)
     const before = server.count('GetObject')
     server.fail('GetObject', { cutAfterBytes: 0 })
-    await expect(read(blobs, name)).rejects.toMatchObject(unavailable)
+    await expect(readBlob(blobs, name)).rejects.toMatchObject(unavailable)
     expect(server.count('GetObject') - before).toBe(3)
   })
 
-  test('fails when its object is deleted midway', async () => {
+  test('fails if its object is deleted midway', async () => {
     const server = await S3Server.start()
     const { blobs, name } = await keepLarge(server)
     server.fail('GetObject', { cutAfterBytes: MIB }, 1)
@@ -192,7 +197,7 @@ describe('a download', () => {
   test('ends the S3 request when its reader abandons it', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 16 * MIB)
+    const { name } = await storeRandomBlob(blobs, 16 * MIB)
     const stream = await blobs.open(name)
     expect(await server.isStuck('GetObject')).toBe(true)
     stream.destroy()
@@ -202,15 +207,15 @@ describe('a download', () => {
   test('ends when the store is closed', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 16 * MIB)
+    const { name } = await storeRandomBlob(blobs, 16 * MIB)
     const stream = await blobs.open(name)
     await blobs.close()
     await expect(stream.toArray()).rejects.toThrow()
   })
 })
 
-describe('a storage check', () => {
-  test('fails when the bucket does not answer', async () => {
+describe('a storage check of a bucket', () => {
+  test('fails if the bucket does not respond', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     expect(await blobs.check()).toBe('up')
@@ -222,7 +227,7 @@ describe('a storage check', () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('PutObject', { status: 507, code: 'XMinioStorageFull' })
-    const blob = await blobs.stage(piecesOf(Buffer.from('bytes')))
+    const blob = await blobs.stage(chunksOf(Buffer.from('bytes')))
     expect(await blobs.check()).toBe('up')
     await expect(blob.commit()).rejects.toMatchObject({ reason: 'storage_full' })
     expect(await blobs.check()).toBe('full')

@@ -1,15 +1,12 @@
-/**
- * Tests S3 failures while a resumable upload grows: retries, the errors the writer gets and how the next writer
- * resumes.
- */
+/** Tests that a resumable upload survives S3 failures, and that the next writer can continue it. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'
-import { listResumable, ResumableRow } from '../../support/growing.ts'
+import { listResumable, UploadRow } from '../../support/resumable-rows.ts'
 import { type Fault, S3Server } from '../../support/s3-server.ts'
-import { MIB, openResumable, type StoreOptions, shortTimings } from '../../support/s3-store.ts'
+import { MIB, openResumable, type StoreOptions, shortTimeouts } from '../../support/s3-store.ts'
 
-// The S3 server runs in this process and receives many megabytes.
+// Sending many megabytes to the in-process S3 server may take longer than the default timeout.
 vi.setConfig({ testTimeout: 60_000 })
 
 const slowDown = { status: 503, code: 'SlowDown' }
@@ -28,7 +25,7 @@ const calls = [
 async function start(options: StoreOptions = {}) {
   const server = await S3Server.start()
   const store = await openResumable(server, options)
-  return { server, store, row: new ResumableRow(store) }
+  return { server, store, row: new UploadRow(store) }
 }
 
 test.each([
@@ -36,20 +33,23 @@ test.each([
   ['500', internalError],
   ['a reset connection', 'reset'],
   ['a lost response', 'lose'],
-] satisfies [string, Fault][])('%s twice per operation does not affect an upload', async (_what, fault) => {
-  const { server, row } = await start()
-  const bytes = randomBytes(18 * MIB)
-  for (const operation of calls) server.fail(operation, fault, 2)
-  await row.add(bytes.subarray(0, 9 * MIB + 5))
-  await row.add(bytes.subarray(9 * MIB + 5))
-  expect((await row.finish()).equals(bytes)).toBe(true)
-  // The sweeper deletes multipart uploads that were started but whose response was lost.
-  await row.store.resumable.delete(row.name)
-  expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
-})
+] satisfies [string, Fault][])(
+  'an upload succeeds despite %s, twice for each operation',
+  async (_what, fault) => {
+    const { server, row } = await start()
+    const bytes = randomBytes(18 * MIB)
+    for (const operation of calls) server.fail(operation, fault, 2)
+    await row.add(bytes.subarray(0, 9 * MIB + 5))
+    await row.add(bytes.subarray(9 * MIB + 5))
+    expect((await row.finish()).equals(bytes)).toBe(true)
+    // Deletes multipart uploads whose start succeeded but whose response was lost.
+    await row.store.resumable.delete(row.name)
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
+  },
+)
 
-test('a timeout does not affect an upload', async () => {
-  const { server, row } = await start({ timings: shortTimings })
+test('an upload succeeds despite a timeout', async () => {
+  const { server, row } = await start({ timings: shortTimeouts })
   const bytes = randomBytes(100)
   for (const operation of ['ListObjectsV2', 'PutObject', 'GetObject'] as const)
     server.fail(operation, 'hang', 1)
@@ -81,7 +81,7 @@ describe('a permanent S3 failure', () => {
       { reason: 'storage_full' },
     ],
   ] as const)(
-    'is reported, and the recorded bytes are kept (%s)',
+    'is reported, and the recorded bytes remain stored (%s)',
     async (_what, operation, fault, expected) => {
       const { server, row } = await start()
       const bytes = randomBytes(20 * MIB)
@@ -95,7 +95,7 @@ describe('a permanent S3 failure', () => {
     },
   )
 
-  test('does not prevent a later completion of the blob', async () => {
+  test('does not prevent the completion of the blob later', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(9 * MIB)
     await row.add(bytes)
@@ -103,13 +103,13 @@ describe('a permanent S3 failure', () => {
     await expect(row.finish()).rejects.toMatchObject(unavailable)
     server.heal()
     expect((await row.finish()).equals(bytes)).toBe(true)
-    // A second completion also succeeds, as after a failed write of the database row.
+    // A second completion must also succeed, because the server repeats it if writing the database row failed.
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 })
 
 describe('parts that the bucket has lost', () => {
-  test('end the current write, and the next one starts from zero', async () => {
+  test('cause the current write to fail and the next one to start at zero', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(18 * MIB)
     await row.add(bytes.subarray(0, 9 * MIB))
@@ -122,7 +122,7 @@ describe('parts that the bucket has lost', () => {
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('never become a completed blob', async () => {
+  test('never become a complete blob', async () => {
     const { server, row } = await start()
     await row.add(randomBytes(9 * MIB))
     server.uploads.clear()
@@ -132,14 +132,14 @@ describe('parts that the bucket has lost', () => {
 })
 
 describe('a deleted upload', () => {
-  test('leaves nothing behind at any stage', async () => {
+  test('leaves nothing behind, at any stage of the upload', async () => {
     const { server, row } = await start()
     await row.store.resumable.delete(row.name)
     for (const size of [10, 9 * MIB, 8 * MIB]) {
       await row.add(randomBytes(size))
       await row.lease()
     }
-    const other = new ResumableRow(row.store)
+    const other = new UploadRow(row.store)
     await other.add(randomBytes(9 * MIB))
     await row.store.resumable.delete(row.name)
     expect(listResumable(server)).toMatchObject({
@@ -148,7 +148,7 @@ describe('a deleted upload', () => {
     })
   })
 
-  test('is left to the sweeper when the bucket cannot list uploads', async () => {
+  test('is removed by the sweeper if the bucket cannot list uploads', async () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(line) })
     const { server, row } = await start({ log })

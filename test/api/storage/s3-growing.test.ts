@@ -1,11 +1,11 @@
-/** Tests resumable uploads in a bucket: the position of the next writer, and fencing of earlier writers. */
+/** Tests that writers in different processes can continue a resumable upload in a bucket without losing bytes. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import { listResumable, ResumableRow } from '../../support/growing.ts'
+import { listResumable, UploadRow } from '../../support/resumable-rows.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { listNames, MIB, openResumable } from '../../support/s3-store.ts'
 
-// The S3 server runs in this process and receives many megabytes.
+// Sending many megabytes to the in-process S3 server may take longer than the default timeout.
 vi.setConfig({ testTimeout: 60_000 })
 
 const GIB = 1024 ** 3
@@ -13,7 +13,7 @@ const GIB = 1024 ** 3
 async function start() {
   const server = await S3Server.start()
   const store = await openResumable(server)
-  return { server, store, row: new ResumableRow(store) }
+  return { server, store, row: new UploadRow(store) }
 }
 
 describe('a blob from several requests', () => {
@@ -22,7 +22,7 @@ describe('a blob from several requests', () => {
     ['of whole parts', [8 * MIB, 8 * MIB, 16 * MIB]],
     ['of odd sizes', [1, 9 * MIB + 1, 3, 7 * MIB, 2 * MIB - 7, 17 * MIB + 5, 1]],
     ['in one request', [30 * MIB + 1]],
-  ])('is read back byte for byte after a new process handles each request (%s)', async (_what, sizes) => {
+  ])('is stored byte for byte even if a new process handles each request (%s)', async (_what, sizes) => {
     const { server, row } = await start()
     const pieces = sizes.map((size) => randomBytes(size))
     for (const [index, piece] of pieces.entries()) {
@@ -31,7 +31,6 @@ describe('a blob from several requests', () => {
       await writer.write(piece, [MIB, 300_001][index % 2])
       await writer.sync()
       await writer.blob.close()
-      // Another server finds the promised bytes and nothing else.
       await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
     }
     const bytes = Buffer.concat(pieces)
@@ -40,7 +39,7 @@ describe('a blob from several requests', () => {
     expect(await listNames(row.store.blobs)).toEqual([row.name])
   })
 
-  test('has parts of equal size except the last, sent one at a time', async () => {
+  test('has parts of equal size except the last one, which are sent one at a time', async () => {
     const { server, row } = await start()
     for (const size of [9 * MIB, 5 * MIB, 20 * MIB, 100]) await row.add(randomBytes(size))
     await row.finish()
@@ -50,7 +49,7 @@ describe('a blob from several requests', () => {
     expect(server.mostAtOnce('UploadPart')).toBe(1)
   })
 
-  test('has a trailing part with only the bytes after the last full part', async () => {
+  test('has only the bytes after the last full part in its trailing part', async () => {
     const { server, row } = await start()
     const writer = await row.lease()
     for (let sent = 0; sent < 9; sent++) await writer.append(randomBytes(MIB))
@@ -70,25 +69,25 @@ describe('a blob from several requests', () => {
     expect(server.count('CreateMultipartUpload')).toBe(0)
   })
 
-  test('has part numbers for thousands of requests up to 5 GiB, and larger parts above', async () => {
+  test('can consist of thousands of requests up to 5 GiB and has larger parts above that', async () => {
     const server = await S3Server.start()
     const store = await openResumable(server, { maxBytes: 5 * GIB })
-    const row = new ResumableRow(store)
+    const row = new UploadRow(store)
     await row.add(randomBytes(9 * MIB))
     row.fence = 20_000
     await row.add(randomBytes(9 * MIB))
     const [upload] = server.uploads.values()
     const [, second = 0] = [...(upload?.parts.keys() ?? [])]
-    // S3 part numbers end at 10,000, so 639 parts fit from this one on.
+    // S3 part numbers end at 10,000, which leaves numbers for 639 parts, including this one.
     expect(second).toBe(10_001 - 639)
-    const large = new ResumableRow(await openResumable(server, { maxBytes: 100 * GIB }))
+    const large = new UploadRow(await openResumable(server, { maxBytes: 100 * GIB }))
     await large.add(randomBytes(24 * MIB))
     expect([...server.uploads.values()].at(-1)?.parts.get(1)).toHaveLength(21 * MIB)
   })
 })
 
-describe('a killed process', () => {
-  test('does not lose recorded bytes between any two operations', async () => {
+describe('killing the process', () => {
+  test('between any two operations does not lose recorded bytes', async () => {
     const bytes = randomBytes(18 * MIB)
     const reached: number[] = []
     for (let calls = 0; reached.at(-1) !== bytes.length; calls++) {
@@ -105,7 +104,7 @@ describe('a killed process', () => {
     expect([...new Set(reached)]).toEqual([3 * MIB, 11 * MIB, 18 * MIB])
   })
 
-  test('leaves a blob that can be completed at any point of the completion', async () => {
+  test('at any point of the completion leaves a blob that can still be completed', async () => {
     const bytes = randomBytes(9 * MIB)
     const ends: string[] = []
     while (ends.at(-1) !== 'kept') {
@@ -124,11 +123,11 @@ describe('a killed process', () => {
       expect((await row.finish()).equals(bytes)).toBe(true)
       expect(listResumable(server).uploads).toBe(0)
     }
-    // List, read the trailing part, upload it, complete; the sweeper deletes a leftover trailing part.
+    // A completion sends four S3 requests: list, read the trailing part, upload it, complete.
     expect(ends).toEqual(['failed', 'failed', 'failed', 'failed', 'kept'])
   })
 
-  test('makes the next writer resume before bytes that were stored but not recorded', async () => {
+  test('before stored bytes are recorded causes the next writer to send them again', async () => {
     const { row } = await start()
     const bytes = randomBytes(30 * MIB)
     await row.add(bytes.subarray(0, 7 * MIB))
@@ -144,13 +143,13 @@ describe('a killed process', () => {
   })
 })
 
-describe('a fenced-out writer', () => {
-  test('does not destroy recorded parts by sending a part late', async () => {
+describe('a writer that has lost its lease', () => {
+  test('does not destroy recorded parts if it sends a part late', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(40 * MIB)
     const old = await row.lease()
     await old.write(bytes.subarray(0, 8 * MIB))
-    // The next part is almost full when the lease moves to another writer.
+    // Fills the next part almost completely before another writer takes over the lease.
     for (let sent = 0; sent < 7; sent++) await old.append(randomBytes(MIB))
     await row.add(bytes.subarray(8 * MIB, 30 * MIB))
     const sentParts = server.count('UploadPart')
@@ -162,7 +161,7 @@ describe('a fenced-out writer', () => {
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('does not mislead the next writer by writing a trailing part late', async () => {
+  test('does not change the offset of the next writer if it writes a trailing part late', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(7 * MIB)
     await row.add(bytes.subarray(0, MIB))
@@ -177,7 +176,7 @@ describe('a fenced-out writer', () => {
     expect(listResumable(server).trailingParts).toEqual([])
   })
 
-  test('sends at most one part that is not recorded', async () => {
+  test('sends at most one more part', async () => {
     const { server, row } = await start()
     const old = await row.lease()
     row.fence += 1
@@ -189,7 +188,7 @@ describe('a fenced-out writer', () => {
     expect(server.count('UploadPart')).toBe(1)
   })
 
-  test('stops sending parts on its own', async () => {
+  test('stops sending parts without being aborted', async () => {
     const { server, row } = await start()
     const old = await row.lease()
     row.fence += 1
@@ -200,7 +199,7 @@ describe('a fenced-out writer', () => {
   })
 })
 
-test("two writers that start concurrently do not disturb each other, and the sweeper deletes the loser's parts", async () => {
+test('two writers that start concurrently do not corrupt the upload, and the sweeper deletes the unused parts', async () => {
   const { server, store, row } = await start()
   const bytes = randomBytes(20 * MIB)
   const old = await row.lease()
@@ -220,12 +219,12 @@ test("two writers that start concurrently do not disturb each other, and the swe
   expect(await listNames(store.blobs)).toEqual([row.name])
 })
 
-test('opening an S3 store keeps unfinished uploads and lists them with their times', async () => {
+test('opening an S3 store does not delete unfinished uploads and lists them with their times', async () => {
   const { server, store, row } = await start()
   server.now = () => 1_000_000
   await row.add(randomBytes(9 * MIB))
   server.now = () => 9_000_000
-  const small = new ResumableRow(store)
+  const small = new UploadRow(store)
   await small.add(randomBytes(10))
   server.objects.set(`artifacts/growing/notes/1-0-1`, { bytes: Buffer.alloc(1), modifiedMs: 0 })
   server.uploads.set(randomUUID(), { key: 'artifacts/notes', begunMs: 0, parts: new Map() })

@@ -1,4 +1,4 @@
-/** Tests opening a store in a bucket: ownership of the prefix, cleanup, and errors that prevent startup. */
+/** Tests that a server claims its prefix in a bucket at startup and explains why a bucket is unusable. */
 
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
@@ -7,18 +7,17 @@ import { StartupError } from '../../../src/lib/errors.ts'
 import { adoptPlaces } from '../../../src/storage/probe-s3.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import {
-  keepRandom,
   listNames,
   MIB,
   openStore,
-  read,
+  readBlob,
   type StoreOptions,
-  shortTimings,
+  shortTimeouts,
+  storeRandomBlob,
 } from '../../support/s3-store.ts'
 
 const MARK = 'files/installation'
 
-/** Returns the message that startup fails with. */
 async function startupError(server: S3Server, options?: StoreOptions): Promise<string> {
   const error = await openStore(server, options).catch((thrown) => thrown)
   expect(error).toBeInstanceOf(StartupError)
@@ -37,13 +36,13 @@ describe('startup fails with a clear message for', () => {
     [301, 'PermanentRedirect', /is in another region .*S3_REGION/],
     [400, 'AuthorizationHeaderMalformed', /is in another region .*S3_REGION/],
     [500, 'InternalError', /is not usable \(InternalError.*\); check S3_ENDPOINT/],
-  ])('the response %i %s', async (status, code, sentence) => {
+  ])('the S3 response %i %s', async (status, code, sentence) => {
     const server = await S3Server.start()
     server.fail('GetObject', { status, code })
     expect(await startupError(server)).toMatch(sentence)
   })
 
-  test('another bucket name', async () => {
+  test('a bucket that does not exist', async () => {
     const server = await S3Server.start()
     expect(await startupError(server, { config: { bucket: 'another' } })).toMatch(
       /bucket another .* does not exist/,
@@ -60,10 +59,10 @@ describe('startup fails with a clear message for', () => {
     expect(sentence).not.toContain('AKIA')
   })
 
-  test('a server that is unreachable or does not answer', async () => {
+  test('a server that is unreachable or does not respond', async () => {
     const server = await S3Server.start()
     server.fail('GetObject', 'hang')
-    expect(await startupError(server, { timings: shortTimings })).toMatch(/is not usable \(TimeoutError/)
+    expect(await startupError(server, { timings: shortTimeouts })).toMatch(/is not usable \(TimeoutError/)
     server.stop()
     expect(await startupError(server)).toMatch(/is not usable \(ECONNREFUSED/)
   })
@@ -82,15 +81,15 @@ describe('startup fails with a clear message for', () => {
 describe('a prefix in a bucket', () => {
   test('is claimed by the installation if it is empty', async () => {
     const server = await S3Server.start()
-    const { name, bytes } = await keepRandom(await openStore(server), 10)
+    const { name, bytes } = await storeRandomBlob(await openStore(server), 10)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
     const again = await openStore(server)
-    expect((await read(again, name)).equals(bytes)).toBe(true)
+    expect((await readBlob(again, name)).equals(bytes)).toBe(true)
   })
 
-  test('is not touched if it belongs to another installation', async () => {
+  test('is not changed if it belongs to another installation', async () => {
     const server = await S3Server.start()
-    const { name } = await keepRandom(await openStore(server), 10)
+    const { name } = await storeRandomBlob(await openStore(server), 10)
     const sentence = await startupError(server, { installationId: 'foreign' })
     expect(sentence).toMatch(/under files\/ .* belong to another installation.*S3_PREFIX/)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
@@ -99,7 +98,7 @@ describe('a prefix in a bucket', () => {
     expect(server.listBlobs()).toEqual([name])
   })
 
-  test('is assigned to one of two installations that claim it concurrently', async () => {
+  test('is assigned to only one of two installations that claim it concurrently', async () => {
     const server = await S3Server.start()
     const starts = await Promise.allSettled(
       ['ours', 'foreign'].map((installationId) => openStore(server, { installationId })),
@@ -107,7 +106,7 @@ describe('a prefix in a bucket', () => {
     expect(starts.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
-  test('can be claimed without support for conditional writes', async () => {
+  test('can be claimed even if the server does not support conditional writes', async () => {
     const server = await S3Server.start()
     server.fail('PutObject', { status: 501, code: 'NotImplemented' }, 1)
     await openStore(server)
@@ -116,13 +115,13 @@ describe('a prefix in a bucket', () => {
 
   test('can be adopted from another installation', async () => {
     const server = await S3Server.start()
-    const { name } = await keepRandom(await openStore(server, { installationId: 'foreign' }), 10)
+    const { name } = await storeRandomBlob(await openStore(server, { installationId: 'foreign' }), 10)
     const former = await adoptPlaces({ ...server.config }, 'ours', AbortSignal.timeout(10_000))
     expect(former).toEqual({ files: 'foreign', artifacts: null })
     expect(await listNames(await openStore(server))).toEqual([name])
   })
 
-  test('is not touched if it has blobs but no owner, until an owner is recorded', async () => {
+  test('is not changed if it contains blobs but has no recorded owner', async () => {
     const server = await S3Server.start()
     server.objects.set(`files/${randomUUID()}`, { bytes: Buffer.from('whose?'), modifiedMs: 0 })
     expect(await startupError(server)).toMatch(
@@ -137,7 +136,7 @@ describe('unfinished uploads of an earlier process', () => {
   const begin = (server: S3Server, key: string) =>
     server.uploads.set(randomUUID(), { key, begunMs: Date.now(), parts: new Map([[1, Buffer.alloc(MIB)]]) })
 
-  test('are deleted on startup without touching other uploads', async () => {
+  test('are deleted at startup, but other uploads are not', async () => {
     const server = await S3Server.start()
     server.pageSize = 2
     for (let count = 0; count < 5; count++) begin(server, `files/${randomUUID()}`)
@@ -148,8 +147,8 @@ describe('unfinished uploads of an earlier process', () => {
   })
 
   test.each([
-    ['may not be listed', { status: 403, code: 'AccessDenied' }],
-    ['cannot be listed', { status: 501, code: 'NotImplemented' }],
+    ['cannot be listed for lack of permission', { status: 403, code: 'AccessDenied' }],
+    ['cannot be listed on this S3 server', { status: 501, code: 'NotImplemented' }],
   ])('do not prevent startup if they %s', async (_what, fault) => {
     const server = await S3Server.start()
     begin(server, `files/${randomUUID()}`)

@@ -1,18 +1,18 @@
-/** Tests an S3 store: which requests it sends, what it stores and how blobs are read. */
+/** Tests how the S3 store writes, reads, lists and deletes blobs. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { choosePartBytes } from '../../../src/storage/s3/upload.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import {
-  keepRandom,
+  chunksOf,
   listEntries,
   listNames,
   MIB,
   openStore,
-  piecesOf,
-  read,
-  shortTimings,
+  readBlob,
+  shortTimeouts,
+  storeRandomBlob,
 } from '../../support/s3-store.ts'
 
 const HOUR_MS = 3_600_000
@@ -22,18 +22,18 @@ describe('a small blob', () => {
     ['no bytes', 0],
     ['one byte', 1],
     ['exactly one part', 8 * MIB],
-  ])('is sent as one PUT on commit: %s', async (_what, sizeBytes) => {
+  ])('is sent in one PUT request when it is committed: %s', async (_what, sizeBytes) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const bytes = randomBytes(sizeBytes)
     const before = server.calls.length
-    const blob = await blobs.stage(piecesOf(bytes))
+    const blob = await blobs.stage(chunksOf(bytes))
     expect(blob.name).toMatch(/^[0-9a-f-]{36}$/)
     expect(blob.sizeBytes).toBe(sizeBytes)
     expect(server.calls.length).toBe(before)
     await blob.commit()
     expect(server.calls.slice(before).map(({ operation }) => operation)).toEqual(['PutObject'])
-    expect((await read(blobs, blob.name)).equals(bytes)).toBe(true)
+    expect((await readBlob(blobs, blob.name)).equals(bytes)).toBe(true)
     expect(await listNames(blobs)).toEqual([blob.name])
   })
 
@@ -41,7 +41,7 @@ describe('a small blob', () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const before = server.calls.length
-    const blob = await blobs.stage(piecesOf(randomBytes(MIB)))
+    const blob = await blobs.stage(chunksOf(randomBytes(MIB)))
     await blob.abort()
     await blob.abort()
     expect(server.calls.length).toBe(before)
@@ -49,11 +49,11 @@ describe('a small blob', () => {
 })
 
 describe('a large blob', () => {
-  test('is sent in parts of 8 MiB, at most two at a time, and listed after its commit', async () => {
+  test('is sent in parts of 8 MiB, at most two at a time, and is listed after its commit', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const bytes = randomBytes(37 * MIB + 5)
-    const blob = await blobs.stage(piecesOf(bytes))
+    const blob = await blobs.stage(chunksOf(bytes))
     expect(server.listBlobs()).toEqual([])
     expect(Buffer.from(blob.head).equals(bytes.subarray(0, 4096))).toBe(true)
     const [upload] = server.uploads.values()
@@ -65,21 +65,21 @@ describe('a large blob', () => {
     await blob.commit()
     expect(server.listBlobs()).toEqual([blob.name])
     expect(server.uploads.size).toBe(0)
-    expect((await read(blobs, blob.name)).equals(bytes)).toBe(true)
+    expect((await readBlob(blobs, blob.name)).equals(bytes)).toBe(true)
   })
 
-  test('is never mixed up with a concurrent or later one', async () => {
+  test('is never mixed up with a concurrent or later blob', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const sizes = [17 * MIB, 9 * MIB, MIB]
-    const kept = await Promise.all(sizes.map((sizeBytes) => keepRandom(blobs, sizeBytes)))
-    for (const sizeBytes of sizes) kept.push(await keepRandom(blobs, sizeBytes))
-    for (const { name, bytes } of kept) expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    const kept = await Promise.all(sizes.map((sizeBytes) => storeRandomBlob(blobs, sizeBytes)))
+    for (const sizeBytes of sizes) kept.push(await storeRandomBlob(blobs, sizeBytes))
+    for (const { name, bytes } of kept) expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('reads at most two parts ahead of the bucket', async () => {
+  test('is read from its source at most two parts ahead of the bucket', async () => {
     const server = await S3Server.start()
-    const blobs = await openStore(server, { timings: shortTimings })
+    const blobs = await openStore(server, { timings: shortTimeouts })
     server.fail('UploadPart', 'hang')
     let taken = 0
     async function* counted(): AsyncIterable<Uint8Array> {
@@ -89,18 +89,18 @@ describe('a large blob', () => {
       }
     }
     await expect(blobs.stage(counted())).rejects.toMatchObject({ reason: 'service_unavailable' })
-    // The store has also read the chunk that no longer fit.
+    // Two parts of 8 MiB, plus the chunk that no longer fits into them.
     expect(taken).toBe(17 * MIB)
   })
 
   test.each([
     ['it is aborted', async () => {}],
     ['its sender fails', async () => Promise.reject(new Error('stream failed midway'))],
-  ])('leaves nothing behind when %s', async (_what, end) => {
+  ])('leaves nothing behind if %s', async (_what, end) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     async function* sent(): AsyncIterable<Uint8Array> {
-      yield* piecesOf(randomBytes(20 * MIB))
+      yield* chunksOf(randomBytes(20 * MIB))
       await end()
     }
     const staged = await blobs.stage(sent()).catch((error: Error) => error.message)
@@ -114,7 +114,7 @@ describe('a large blob', () => {
     expect(await listNames(blobs)).toEqual([])
   })
 
-  test('has parts large enough that 10,000 of them suffice', () => {
+  test('has parts that are large enough to need at most 10,000', () => {
     const GIB = 1024 * MIB
     expect([0, 2 * GIB, 78 * GIB].map(choosePartBytes)).toEqual([8 * MIB, 8 * MIB, 8 * MIB])
     expect(choosePartBytes(1024 * GIB)).toBe(105 * MIB)
@@ -123,12 +123,12 @@ describe('a large blob', () => {
 })
 
 describe('a committed blob', () => {
-  test('is readable in any range within its bounds', async () => {
+  test('can be read in any range within its bounds', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name, bytes } = await keepRandom(blobs, 1_000)
+    const { name, bytes } = await storeRandomBlob(blobs, 1_000)
     const part = async (start: number, end: number) =>
-      (await read(blobs, name, { start, end })).toString('hex')
+      (await readBlob(blobs, name, { start, end })).toString('hex')
     expect(await part(2, 4)).toBe(bytes.subarray(2, 5).toString('hex'))
     expect(await part(999, 999)).toBe(bytes.subarray(999).toString('hex'))
     expect(await part(0, 999)).toBe(bytes.toString('hex'))
@@ -136,10 +136,10 @@ describe('a committed blob', () => {
     await expect(part(1_000, 1_000)).rejects.toThrow('InvalidRange')
   })
 
-  test('is read at the pace of its reader', async () => {
+  test("is read at the reader's pace", async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 16 * MIB)
+    const { name } = await storeRandomBlob(blobs, 16 * MIB)
     const stream = await blobs.open(name)
     stream.once('readable', () => stream.read(1))
     expect(await server.isStuck('GetObject')).toBe(true)
@@ -150,31 +150,31 @@ describe('a committed blob', () => {
   test('can be deleted repeatedly', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
-    const { name } = await keepRandom(blobs, 10)
+    const { name } = await storeRandomBlob(blobs, 10)
     await blobs.delete(name)
     await blobs.delete(name)
     expect(server.listBlobs()).toEqual([])
     await expect(blobs.open(name)).rejects.toThrow('does not exist')
   })
 
-  test('is listed page by page without unrelated objects', async () => {
+  test('is listed page by page, without unrelated objects', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server, { config: { prefix: 'parley/' } })
     server.pageSize = 2
     const names: string[] = []
-    for (let count = 0; count < 5; count++) names.push((await keepRandom(blobs, 1)).name)
+    for (let count = 0; count < 5; count++) names.push((await storeRandomBlob(blobs, 1)).name)
     for (const key of ['parley/files/notes.txt', 'parley/other', `files/${names[0]}`])
       server.objects.set(key, { bytes: Buffer.from('not ours'), modifiedMs: 0 })
     expect((await listNames(blobs)).sort()).toEqual(names.sort())
     expect([...server.objects.keys()].filter((key) => key.startsWith('parley/files/'))).toHaveLength(7)
   })
 
-  test('has the time of its commit, regardless of the upload time', async () => {
+  test('has the time of its commit, even if its upload started earlier', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const blobs = await openStore(server, { clock })
     server.now = () => clock.now()
-    const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    const blob = await blobs.stage(chunksOf(randomBytes(9 * MIB)))
     clock.advance((2 * HOUR_MS) / 1000)
     await blob.commit()
     const { name } = blob
@@ -186,11 +186,11 @@ describe('a committed blob', () => {
   })
 })
 
-test('S3 requests are fully signed and do not use headers that older servers reject', async () => {
+test('an S3 request is fully signed and does not contain headers that older servers reject', async () => {
   const server = await S3Server.start()
   const blobs = await openStore(server)
-  await read(blobs, (await keepRandom(blobs, 9 * MIB)).name)
-  await keepRandom(blobs, 1)
+  await readBlob(blobs, (await storeRandomBlob(blobs, 9 * MIB)).name)
+  await storeRandomBlob(blobs, 1)
   const headers = new Set(server.calls.flatMap((call) => Object.keys(call.headers)))
   expect([...headers].filter((name) => /checksum|trailer|expect|encoding/.test(name))).toEqual([])
   expect(server.calls.map((call) => call.headers['x-amz-content-sha256'])).not.toContain('UNSIGNED-PAYLOAD')

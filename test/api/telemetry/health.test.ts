@@ -1,4 +1,4 @@
-/** Tests the storage check of `/readyz` and how often it runs; models.test.ts covers the backends. */
+/** Tests how `/readyz` checks storage and how often it does so. */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
@@ -14,13 +14,13 @@ async function readReady(app: TestApp) {
   return [status, body.status, body.checks.storage]
 }
 
-/** Only servers on PostgreSQL check for replicas. */
+/** Only a server on PostgreSQL reports the state of replicas. */
 const ofReplicas = inject('database') === 'postgres' ? { replicas: 'up' } : {}
 
 const GIB = 1024 ** 3
 const roomy = { freeBytes: 900 * GIB, totalBytes: 1000 * GIB }
 
-/** Starts a server that stores files on a disk; `readSpace` returns its free space. */
+/** Starts a server whose disk has the space that `readSpace` returns. */
 async function startWithSpace(readSpace: () => Promise<typeof roomy>) {
   const dataDir = await makeFolder()
   const fileBlobs = toResumableStore(await openFolder(join(dataDir, 'files'), readSpace), true).blobs
@@ -28,7 +28,7 @@ async function startWithSpace(readSpace: () => Promise<typeof roomy>) {
   return { app: await startApp({}, { fileBlobs, clock }), clock, dataDir }
 }
 
-test('/readyz reports a healthy server as ready and leaves no test files behind', async () => {
+test('/readyz reports ready for a healthy server and does not leave test files behind', async () => {
   const { app, dataDir } = await startWithSpace(async () => roomy)
   const { status, body } = await app.call('GET', '/readyz')
   expect([status, body]).toEqual([
@@ -58,7 +58,7 @@ test('/readyz reports unavailable while storage is not writable', async () => {
   expect(await readReady(app)).toEqual([200, 'ready', 'up'])
 })
 
-test('/readyz reports a storage check without an answer as down and does not start another one', async () => {
+test('/readyz reports storage as down during a check that hangs, and does not start another check', async () => {
   const { promise, resolve } = Promise.withResolvers<typeof roomy>()
   let asked = 0
   const { app, clock } = await startWithSpace(() => {

@@ -1,4 +1,4 @@
-/** Tests that the leak check on log lines (`support/log-leaks.ts`) finds secrets and content from any log. */
+/** Tests that the leak check in `support/log-leaks.ts` finds secrets and user content in log lines. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { describeError } from '../../../src/telemetry/log.ts'
@@ -7,10 +7,10 @@ import { forgeKey } from '../../support/forge-key.ts'
 import { checkLine, takeLeaks } from '../../support/log-leaks.ts'
 import { tool } from '../../support/tools.ts'
 
-/** A log without redaction, to which the leak check still applies. */
+/** A log without redaction whose lines still pass through the leak check. */
 const careless = pino({ level: 'debug' }, { write: checkLine })
 
-describe('the leak check', () => {
+describe('the leak check on log lines', () => {
   test.each([
     ['a parent key', forgeKey('svc_', 'a1'.repeat(28).slice(0, 55))],
     ['an agent key', forgeKey('agnt_key-', 'b2'.repeat(28).slice(0, 55))],
@@ -42,7 +42,7 @@ describe('the leak check', () => {
     expect(takeLeaks()).toHaveLength(1)
   })
 
-  test('finds a key that was used for a request, even in an unknown format', async () => {
+  test('finds the key of a request, even if the key has an unknown format', async () => {
     const app = await startApp()
     await app.call('GET', '/v1/models', { key: 'Zx81-spectrum-0123456789-qwerty' })
     careless.info('it was Zx81-spectrum-0123456789-qwerty')
@@ -55,7 +55,7 @@ describe('the leak check', () => {
   })
 })
 
-test('error descriptions omit the values that errors contain', () => {
+test('an error description omits the values in the error', () => {
   const cause = Object.assign(new Error('row 7'), { code: 'E7', detail: 'Key (content)=(hello there)' })
   const parsing = (() => {
     try {

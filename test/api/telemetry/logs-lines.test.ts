@@ -1,4 +1,4 @@
-/** Tests the log lines of requests and the redaction of secrets. */
+/** Tests which lines a request writes to the log, and that secrets are redacted. */
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { createRedactedLog, listSecrets } from '../../../src/telemetry/log.ts'
@@ -7,7 +7,7 @@ import { forgeKey } from '../../support/forge-key.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { tool } from '../../support/tools.ts'
 
-/** Returns the lines that a log with these settings writes. */
+/** Returns the lines that `write` writes to a log with these settings. */
 async function writeWith(
   env: Readonly<Record<string, string>>,
   write: (log: ReturnType<typeof createRedactedLog>) => void,
@@ -18,8 +18,8 @@ async function writeWith(
   return lines.map((line) => JSON.parse(line))
 }
 
-describe('a request', () => {
-  test('has one debug log line with its caller, operation and status', async () => {
+describe('a request in the log', () => {
+  test('causes one debug line with its caller, operation and status', async () => {
     const { log, lines } = createLineLog()
     const app = await startApp({}, { log })
     const { agent_id: agentId, agent_key: key } = await app.createAgent()
@@ -43,7 +43,7 @@ describe('a request', () => {
     })
   })
 
-  test('has no log line at info level', async () => {
+  test('does not cause a line at info level', async () => {
     const { log, lines } = createLineLog()
     log.level = 'info'
     const app = await startApp({}, { log })
@@ -53,7 +53,7 @@ describe('a request', () => {
     expect(lines).toEqual([])
   })
 
-  test('has its request id on each of its log lines', async () => {
+  test('has its id on each line that it causes', async () => {
     const { log, lines } = createLineLog()
     const fall = tool(() => {
       throw new Error('it fell')
@@ -87,9 +87,12 @@ describe('a log line', () => {
       (log) => log.warn({ err: new Error(key, { cause: new Error(key) }) }, 'oh'),
     ],
     ['a key in a nested field', (log) => log.info({ a: { b: [{ c: key }] } }, 'oh')],
-    ['a header', (log) => log.info({ headers: { authorization: key, cookie: key } }, 'oh')],
+    [
+      'an Authorization or Cookie header',
+      (log) => log.info({ headers: { authorization: key, cookie: key } }, 'oh'),
+    ],
   ] satisfies [string, (log: ReturnType<typeof createRedactedLog>) => void][])(
-    'redacts %s',
+    'does not contain %s',
     async (_what, write) => {
       const [line] = await writeWith({}, write)
       expect(JSON.stringify(line)).not.toContain(key.slice(16))
@@ -97,7 +100,7 @@ describe('a log line', () => {
     },
   )
 
-  test('redacts every configured secret', async () => {
+  test('does not contain any configured secret', async () => {
     const secrets = {
       PARLEY_SECRET: 'the master key of this installation',
       PARLEY_METRICS_TOKEN: 'token-for-the-metrics',
@@ -127,7 +130,7 @@ describe('a log line', () => {
     expect(lines.map(({ is, msg }) => [is, msg])).toEqual(all.map(() => ['…', 'what … is']))
   })
 
-  test('keeps ordinary fields unchanged', async () => {
+  test('contains ordinary fields unchanged', async () => {
     const [line] = await writeWith({}, (log) =>
       log.info({ path: '/v1/models', hint: 'svc_…a1b2', n: 7 }, 'all is well'),
     )

@@ -1,4 +1,4 @@
-/** Tests `/metrics`: its content after real traffic, and who may read it. */
+/** Tests the contents of `/metrics` and which callers may read it. */
 import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openApp, startApp, type TestApp } from '../../support/app.ts'
@@ -9,7 +9,7 @@ import { eventually } from '../../support/process.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 import { type ScrapedMetrics, scrape } from '../../support/scrape.ts'
-import { beginUpload, patchUpload, postUpload, untilState } from '../../support/uploads.ts'
+import { createUpload, patchUpload, postUpload, waitForState } from '../../support/uploads.ts'
 
 const TOKEN = 'a-token-for-the-scraper'
 const CHAT = '/v1/chat/completions'
@@ -38,18 +38,18 @@ async function makeTraffic(app: TestApp): Promise<void> {
     .png()
     .toBuffer()
   const metadata = { filename: 'a.png', kind: 'thumbnail' }
-  const upload = await beginUpload(app, { size: picture.length, metadata })
+  const upload = await createUpload(app, { size: picture.length, metadata })
   await patchUpload(app, upload, 0, picture)
-  await untilState(app, upload.id, 'ready')
+  await waitForState(app, upload.id, 'ready')
   await postUpload(app, {
     size: 1,
     body: Buffer.from('x'),
     metadata: { checksum: `sha256:${'0'.repeat(64)}` },
   })
-  await beginUpload(app, { size: 20 })
+  await createUpload(app, { size: 20 })
 }
 
-describe('/metrics after real traffic', () => {
+describe('the response of /metrics after traffic', () => {
   let app: TestApp
   let metrics: ScrapedMetrics
   const delivered = Promise.withResolvers<void>()
@@ -70,7 +70,7 @@ describe('/metrics after real traffic', () => {
   afterAll(() => app.close())
 
   test.each(promisedMetrics.filter(({ isEverywhere }) => isEverywhere))(
-    'gives $name the type and labels in docs/observability.md',
+    'contains $name with the type and labels in docs/observability.md',
     ({ name, type, labels }) => {
       expect(metrics.types.get(name)).toBe(type)
       const own = metrics.samples.filter((sample) => sample.name.replace(/_(bucket|sum|count)$/, '') === name)
@@ -119,7 +119,7 @@ describe('/metrics after real traffic', () => {
     ['attempts', 'parley_backend_attempts_total', { model: 'mock' }, 5],
     ['backend errors', 'parley_backend_errors_total', { reason: 'status_5xx' }, 1],
     ['broken streams', 'parley_backend_errors_total', { reason: 'unreachable' }, 1],
-    ['a model with an open circuit breaker', 'parley_breaker_resting', { model: 'mock' }, 1],
+    ['models with an open circuit breaker', 'parley_breaker_resting', { model: 'mock' }, 1],
     ['open streams', 'parley_streams_open', {}, 0],
     ['requests over the limit', 'parley_limited_total', { limit: 'requests' }, 1],
     ['failed authentications over the limit', 'parley_limited_total', { limit: 'authentication' }, 1],
@@ -132,17 +132,17 @@ describe('/metrics after real traffic', () => {
     ['delivered hooks', 'parley_hooks_total', { result: 'delivered' }, 1],
     ['waiting jobs', 'parley_jobs_waiting', {}, 0],
     ['running jobs', 'parley_jobs_running', {}, 0],
-  ])('counts %s', (_what, name, labels, value) => {
+  ])('contains the right number of %s', (_what, name, labels, value) => {
     expect(metrics.sum(name, labels)).toBe(value)
   })
 
-  test('sums tokens and bytes', () => {
+  test('contains the sums of tokens and bytes', () => {
     expect(metrics.sum('parley_tokens_total', { direction: 'input', model: 'mock' })).toBeGreaterThan(10)
     expect(metrics.sum('parley_tokens_total', { direction: 'output', model: 'mock' })).toBeGreaterThan(10)
     expect(metrics.sum('parley_upload_received_bytes_total')).toBeGreaterThan(50)
   })
 
-  test('has no label with a path, a key or user content', () => {
+  test('does not have labels with paths, keys or user content', () => {
     const labels = new Set(metrics.samples.flatMap((sample) => Object.values(sample.labels)))
     const short = [...labels].filter((label) => !/^[\w.+-]{1,24}$/.test(label))
     expect(short).toEqual([])
@@ -150,7 +150,7 @@ describe('/metrics after real traffic', () => {
   })
 })
 
-test('models that no provider lists share one label value', async () => {
+test('models that no provider lists share one label value in the metrics', async () => {
   const config = await writeConfigFile('providers:\n  away: { url: http://127.0.0.1:1/v1 }\n')
   const app = await startApp(
     { PARLEY_CONFIG: config, PARLEY_BACKEND_ATTEMPTS: '1' },
@@ -174,7 +174,7 @@ test('two services in one process have separate metrics', async () => {
   expect([await count(one), await count(other)]).toEqual([1, 0])
 })
 
-test('an unavailable MCP server is reported and degrades the service', async () => {
+test('an unavailable MCP server appears in the metrics and makes /readyz report degraded', async () => {
   const config = await writeConfigFile('mcp:\n  gone: { command: /nowhere/at/all }\n')
   const app = await startApp({ PARLEY_CONFIG: config })
   const { status, body } = await app.call('GET', '/readyz')
@@ -204,7 +204,7 @@ describe('a metrics scrape', () => {
   }
   const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
 
-  test('returns the Prometheus text format with Cache-Control: no-store on this machine', async () => {
+  test('from this machine returns the Prometheus text format with Cache-Control: no-store', async () => {
     const { status, headers, text } = await ask(await startApp(), {})
     expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
     expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual([
@@ -215,7 +215,7 @@ describe('a metrics scrape', () => {
   })
 
   test.each(['X-Forwarded-For', 'X-Forwarded-Host', 'Forwarded', 'Via', 'X-Real-IP'])(
-    'requires the token through a proxy that sends %s',
+    'requires the token if a proxy sends %s',
     async (name) => {
       const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })
       const forwarded = { [name]: '203.0.113.9' }
@@ -229,7 +229,7 @@ describe('a metrics scrape', () => {
     },
   )
 
-  test('is rejected on this machine with the Host of a page that was rebound to it', async () => {
+  test("is rejected with another site's Host header, as in a DNS rebinding attack", async () => {
     const statusOf = async (host: string, app: TestApp) => {
       const answer = await exchange(app, toRequest('GET /metrics', [`Host: ${host}`, 'Connection: close']))
       return Number(/^HTTP\/1.1 (\d+)/.exec(answer)?.[1])
@@ -262,14 +262,14 @@ describe('a metrics scrape', () => {
     expect((await ask(withoutToken, bearer(TOKEN))).status).toBe(401)
   })
 
-  test('is rate limited after repeated wrong tokens', async () => {
+  test('is rejected with 429 after repeated wrong tokens', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
     const statuses: number[] = []
     for (let turn = 0; turn < 3; turn++) statuses.push((await ask(app, bearer(TOKEN))).status)
     expect(statuses).toEqual([401, 401, 429])
   })
 
-  test('returns 405 with the allowed methods for another method', async () => {
+  test('with another method returns 405 and the allowed methods', async () => {
     const { status, headers } = await (await startApp()).call('POST', '/metrics', { body: {} })
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })

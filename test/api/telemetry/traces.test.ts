@@ -1,17 +1,17 @@
-/** Tests the spans that a collector receives, and the settings for tracing. */
+/** Tests which spans the server sends to a trace collector, and the settings for tracing. */
 import sharp from 'sharp'
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { say as sayTo, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest as sayTo, startChatHarness } from '../../support/chat-harness.ts'
 import { type CollectedSpan, type Collector, startCollector } from '../../support/collector.ts'
 import { findFreePort } from '../../support/free-port.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { promisedSpans } from '../../support/observability-doc.ts'
 import { eventually } from '../../support/process.ts'
 import { agentWith, CHAT, tool } from '../../support/tools.ts'
-import { beginUpload, patchUpload, postUpload, untilState } from '../../support/uploads.ts'
+import { createUpload, patchUpload, postUpload, waitForState } from '../../support/uploads.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const traceparent = `00-${TRACE}-b7ad6b7169203331-01`
 
@@ -21,7 +21,6 @@ const say = (content: string, more: object = {}) => ({
   ...more,
 })
 
-/** Every request parameter that spans record. */
 const asked = {
   max_tokens: 50,
   temperature: 0.5,
@@ -34,16 +33,16 @@ const asked = {
 
 const toEnv = ({ url }: Collector) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
 
-/** Returns the spans whose names match a documented name with placeholders in braces. */
+/** Returns the spans whose names match a documented name, which may contain placeholders in braces. */
 function findSpans(spans: readonly CollectedSpan[], promised: string): CollectedSpan[] {
   const pattern = new RegExp(`^${promised.replaceAll(/\{[^}]+\}/g, '\\S.*')}$`)
   const isRequest = promised.startsWith('{')
   return spans.filter(({ name, kind }) => pattern.test(name) && (kind === 'server') === isRequest)
 }
 
-/** Makes every kind of traced gateway request. */
+/** Sends every kind of gateway request that is traced. */
 async function useGateway(collector: Collector): Promise<void> {
-  const app = await stand.start(toEnv(collector))
+  const app = await harness.start(toEnv(collector))
   await app.call('POST', CHAT, { body: sayTo('What is there to see?', asked), headers: { traceparent } })
   await app.stream(sayTo('And what is there to hear?'))
   await app.call('POST', CHAT, { body: sayTo('{{up:status 500}} Nothing at all?') })
@@ -58,13 +57,13 @@ async function uploadPicture(app: TestApp): Promise<string> {
     .png()
     .toBuffer()
   const metadata = { filename: 'my-secret-name.png', kind: 'thumbnail' }
-  const upload = await beginUpload(app, { size: picture.length, metadata })
+  const upload = await createUpload(app, { size: picture.length, metadata })
   await patchUpload(app, upload, 0, picture)
-  await untilState(app, upload.id, 'ready')
+  await waitForState(app, upload.id, 'ready')
   return upload.id
 }
 
-/** Runs the traced work that needs no gateway: tools, jobs and uploads. */
+/** Runs the traced work that does not need a gateway: tools, jobs and uploads. */
 async function useMock(collector: Collector): Promise<void> {
   const hooks = { called: 0 }
   const app = await startApp(toEnv(collector), {
@@ -88,13 +87,13 @@ async function useMock(collector: Collector): Promise<void> {
   await app.close()
 }
 
-/** The spans of all that work, and the headers of the first chat at the gateway; created on first use. */
+/** All spans, and the headers of the first chat at the gateway; undefined until the first test needs them. */
 let traffic: Promise<{ spans: readonly CollectedSpan[]; sent: unknown }> | undefined
 
 async function makeTraffic() {
   const collector = await startCollector()
   await Promise.all([useGateway(collector), useMock(collector)])
-  const [first] = await stand.listChats()
+  const [first] = await harness.listChats()
   return { spans: collector.spans, sent: first?.headers }
 }
 
@@ -104,7 +103,7 @@ function readTraffic() {
 }
 
 describe('a trace', () => {
-  test('consists of the documented spans and attributes, without user content or keys', async () => {
+  test('consists of the documented spans and attributes and does not contain user content or keys', async () => {
     const { spans } = await readTraffic()
     for (const { name, kind, attributes } of promisedSpans) {
       const found = findSpans(spans, name)
@@ -130,7 +129,7 @@ describe('a trace', () => {
     }
   })
 
-  test('has the model, provider, limits, tokens and finish reasons of a chat', async () => {
+  test('contains the model, provider, limits, tokens and finish reasons of a chat', async () => {
     const { spans } = await readTraffic()
     const chat = spans.find(({ name, traceId }) => name === 'chat up-chat' && traceId === TRACE)
     expect(chat?.attributes).toMatchObject({
@@ -144,13 +143,13 @@ describe('a trace', () => {
       'gen_ai.response.model': 'up-chat',
       'gen_ai.response.finish_reasons': ['stop', 'stop'],
       'server.address': '127.0.0.1',
-      'server.port': Number(new URL(stand.upstream.origin).port),
+      'server.port': Number(new URL(harness.upstream.origin).port),
       'parley.attempt': 1,
     })
     expect(chat?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
   })
 
-  test('is continued from the caller to the backend', async () => {
+  test("has the caller's trace id, which is also sent to the backend", async () => {
     const { spans, sent } = await readTraffic()
     const own = spans.filter(({ traceId }) => traceId === TRACE)
     const [request] = findSpans(own, '{method} {route}')
@@ -164,10 +163,10 @@ describe('a trace', () => {
     })
   })
 
-  test('has a span with the outcome of each attempt', async () => {
+  test('contains a span with the outcome of each attempt', async () => {
     const collector = await startCollector()
-    const app = await stand.start(toEnv(collector))
-    await stand.upstream.script(CHAT, '{{up:status 503}}', 1)
+    const app = await harness.start(toEnv(collector))
+    await harness.upstream.script(CHAT, '{{up:status 503}}', 1)
     await app.stream(sayTo('Twice, if need be.'))
     await app.close()
     const attempts = findSpans(collector.spans, 'chat {model}')
@@ -209,7 +208,7 @@ describe('a trace', () => {
 })
 
 describe('the tracing settings', () => {
-  test('set the service name, endpoint and headers', async () => {
+  test('determine the service name, the endpoint and the headers', async () => {
     const collector = await startCollector()
     const app = await startApp({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
@@ -231,7 +230,7 @@ describe('the tracing settings', () => {
     ['parentbased_traceidratio', [TRACE]],
     ['always_off', []],
     ['always_on', [TRACE, expect.any(String)]],
-  ])('decide with the sampler %s which requests are traced', async (sampler, traces) => {
+  ])('with the sampler %s determine which requests are traced', async (sampler, traces) => {
     const collector = await startCollector()
     const app = await startApp({
       ...toEnv(collector),
@@ -244,13 +243,13 @@ describe('the tracing settings', () => {
     expect(collector.spans.map(({ traceId }) => traceId)).toEqual(traces)
   })
 
-  test('do not load tracing code without a collector', async () => {
+  test('do not enable tracing without a collector', async () => {
     const app = await startApp()
     expect(app.service.deps.tracing).toBeUndefined()
   })
 })
 
-test('an unavailable collector loses only its spans and is logged once until it recovers', async () => {
+test('an unavailable trace collector does not affect requests and causes one warning until it recovers', async () => {
   const collector = await startCollector()
   const { log, lines } = createLineLog()
   const read = (text: string) => lines.filter((line) => line.includes(text)).length
@@ -268,14 +267,14 @@ test('an unavailable collector loses only its spans and is logged once until it 
   expect(read('trace collector unavailable')).toBe(1)
 })
 
-test('an unreachable collector does not prevent a clean stop', async () => {
+test('an unreachable trace collector does not prevent the server from stopping', async () => {
   const app = await startApp({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await findFreePort()}` })
   await app.call('GET', '/v1/models')
   await app.close()
   await expect(fetch(`${app.url}/healthz`)).rejects.toThrow()
 })
 
-test('every log line of a traced request has its trace id', async () => {
+test('every log line of a traced request contains its trace id', async () => {
   const collector = await startCollector()
   const { log, lines } = createLineLog()
   const app = await startApp(toEnv(collector), { log })

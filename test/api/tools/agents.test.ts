@@ -1,21 +1,21 @@
-/** Tests that an agent can use exactly the server tools in its definition, regardless of what callers send. */
+/** Tests that an agent can use only the server tools in its definition, regardless of the caller's request. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 import {
   agentWith,
-  answerCalling,
-  bodiesOf,
   CHAT,
   chat,
   citySchema,
+  listRequestBodies,
   resultsIn,
   tool,
+  toolCallResponse,
 } from '../../support/tools.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const weather = tool(({ city }) => `Rain in ${city}`, {
   description: 'Reports the weather.',
@@ -48,11 +48,11 @@ describe('a server tool in a request to the model', () => {
         parameters: { type: 'object', properties: { city: { enum: ['Bonn'] } } },
       },
     ],
-  ])("keeps the server's fields except those the agent overrides: %s", async (_what, named, shown) => {
-    const app = await stand.start({}, { tools: { weather } })
+  ])("has the server's fields unless the agent overrides them with %s", async (_what, named, shown) => {
+    const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([named]))
-    await chat(app, 'whole', agent_key, say('hello', { tools: [callersWeather] }))
-    const [body] = await bodiesOf(stand)
+    await chat(app, 'whole', agent_key, chatRequest('hello', { tools: [callersWeather] }))
+    const [body] = await listRequestBodies(harness)
     expect(body.tools).toEqual([{ type: 'function', function: { name: 'weather', ...shown } }])
     const me = await app.call('GET', '/v1/agents/me', { key: agent_key })
     const [{ inputSchema, ...mine }] = me.body.tools
@@ -61,50 +61,50 @@ describe('a server tool in a request to the model', () => {
 })
 
 describe('tool arguments', () => {
-  test("must also match the agent's schema", async () => {
-    const app = await stand.start({}, { tools: { weather } })
+  test("must match the agent's schema in addition to the server's", async () => {
+    const app = await harness.start({}, { tools: { weather } })
     const inputSchema = { properties: { city: { enum: ['Berlin', 'Hamburg'] } } }
     const { agent_key } = await app.createAgent(agentWith([{ name: 'weather', inputSchema }]))
-    await stand.answerWith(answerCalling('whole', rain), 1)
-    await chat(app, 'whole', agent_key, say('hello'))
-    expect(resultsIn((await bodiesOf(stand))[1])).toEqual([
+    await harness.answerWith(toolCallResponse('whole', rain), 1)
+    await chat(app, 'whole', agent_key, chatRequest('hello'))
+    expect(resultsIn((await listRequestBodies(harness))[1])).toEqual([
       "Error: the arguments of 'weather' are invalid: city must be one of Berlin, Hamburg",
     ])
   })
 })
 
-describe('a caller', () => {
-  test('cannot add a tool that the agent does not name', async () => {
-    const app = await stand.start({}, { tools: { weather } })
+describe('a caller of an agent with server tools', () => {
+  test('cannot add a server tool that the agent does not have', async () => {
+    const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['search']))
-    await stand.answerWith(answerCalling('whole', rain), 1)
-    await chat(app, 'whole', agent_key, say('hello', { tools: [callersWeather] }))
-    const [first, second] = await bodiesOf(stand)
+    await harness.answerWith(toolCallResponse('whole', rain), 1)
+    await chat(app, 'whole', agent_key, chatRequest('hello', { tools: [callersWeather] }))
+    const [first, second] = await listRequestBodies(harness)
     expect(first.tools).toMatchObject([{ function: { name: 'search' } }])
     expect(resultsIn(second)).toEqual(["Error: there is no tool 'weather' here. Answer without it."])
   })
 
-  test('receives the tool call if its agent has no tools', async () => {
-    const app = await stand.start({}, { tools: { weather } })
+  test("receives calls to the caller's own tool if the agent does not have any tools", async () => {
+    const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([]))
-    await stand.answerWith(answerCalling('whole', rain), 1)
-    const outcome = await chat(app, 'whole', agent_key, say('hello', { tools: [callersWeather] }))
+    await harness.answerWith(toolCallResponse('whole', rain), 1)
+    const outcome = await chat(app, 'whole', agent_key, chatRequest('hello', { tools: [callersWeather] }))
     expect(outcome).toMatchObject({ calls: ['weather'], finishes: ['tool_calls'] })
   })
 
-  test('cannot use server tools without an agent', async () => {
-    const app = await stand.start({}, { tools: { weather } })
-    await stand.answerWith(answerCalling('whole', rain), 1)
-    const outcome = await chat(app, 'whole', app.key, say('hello', { tools: [callersWeather] }))
+  test('cannot use server tools with a parent key and no agent', async () => {
+    const app = await harness.start({}, { tools: { weather } })
+    await harness.answerWith(toolCallResponse('whole', rain), 1)
+    const outcome = await chat(app, 'whole', app.key, chatRequest('hello', { tools: [callersWeather] }))
     expect(outcome).toMatchObject({ calls: ['weather'], finishes: ['tool_calls'] })
-    const [body] = await bodiesOf(stand)
+    const [body] = await listRequestBodies(harness)
     expect(body.tools).toEqual([callersWeather])
   })
 
-  test('may use the tools of the agent that it names with a parent key', async () => {
+  test("can use the agent's tools with a parent key if the agent is the model", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_id } = await app.createAgent(agentWith(['weather']))
-    const body = say('[[tool:weather {"city":"Bonn"}]]', { model: `agent/${agent_id}` })
+    const body = chatRequest('[[tool:weather {"city":"Bonn"}]]', { model: `agent/${agent_id}` })
     expect(await chat(app, 'whole', app.key, body)).toMatchObject({
       content: 'The tool answered: Rain in Bonn',
     })
@@ -131,10 +131,10 @@ describe('a caller', () => {
     ])
   })
 
-  test('may request only one choice when server tools are available', async () => {
-    const app = await stand.start({}, { tools: { weather } })
+  test('must not request more than one choice', async () => {
+    const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
-    const answer = await app.call('POST', CHAT, { key: agent_key, body: say('hello', { n: 2 }) })
+    const answer = await app.call('POST', CHAT, { key: agent_key, body: chatRequest('hello', { n: 2 }) })
     expect(answer).toMatchObject({
       status: 400,
       body: { error: { message: expect.stringMatching(/^n: must be 1, because this agent/), param: 'n' } },
@@ -142,7 +142,7 @@ describe('a caller', () => {
   })
 })
 
-test('a tool handler receives the agent, its owner and the request id', async () => {
+test('a tool handler receives the ids of the agent, its owner and the request', async () => {
   const seen: unknown[] = []
   const whoami = tool((_args, { signal, ...who }) => void seen.push({ ...who, isLive: !signal.aborted }))
   const app = await startApp({}, { tools: { whoami } })
@@ -151,7 +151,7 @@ test('a tool handler receives the agent, its owner and the request id', async ()
     const { agent_id, agent_key } = await app.createAgent(agentWith(['whoami']), key)
     const answer = await app.call('POST', CHAT, {
       key: agent_key,
-      body: say('[[tool:whoami]]', { model: 'mock' }),
+      body: chatRequest('[[tool:whoami]]', { model: 'mock' }),
     })
     expect(seen.pop()).toEqual({
       agentId: agent_id,
@@ -162,12 +162,12 @@ test('a tool handler receives the agent, its owner and the request id', async ()
   }
 })
 
-test('two agents have only the tools in their own definitions', async () => {
+test('each of two agents can use only the tools in its definition', async () => {
   const app = await startApp({}, { tools: { weather, time: tool(() => 'noon') } })
   const keys = await Promise.all(
     [['weather'], ['time']].map(async (tools) => (await app.createAgent(agentWith(tools))).agent_key),
   )
-  const body = say('[[tool:weather {"city":"Bonn"}]][[tool:time]]', { model: 'mock' })
+  const body = chatRequest('[[tool:weather {"city":"Bonn"}]][[tool:time]]', { model: 'mock' })
   const said = await Promise.all(keys.map(async (key) => (await chat(app, 'whole', key, body)).content))
   const missing = (name: string) =>
     `The tool answered: Error: there is no tool '${name}' here. Answer without it.`

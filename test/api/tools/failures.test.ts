@@ -1,46 +1,43 @@
-/**
- * Tests tools that hang, throw, return too much or get invalid arguments: each costs one round, never the
- * request.
- */
+/** Tests that a failing tool call returns an error to the model and does not end the turn. */
 import { describe, expect, test } from 'vitest'
 import type { HostTool } from '../../../src/server/service.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { eventually } from '../../support/process.ts'
 import {
   agentWith,
-  answerCalling,
-  bodiesOf,
   chat,
   citySchema,
+  listRequestBodies,
   resultsIn,
   tool,
+  toolCallResponse,
   type Way,
   ways,
 } from '../../support/tools.ts'
 import { totalUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
-/** Returns the result of one call of `it` that the model receives, in a turn that must continue. */
+/** Runs a turn in which the model calls `it` once, and returns the result that the model receives. */
 async function resultOf(
   way: Way,
   it: HostTool,
   args = '{}',
   env: Record<string, string> = {},
 ): Promise<string> {
-  const app = await stand.start(env, { tools: { it } })
+  const app = await harness.start(env, { tools: { it } })
   const { agent_key } = await app.createAgent(agentWith(['it']))
-  await stand.answerWith(answerCalling(way, [{ name: 'it', args }]), 1)
-  const outcome = await chat(app, way, agent_key, say('hello'))
+  await harness.answerWith(toolCallResponse(way, [{ name: 'it', args }]), 1)
+  const outcome = await chat(app, way, agent_key, chatRequest('hello'))
   expect(outcome).toMatchObject({ calls: [], finishes: ['stop'] })
-  const bodies = await bodiesOf(stand)
+  const bodies = await listRequestBodies(harness)
   expect(bodies).toHaveLength(2)
   return resultsIn(bodies[1])[0] ?? 'nothing'
 }
 
 describe.each(ways)('a failing tool call (%s)', (way) => {
-  test('costs one round when the tool hangs', async () => {
+  test('returns an error to the model if the tool hangs', async () => {
     const hangs = tool(() => new Promise(() => {}))
     expect(await resultOf(way, hangs, '{}', { PARLEY_TOOL_SECONDS: '0.05' })).toBe(
       "Error: the tool 'it' did not respond within 0.05 seconds",
@@ -61,7 +58,7 @@ describe.each(ways)('a failing tool call (%s)', (way) => {
         throw undefined
       },
     ],
-  ])('costs one round when the tool %s', async (_what, handler) => {
+  ])('returns an error to the model if the tool %s', async (_what, handler) => {
     expect(await resultOf(way, tool(handler))).toBe("Error: the tool 'it' failed")
   })
 
@@ -76,7 +73,7 @@ describe.each(ways)('a failing tool call (%s)', (way) => {
         return circle
       })(),
     ],
-  ])('costs one round when the tool returns %s', async (_what, value) => {
+  ])('returns an error to the model if the tool returns %s', async (_what, value) => {
     expect(
       await resultOf(
         way,
@@ -85,7 +82,7 @@ describe.each(ways)('a failing tool call (%s)', (way) => {
     ).toBe("Error: the tool 'it' returned a value that cannot be encoded as JSON")
   })
 
-  test('costs one round when a result of 1 MiB is truncated to 64 KiB of whole characters', async () => {
+  test('returns a truncated result to the model if the result exceeds 64 KiB', async () => {
     const result = await resultOf(
       way,
       tool(() => `a${'€'.repeat(350_000)}`),
@@ -101,7 +98,7 @@ describe.each(ways)('a failing tool call (%s)', (way) => {
     ['{}', "must have required property 'city'"],
     ['{"city":7}', 'city must be string'],
     ['{"city":"Bonn","days":0.5}', 'days must be integer'],
-  ])('costs one round when the arguments are %s', async (args, problem) => {
+  ])('returns an error to the model if the arguments are %s', async (args, problem) => {
     let runs = 0
     const result = await resultOf(
       way,
@@ -128,18 +125,18 @@ test.each<[value: unknown, text: string]>([
   ).toBe(text)
 })
 
-test('arguments that are not an object are replaced by an empty object', async () => {
+test('tool arguments that are not a JSON object are replaced by {} in the next model request', async () => {
   await resultOf(
     'whole',
     tool(() => 1),
     '{"city":',
   )
-  const [, second] = await bodiesOf(stand)
+  const [, second] = await listRequestBodies(harness)
   expect(second.messages[2].tool_calls).toMatchObject([{ function: { name: 'it', arguments: '{}' } }])
 })
 
 describe.each(ways)('a caller that disconnects (%s)', (way) => {
-  test('stops running tools, and the tokens used so far are counted', async () => {
+  test('stops running tools, and the usage includes the tokens so far', async () => {
     const started = Promise.withResolvers<AbortSignal>()
     const stopped = Promise.withResolvers<void>()
     const it = tool((_args, { signal }) => {
@@ -147,13 +144,13 @@ describe.each(ways)('a caller that disconnects (%s)', (way) => {
       signal.addEventListener('abort', () => stopped.resolve())
       return new Promise(() => {})
     })
-    const app = await stand.start({}, { tools: { it } })
+    const app = await harness.start({}, { tools: { it } })
     const { agent_key } = await app.createAgent(agentWith(['it']))
-    await stand.answerWith(answerCalling(way, [{ name: 'it' }]), 1)
+    await harness.answerWith(toolCallResponse(way, [{ name: 'it' }]), 1)
     const leaving = new AbortController()
     const call = app.call('POST', '/v1/chat/completions', {
       key: agent_key,
-      body: { ...say('hello'), stream: way === 'streamed' },
+      body: { ...chatRequest('hello'), stream: way === 'streamed' },
       signal: leaving.signal,
     })
     const ended = expect(call).rejects.toThrow('aborted')
@@ -166,43 +163,46 @@ describe.each(ways)('a caller that disconnects (%s)', (way) => {
       return (await totalUsage(app)).prompt_tokens
     }
     expect(await eventually(countTokens, 10)).toBe(10)
-    expect(await stand.listChats()).toHaveLength(1)
+    expect(await harness.listChats()).toHaveLength(1)
   })
 })
 
-test('the total response timeout includes tool time', async () => {
+test('the total response timeout includes the time of tool calls', async () => {
   const it = tool(() => new Promise(() => {}))
-  const app = await stand.start({ PARLEY_BACKEND_TOTAL_SECONDS: '0.3' }, { tools: { it } })
+  const app = await harness.start({ PARLEY_BACKEND_TOTAL_SECONDS: '0.3' }, { tools: { it } })
   const { agent_key } = await app.createAgent(agentWith(['it']))
-  await stand.answerWith(answerCalling('whole', [{ name: 'it' }]), 1)
-  const answer = await app.call('POST', '/v1/chat/completions', { key: agent_key, body: say('hello') })
+  await harness.answerWith(toolCallResponse('whole', [{ name: 'it' }]), 1)
+  const answer = await app.call('POST', '/v1/chat/completions', {
+    key: agent_key,
+    body: chatRequest('hello'),
+  })
   expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
 })
 
-test('tool time does not count towards the idle timeout of the backend', async () => {
+test("the backend's idle timeout does not include the time of tool calls", async () => {
   const it = tool(() => new Promise((resolve) => setTimeout(resolve, 1_500, 'late')))
   const env = { PARLEY_BACKEND_IDLE_SECONDS: '0.5', PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.5' }
   expect(await resultOf('streamed', it, '{}', env)).toBe('late')
 })
 
-test('neither arguments nor results are logged, only errors of tools', async () => {
+test('the log contains tool errors but not arguments or results', async () => {
   const { log, lines } = createLineLog()
   const says = tool(({ word }) => `result of ${word}`)
   const throws = tool(() => {
     throw new Error('the database is down')
   })
-  const app = await stand.start({}, { log, tools: { says, throws } })
+  const app = await harness.start({}, { log, tools: { says, throws } })
   const { agent_key } = await app.createAgent(agentWith(['says', 'throws']))
   const args = '{"word":"argument-7f3a"}'
-  await stand.answerWith(
-    answerCalling('whole', [
+  await harness.answerWith(
+    toolCallResponse('whole', [
       { name: 'says', args },
       { name: 'throws', args },
     ]),
     1,
   )
-  await chat(app, 'whole', agent_key, say('hello'))
-  expect(resultsIn((await bodiesOf(stand))[1])).toEqual([
+  await chat(app, 'whole', agent_key, chatRequest('hello'))
+  expect(resultsIn((await listRequestBodies(harness))[1])).toEqual([
     'result of argument-7f3a',
     "Error: the tool 'throws' failed",
   ])

@@ -1,25 +1,20 @@
-/**
- * Tests the module of `PARLEY_HOOKS` and the tools passed to `createService`: how they load and what prevents
- * startup.
- */
+/** Tests how tools are loaded from the `PARLEY_HOOKS` module and from the options of `createService`. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { StartupError } from '../../../src/lib/errors.ts'
 import type { ServiceOptions } from '../../../src/server/build.ts'
 import { startApp } from '../../support/app.ts'
-import { say } from '../../support/chat-stand.ts'
+import { chatRequest } from '../../support/chat-harness.ts'
 import { makeFolder } from '../../support/process.ts'
 import { agentWith, chat, tool } from '../../support/tools.ts'
 
-/** Writes a module into a temporary folder and returns its path. */
 async function writeHooks(text: string, name = 'hooks.mjs'): Promise<string> {
   const path = join(await makeFolder(), name)
   await writeFile(path, text)
   return path
 }
 
-/** Returns the startup error for this module or these options. */
 async function startupErrorOf(
   text: string | undefined,
   options: Partial<ServiceOptions> = {},
@@ -34,7 +29,7 @@ async function startupErrorOf(
 }
 
 describe('the hooks module', () => {
-  test('may be TypeScript and list its tools, whose handlers keep their `this`', async () => {
+  test('may be TypeScript and export a list of tool objects', async () => {
     const path = await writeHooks(
       `class Counter {
          readonly name: string = 'count'
@@ -46,13 +41,13 @@ describe('the hooks module', () => {
     )
     const app = await startApp({ PARLEY_HOOKS: path })
     const { agent_key } = await app.createAgent(agentWith(['count']))
-    const body = say('[[tool:count]][[tool:count]]', { model: 'mock' })
+    const body = chatRequest('[[tool:count]][[tool:count]]', { model: 'mock' })
     expect((await chat(app, 'whole', agent_key, body)).content).toBe(
       'The tool answered: 1\nThe tool answered: 2',
     )
   })
 
-  test('is overridden by the options of createService, tool by tool', async () => {
+  test('is overridden by the tools and handlers in the options of createService', async () => {
     const path = await writeHooks(
       `export const tools = { one: { handler: () => 'module' }, two: { handler: () => 'module' } }
        export const onUploadComplete = () => 'module'`,
@@ -63,7 +58,7 @@ describe('the hooks module', () => {
       { tools: { two: tool(() => 'options') }, onUploadComplete },
     )
     const { agent_key } = await app.createAgent(agentWith(['one', 'two']))
-    const body = say('[[tool:one]][[tool:two]]', { model: 'mock' })
+    const body = chatRequest('[[tool:one]][[tool:two]]', { model: 'mock' })
     const { content } = await chat(app, 'whole', agent_key, body)
     expect(content).toBe('The tool answered: module\nThe tool answered: options')
     expect(app.service.deps.onUploadComplete).toBe(onUploadComplete)
@@ -76,8 +71,8 @@ describe('an invalid hooks module', () => {
     ['throw new Error("no database")', 'loading the file failed: Error: no database'],
     ['export const tools = {', /^loading the file failed: .*$/],
     ['import "./gone.mjs"', /^loading the file failed: .*gone\.mjs/],
-    ['', 'the file must export tools or onUploadComplete.'],
-    ['export default { tools: {} }', 'the file must export tools or onUploadComplete.'],
+    ['', 'the file must export tools, onUploadComplete or onConversionEnd.'],
+    ['export default { tools: {} }', 'the file must export tools, onUploadComplete or onConversionEnd.'],
     ['export const onUploadComplete = {}', 'onUploadComplete must be a function.'],
     ['export const tools = 7', 'tools must be a list of tools, or an object with tools by name.'],
     ['export const tools = { a: 7 }', 'tools.a must be an object with a handler.'],
@@ -112,7 +107,7 @@ describe('an invalid hooks module', () => {
       'export const tools = { a: { inputSchema: { $id: "urn:a", $defs: { b: { $id: "urn:a" } } }, handler() {} } }',
       /^tools\.a\.inputSchema is not usable: /,
     ],
-  ])('fails startup and is explained: %j', async (module, sentence) => {
+  ])('prevents startup with an explanation: %j', async (module, sentence) => {
     const prefix = 'PARLEY_HOOKS (<file>): '
     const said = await startupErrorOf(module)
     expect(said.slice(0, prefix.length)).toBe(prefix)
@@ -120,7 +115,7 @@ describe('an invalid hooks module', () => {
     else expect(said.slice(prefix.length)).toMatch(sentence)
   })
 
-  test('fails startup also for an invalid tool passed to createService', async () => {
+  test('prevents startup, and so does an invalid tool in the options of createService', async () => {
     const tools = { a: { handler: 'no' } } as unknown as ServiceOptions['tools']
     expect(await startupErrorOf(undefined, { tools })).toBe(
       'createService: tools.a.handler must be a function.',

@@ -1,20 +1,20 @@
-/** Tests turns with server tools: which tools run, and what the model and the caller receive. */
+/** Tests which server tools run in a turn, and the messages that the model and the caller receive. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
-import { say, startChatStand } from '../../support/chat-stand.ts'
+import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import {
   agentWith,
-  answerCalling,
-  bodiesOf,
   chat,
   citySchema,
+  listRequestBodies,
   outcomeOf,
   resultsIn,
   tool,
+  toolCallResponse,
   ways,
 } from '../../support/tools.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 
 const weather = tool(({ city }) => `Rain in ${city}`, {
   description: 'Reports the weather.',
@@ -23,10 +23,10 @@ const weather = tool(({ city }) => `Rain in ${city}`, {
 const ask = { name: 'ask', description: 'Asks the user.' }
 
 describe.each(ways)('a server tool (%s)', (way) => {
-  test('answers within the turn, with the mock backend', async () => {
+  test('runs within the turn with the mock backend', async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
-    const body = say('[[tool:weather {"city":"Bonn"}]]', { model: 'mock' })
+    const body = chatRequest('[[tool:weather {"city":"Bonn"}]]', { model: 'mock' })
     expect(await chat(app, way, agent_key, body)).toEqual({
       content: 'The tool answered: Rain in Bonn',
       calls: [],
@@ -34,22 +34,22 @@ describe.each(ways)('a server tool (%s)', (way) => {
     })
   })
 
-  test('answers within the turn, and the model receives its own message and the result', async () => {
-    const app = await stand.start({}, { tools: { weather } })
+  test('runs within the turn, and the model receives its previous message and the result', async () => {
+    const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
-    await stand.answerWith(
-      answerCalling(way, [{ name: 'weather', args: '{"city":"Bonn"}' }], {
+    await harness.answerWith(
+      toolCallResponse(way, [{ name: 'weather', args: '{"city":"Bonn"}' }], {
         content: 'Wait. ',
         reasoning_content: 'I should look.',
       }),
       1,
     )
-    expect(await chat(app, way, agent_key, say('hello'))).toEqual({
+    expect(await chat(app, way, agent_key, chatRequest('hello'))).toEqual({
       content: 'Wait. Tool said: Rain in Bonn',
       calls: [],
       finishes: ['stop'],
     })
-    const [first, second] = await bodiesOf(stand)
+    const [first, second] = await listRequestBodies(harness)
     expect(first.tools).toEqual([
       {
         type: 'function',
@@ -83,53 +83,56 @@ describe.each(ways)('a server tool (%s)', (way) => {
         await both.promise
         return name
       })
-    const app = await stand.start({}, { tools: { one: meet('one'), two: meet('two') } })
+    const app = await harness.start({}, { tools: { one: meet('one'), two: meet('two') } })
     const { agent_key } = await app.createAgent(agentWith(['one', 'two']))
-    await stand.answerWith(answerCalling(way, [{ name: 'one' }, { name: 'two' }]), 1)
-    await chat(app, way, agent_key, say('hello'))
-    expect(resultsIn((await bodiesOf(stand))[1])).toEqual(['one', 'two'])
+    await harness.answerWith(toolCallResponse(way, [{ name: 'one' }, { name: 'two' }]), 1)
+    await chat(app, way, agent_key, chatRequest('hello'))
+    expect(resultsIn((await listRequestBodies(harness))[1])).toEqual(['one', 'two'])
   })
 
-  test("runs even if the model also calls a caller's tool, and the model is called again", async () => {
-    const app = await stand.start({}, { tools: { weather } })
+  test("runs before the model is called again even if the model also calls a caller's tool", async () => {
+    const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     const mixed = [{ name: 'ask' }, { name: 'weather', args: '{"city":"Bonn"}' }]
-    await stand.answerWith(answerCalling(way, mixed), 1)
-    expect(await chat(app, way, agent_key, say('hello'))).toMatchObject({ calls: [], finishes: ['stop'] })
-    const [, second] = await bodiesOf(stand)
+    await harness.answerWith(toolCallResponse(way, mixed), 1)
+    expect(await chat(app, way, agent_key, chatRequest('hello'))).toMatchObject({
+      calls: [],
+      finishes: ['stop'],
+    })
+    const [, second] = await listRequestBodies(harness)
     expect(second.messages.slice(2)).toMatchObject([
       { role: 'assistant', tool_calls: [{ function: { name: 'weather' } }] },
       { role: 'tool', content: 'Rain in Bonn' },
     ])
   })
 
-  test("does not intercept calls of the caller's tools", async () => {
-    const app = await stand.start({}, { tools: { weather } })
+  test("does not affect calls to the caller's tools", async () => {
+    const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
-    await stand.answerWith(answerCalling(way, [{ name: 'ask' }]), 1)
-    expect(await chat(app, way, agent_key, say('hello'))).toEqual({
+    await harness.answerWith(toolCallResponse(way, [{ name: 'ask' }]), 1)
+    expect(await chat(app, way, agent_key, chatRequest('hello'))).toEqual({
       content: 'Hm. ',
       calls: ['ask'],
       finishes: ['tool_calls'],
     })
-    expect(await stand.listChats()).toHaveLength(1)
+    expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('runs in at most eight rounds, and the turn ends with stop', async () => {
+  test('is called until the turn ends with finish reason stop after eight model calls', async () => {
     let runs = 0
-    const app = await stand.start({}, { tools: { again: tool(() => ++runs) } })
+    const app = await harness.start({}, { tools: { again: tool(() => ++runs) } })
     const { agent_key } = await app.createAgent(agentWith(['again']))
-    await stand.answerWith(answerCalling(way, [{ name: 'again' }]))
-    expect(await chat(app, way, agent_key, say('hello'))).toEqual({
+    await harness.answerWith(toolCallResponse(way, [{ name: 'again' }]))
+    expect(await chat(app, way, agent_key, chatRequest('hello'))).toEqual({
       content: 'Hm. '.repeat(8),
       calls: [],
       finishes: ['stop'],
     })
-    expect([runs, (await stand.listChats()).length]).toEqual([7, 8])
+    expect([runs, (await harness.listChats()).length]).toEqual([7, 8])
   })
 
-  test('is not required again after it has run', async () => {
-    const app = await stand.start({}, { tools: { weather } })
+  test('is no longer required by tool_choice after it has run', async () => {
+    const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     const demand = { type: 'function', function: { name: 'weather' } }
     const allowed = {
@@ -138,10 +141,10 @@ describe.each(ways)('a server tool (%s)', (way) => {
     }
     const demandOther = { type: 'function', function: { name: 'ask' } }
     for (const tool_choice of ['required', demand, allowed, demandOther]) {
-      await stand.answerWith(answerCalling(way, [{ name: 'weather', args: '{"city":"Bonn"}' }]), 1)
-      await chat(app, way, agent_key, say('hello', { tool_choice }))
+      await harness.answerWith(toolCallResponse(way, [{ name: 'weather', args: '{"city":"Bonn"}' }]), 1)
+      await chat(app, way, agent_key, chatRequest('hello', { tool_choice }))
     }
-    const later = (await bodiesOf(stand)).filter((_body, index) => index % 2 === 1)
+    const later = (await listRequestBodies(harness)).filter((_body, index) => index % 2 === 1)
     expect(later.map((body) => body.tool_choice)).toEqual([
       'auto',
       'auto',
@@ -152,18 +155,21 @@ describe.each(ways)('a server tool (%s)', (way) => {
 })
 
 describe('a stream with server tools', () => {
-  test('has one role, the text of every round, one finish reason and the total usage', async () => {
-    const app = await stand.start({}, { tools: { weather } })
+  test('contains one role, the text of every round, one finish reason and the total usage', async () => {
+    const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
-    await stand.answerWith(answerCalling('streamed', [{ name: 'weather', args: '{"city":"Bonn"}' }]), 2)
-    const answer = await app.stream(say('hello', { stream_options: { include_usage: true } }), agent_key)
+    await harness.answerWith(toolCallResponse('streamed', [{ name: 'weather', args: '{"city":"Bonn"}' }]), 2)
+    const answer = await app.stream(
+      chatRequest('hello', { stream_options: { include_usage: true } }),
+      agent_key,
+    )
     const choices = answer.events.flatMap((chunk) => chunk.choices)
     expect(choices.filter(({ delta }) => delta.role !== undefined)).toHaveLength(1)
     expect(choices[0].delta.role).toBe('assistant')
     expect(outcomeOf(answer).content).toBe('Hm. Hm. Tool said: Rain in Bonn')
     expect(outcomeOf(answer).finishes).toEqual(['stop'])
     const usages = answer.events.filter((chunk) => chunk.usage)
-    const [, , last] = await bodiesOf(stand)
+    const [, , last] = await listRequestBodies(harness)
     const { prompt_tokens, completion_tokens } = usages[0].usage
     expect(usages).toHaveLength(1)
     expect(prompt_tokens).toBeGreaterThan(20 + last.messages.length)
@@ -172,18 +178,18 @@ describe('a stream with server tools', () => {
     expect(answer.isDone).toBe(true)
   })
 
-  test('stays open with keep-alive comments while a tool runs', async () => {
+  test('contains keep-alive comments while a tool runs', async () => {
     const beats = Promise.withResolvers<void>()
-    const app = await stand.start(
+    const app = await harness.start(
       { PARLEY_HEARTBEAT_SECONDS: '0.05' },
       { tools: { slow: tool(() => beats.promise) } },
     )
     const { agent_key } = await app.createAgent(agentWith(['slow']))
-    await stand.answerWith(answerCalling('streamed', [{ name: 'slow' }]), 1)
+    await harness.answerWith(toolCallResponse('streamed', [{ name: 'slow' }]), 1)
     const response = await fetch(`${app.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${agent_key}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ ...say('hello'), stream: true }),
+      body: JSON.stringify({ ...chatRequest('hello'), stream: true }),
     })
     let text = ''
     for await (const read of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {

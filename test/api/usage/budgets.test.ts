@@ -1,31 +1,22 @@
-/** Tests token budgets: what they allow and reject, and that concurrent calls cannot overspend them. */
+/** Tests that token budgets stop calls once they are spent, even if calls are concurrent. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
-import type { Caller } from '../../../src/operations/operation.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
 import { createTenant } from '../../support/agents.ts'
-import { startApp, type TestApp } from '../../support/app.ts'
+import { startApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { ask, totalUsage } from '../../support/usage.ts'
+import { listBudgetCounters, ownerOf, sendChat, totalUsage } from '../../support/usage.ts'
 
-/** Eight hours before the end of a day, sixteen days before the end of a month. */
+/** Eight hours before the end of the day (UTC). */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
 
-function ownerOf(app: TestApp): Caller {
-  return { kind: 'parent', tenantId: app.key.slice(4, 16) }
-}
-
-function counters(app: TestApp) {
-  return app.service.deps.db.selectFrom('budget_counters').select(['period', 'used', 'reserved']).execute()
-}
-
 describe('a token budget', () => {
-  test('accepts calls until it is spent, then rejects them until the day ends', async () => {
+  test('allows calls until it is spent and then rejects them until the end of the day', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
-    expect((await ask(app, '[[tokens:99]]', { max_tokens: 200 })).status).toBe(200)
-    const refused = await ask(app, 'one more')
+    expect((await sendChat(app, '[[tokens:99]]', { max_tokens: 200 })).status).toBe(200)
+    const refused = await sendChat(app, 'one more')
     expect(refused.status).toBe(429)
     expect(refused.body.error).toEqual({
       message: 'The token budget of this key for this day is used up.',
@@ -35,13 +26,13 @@ describe('a token budget', () => {
     })
     expect(refused.headers.get('retry-after')).toBe(String(8 * 3600))
     clock.advance(8 * 3600)
-    expect((await ask(app, 'a new day')).status).toBe(200)
+    expect((await sendChat(app, 'a new day')).status).toBe(200)
   })
 
-  test('makes a stream fail before it starts', async () => {
+  test('rejects a stream before it starts', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
-    const refused = await ask(app, 'hello', { stream: true })
+    const refused = await sendChat(app, 'hello', { stream: true })
     expect({ status: refused.status, code: refused.body.error.code }).toEqual({
       status: 429,
       code: 'insufficient_quota',
@@ -49,20 +40,20 @@ describe('a token budget', () => {
     expect((await totalUsage(app)).requests).toBe(0)
   })
 
-  test('outlasts the day and sends no Retry-After when it is for a month', async () => {
+  test('for a month also rejects calls on the next day, without Retry-After', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 50 })
-    await ask(app, '[[tokens:60]]')
+    await sendChat(app, '[[tokens:60]]')
     clock.advance(86_400)
-    const refused = await ask(app, 'hello')
+    const refused = await sendChat(app, 'hello')
     expect(refused.body.error.message).toBe('The token budget of this key for this month is used up.')
     expect(refused.headers.get('retry-after')).toBeNull()
     clock.advance(16 * 86_400)
-    expect((await ask(app, 'a new month')).status).toBe(200)
+    expect((await sendChat(app, 'a new month')).status).toBe(200)
   })
 
-  test('limits only one agent, in addition to the budget of its key', async () => {
+  test('of an agent limits only that agent, in addition to the budget of its parent key', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const [limited, unlimited] = [await app.createAgent(), await app.createAgent()]
     const owner = ownerOf(app)
@@ -72,29 +63,29 @@ describe('a token budget', () => {
       { kind: 'agent', tenantId: owner.tenantId, agentId: limited.agent_id },
       { day: 0 },
     )
-    expect((await ask(app, 'hi', {}, limited.agent_key)).body.error.message).toBe(
+    expect((await sendChat(app, 'hi', {}, limited.agent_key)).body.error.message).toBe(
       'The token budget of this agent for this day is used up.',
     )
-    expect((await ask(app, 'hi', { model: `agent/${limited.agent_id}` })).status).toBe(429)
-    expect((await ask(app, 'hi', {}, unlimited.agent_key)).status).toBe(200)
+    expect((await sendChat(app, 'hi', { model: `agent/${limited.agent_id}` })).status).toBe(429)
+    expect((await sendChat(app, 'hi', {}, unlimited.agent_key)).status).toBe(200)
     await setBudget(app.service.deps, serviceActor, owner, { day: 0 })
-    expect((await ask(app, 'hi', {}, unlimited.agent_key)).status).toBe(429)
+    expect((await sendChat(app, 'hi', {}, unlimited.agent_key)).status).toBe(429)
   })
 
-  test('applies to one key only', async () => {
+  test('of a key does not limit other keys', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
-    expect((await ask(app, 'hi', {}, other)).status).toBe(200)
+    expect((await sendChat(app, 'hi', {}, other)).status).toBe(200)
   })
 
-  test('includes earlier use of the day when it is set, and each call when it ends', async () => {
+  test('includes earlier calls of the day and each later call when it ends', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { deps } = app.service
-    const before = (await ask(app, 'before')).body.usage.total_tokens
+    const before = (await sendChat(app, 'before')).body.usage.total_tokens
     await setBudget(deps, serviceActor, ownerOf(app), { day: 10_000 })
     expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 10_000, used: before } })
-    const after = (await ask(app, 'after it', { stream: false })).body.usage.total_tokens
+    const after = (await sendChat(app, 'after it', { stream: false })).body.usage.total_tokens
     expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 10_000, used: before + after } })
     await setBudget(deps, serviceActor, ownerOf(app), { day: 20_000, month: 500 })
     expect(await getBudget(deps, ownerOf(app))).toEqual({
@@ -103,12 +94,12 @@ describe('a token budget', () => {
     })
   })
 
-  test('limits nothing after it is deleted', async () => {
+  test('has no effect after it is deleted', async () => {
     const app = await startApp()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
-    expect((await ask(app, 'hi')).status).toBe(429)
+    expect((await sendChat(app, 'hi')).status).toBe(429)
     await setBudget(app.service.deps, serviceActor, ownerOf(app), {})
-    expect((await ask(app, 'hi')).status).toBe(200)
+    expect((await sendChat(app, 'hi')).status).toBe(200)
     expect(await getBudget(app.service.deps, ownerOf(app))).toEqual({})
   })
 
@@ -118,8 +109,8 @@ describe('a token budget', () => {
   ])('releases the reservation of %s', async (_what, content, more) => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000 })
-    await ask(app, content, more)
-    expect(await counters(app)).toEqual([{ period: 'day', used: 0, reserved: 0 }])
+    await sendChat(app, content, more)
+    expect(await listBudgetCounters(app)).toEqual([{ period: 'day', used: 0, reserved: 0 }])
   })
 })
 
@@ -127,13 +118,13 @@ describe('concurrent calls', () => {
   test.each([
     ['complete', {}],
     ['streamed', { stream: true }],
-  ])('overspend a budget by at most one call (50 calls, %s)', async (_how, more) => {
+  ])('exceed a budget by at most one call (50 calls, %s)', async (_how, more) => {
     const app = await startApp()
     const limit = 500
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: limit })
     const content = '[[tokens:60]] [[delay:1]]'
     const answers = await Promise.all(
-      Array.from({ length: 50 }, () => ask(app, content, { max_tokens: 100, ...more })),
+      Array.from({ length: 50 }, () => sendChat(app, content, { max_tokens: 100, ...more })),
     )
     const statuses = answers.map(({ status }) => status)
     const passed = statuses.filter((status) => status === 200).length
@@ -143,12 +134,12 @@ describe('concurrent calls', () => {
     expect(total.requests).toBe(passed)
     expect(passed).toBeGreaterThan(0)
     expect(total.total_tokens).toBeLessThan(limit + perCall)
-    expect(await counters(app)).toEqual([{ period: 'day', used: total.total_tokens, reserved: 0 }])
+    expect(await listBudgetCounters(app)).toEqual([{ period: 'day', used: total.total_tokens, reserved: 0 }])
   })
 })
 
 describe('a budget reservation', () => {
-  test('is released after the longest possible call if its process died', async () => {
+  test('is released after the maximum call duration if its process has died', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     const { deps } = app.service
@@ -164,33 +155,33 @@ describe('a budget reservation', () => {
       request: { messages: [], max_tokens: 100 },
     }
     const lost = await deps.usage.begin(call)
-    const refused = await ask(app, 'hello')
+    const refused = await sendChat(app, 'hello')
     expect(refused.status).toBe(429)
     expect(refused.headers.get('retry-after')).toBeNull()
     clock.advance(1_200)
-    expect((await ask(app, 'hello')).status).toBe(200)
-    expect(await counters(app)).toMatchObject([{ reserved: 0 }])
-    // The call was only slow, and its process did not die, so its usage still counts.
+    expect((await sendChat(app, 'hello')).status).toBe(200)
+    expect(await listBudgetCounters(app)).toMatchObject([{ reserved: 0 }])
+    // If the process was only slow, the usage of the call is still charged.
     const { day } = await getBudget(deps, ownerOf(app))
     lost.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
     await lost.end('ok')
     await lost.end('ok')
     expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 100, used: (day?.used ?? 0) + 3 } })
-    expect(await counters(app)).toMatchObject([{ reserved: 0 }])
+    expect(await listBudgetCounters(app)).toMatchObject([{ reserved: 0 }])
   })
 })
 
-test('without a budget, calls query the database for one at most every two seconds', async () => {
+test('calls without a budget look for a new budget at most every two seconds', async () => {
   const clock = createFakeClock(AFTERNOON)
   const app = await startApp({}, { clock })
-  await ask(app, 'first')
-  // Written directly to the database, as another process would do.
+  await sendChat(app, 'first')
+  // Writes the budget directly to the database, as another process would.
   const { tenantId } = ownerOf(app)
   await app.service.deps.db
     .insertInto('budgets')
     .values({ owner_kind: 'parent', owner_id: tenantId, period: 'day', token_limit: 0 })
     .execute()
-  expect((await ask(app, 'still remembered')).status).toBe(200)
+  expect((await sendChat(app, 'still remembered')).status).toBe(200)
   clock.advance(2)
-  expect((await ask(app, 'looked up again')).status).toBe(429)
+  expect((await sendChat(app, 'looked up again')).status).toBe(429)
 })

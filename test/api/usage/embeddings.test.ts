@@ -1,23 +1,22 @@
-/** Tests the usage records of embeddings, and how budgets limit them. */
+/** Tests how embeddings calls are recorded in usage and charged to budgets. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
-import { startChatStand } from '../../support/chat-stand.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { countBy, totalUsage } from '../../support/usage.ts'
 
-const stand = await startChatStand()
+const harness = await startChatHarness()
 const path = '/v1/embeddings'
-/** Estimated at 5 tokens: texts of 12 and 7 characters. */
+/** The estimate for these texts of 12 and 7 characters is 5 tokens. */
 const input = ['twelve chars', 'seven c']
 
 function embed(app: TestApp, more: object = {}, signal?: AbortSignal): Promise<Answer> {
   return app.call('POST', path, { body: { input, ...more }, ...(signal !== undefined && { signal }) })
 }
 
-/** Returns the recorded calls without ids and times. */
 async function readCalls(app: TestApp) {
   await app.service.deps.usage.flush()
   return app.service.deps.db
@@ -26,10 +25,10 @@ async function readCalls(app: TestApp) {
     .execute()
 }
 
-/** Scripts a backend response with two vectors and this usage. */
+/** Makes the backend return two vectors and this usage. */
 function answerWithUsage(usage: unknown): Promise<void> {
   const data = [0, 1].map((index) => ({ object: 'embedding', index, embedding: [1, 0] }))
-  return stand.upstream.script(path, `{{up:body ${JSON.stringify({ object: 'list', data, usage })}}}`)
+  return harness.upstream.script(path, `{{up:body ${JSON.stringify({ object: 'list', data, usage })}}}`)
 }
 
 function ownerOf(app: TestApp) {
@@ -41,7 +40,7 @@ const estimated = { ...counted, is_estimated: 1 }
 const failed = { ...counted, prompt_tokens: 0 }
 
 describe('a successful embeddings call', () => {
-  test('is recorded as one row with its tenant, model and outcome', async () => {
+  test('is recorded in one row with its tenant, model and outcome', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { body } = await app.call('POST', path, { body: { input }, headers: { 'X-Request-Id': 'my-id' } })
     await app.service.deps.usage.flush()
@@ -79,15 +78,15 @@ describe('a successful embeddings call', () => {
       { prompt_tokens: -3, total_tokens: 1 },
       { ...estimated, prompt_tokens: 5 },
     ],
-  ])('has its tokens recorded %s', async (_how, usage, row) => {
-    const app = await stand.start()
+  ])('is recorded with token counts %s', async (_how, usage, row) => {
+    const app = await harness.start()
     await answerWithUsage(usage)
     expect((await embed(app)).status).toBe(200)
     expect(await readCalls(app)).toEqual([{ model: 'up-embedding', provider: 'gateway', ...row }])
   })
 
-  test('is estimated exactly for token arrays', async () => {
-    const app = await stand.start()
+  test('is recorded with the exact number of tokens if the input is token arrays', async () => {
+    const app = await harness.start()
     await answerWithUsage(null)
     await embed(app, { input: [[1, 2, 3], [4]] })
     expect(await readCalls(app)).toMatchObject([{ ...estimated, prompt_tokens: 4 }])
@@ -100,14 +99,14 @@ describe('a failed embeddings call', () => {
     ['due to an invalid request', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
     ['with an invalid response', '{{up:body {}}}', 'backend_error'],
     ['with a lost connection', '{{up:cut-off}}', 'backend_unavailable'],
-  ])('is recorded as one row without tokens (%s)', async (_how, script, status) => {
-    const app = await stand.start()
+  ])('is recorded in one row without tokens (%s)', async (_how, script, status) => {
+    const app = await harness.start()
     await embed(app, { input: script })
     expect(await readCalls(app)).toMatchObject([{ ...failed, status }])
     expect(await totalUsage(app)).toMatchObject({ requests: 1, errors: 1 })
   })
 
-  test('is not recorded if it was rejected beforehand', async () => {
+  test('is not recorded if it was rejected before it was sent to a provider', async () => {
     const app = await startApp()
     const statuses = [{ model: 'unknown' }, { input: '' }].map(
       async (more) => (await embed(app, more)).status,
@@ -117,19 +116,19 @@ describe('a failed embeddings call', () => {
   })
 })
 
-test('a client disconnect is recorded with an estimate, and not as an error', async () => {
-  const app = await stand.start()
+test('an embeddings call that the client aborts is recorded with an estimate and not as an error', async () => {
+  const app = await harness.start()
   const leaving = new AbortController()
   const asked = embed(app, { input: '{{up:hang}} leaving' }, leaving.signal).catch(() => 'left')
-  await stand.upstream.waitForRequest('leaving')
+  await harness.upstream.waitForRequest('leaving')
   leaving.abort()
   expect(await asked).toBe('left')
   await expect.poll(() => totalUsage(app), { timeout: 10_000 }).toMatchObject({ requests: 1, errors: 0 })
   expect(await readCalls(app)).toMatchObject([{ ...estimated, status: 'left', prompt_tokens: 5 }])
 })
 
-describe('a budget', () => {
-  test('counts embeddings tokens and makes embeddings calls fail once it is spent', async () => {
+describe('a token budget', () => {
+  test('is charged for embeddings tokens and rejects embeddings calls once it is spent', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { deps } = app.service
     await setBudget(deps, serviceActor, ownerOf(app), { day: 6 })
@@ -142,22 +141,22 @@ describe('a budget', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2 })
   })
 
-  test('prevents requests to the provider when it is spent', async () => {
-    const app = await stand.start()
+  test('prevents requests to the provider once it is spent', async () => {
+    const app = await harness.start()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await embed(app)).status).toBe(429)
-    expect((await stand.upstream.listRequests()).filter((seen) => seen.path === path)).toEqual([])
+    expect((await harness.upstream.listRequests()).filter((seen) => seen.path === path)).toEqual([])
   })
 
-  test('releases the reservation of a failed call', async () => {
-    const app = await stand.start()
+  test('releases the reservation of a failed embeddings call', async () => {
+    const app = await harness.start()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
     await embed(app, { input: '{{up:status 500}}' })
     const rows = app.service.deps.db.selectFrom('budget_counters').select(['used', 'reserved']).execute()
     expect(await rows).toEqual([{ used: 0, reserved: 0 }])
   })
 
-  test('is overspent by at most one of 50 concurrent calls', async () => {
+  test('is exceeded by at most one of 50 concurrent embeddings calls', async () => {
     const app = await startApp()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 40 })
     const answers = await Promise.all(Array.from({ length: 50 }, () => embed(app, { dimensions: 2 })))

@@ -1,4 +1,4 @@
-/** Tests the usage record of every call, and the usage API. */
+/** Tests that every call is recorded in usage, and how the API reports usage. */
 
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import superjson from 'superjson'
@@ -8,9 +8,8 @@ import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { startUpstream } from '../../support/start-upstream.ts'
-import { ask, countBy, listUsage, totalUsage } from '../../support/usage.ts'
+import { countBy, listUsage, sendChat, totalUsage } from '../../support/usage.ts'
 
-/** A Friday, 8 hours before midnight UTC. */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
 
 function calls(app: TestApp) {
@@ -21,10 +20,10 @@ describe('a successful call', () => {
   test.each([
     ['complete', {}],
     ['streamed', { stream: true }],
-  ])('is recorded with the token counts of the backend (%s)', async (_how, more) => {
+  ])("is recorded with the backend's token counts (%s)", async (_how, more) => {
     const app = await startApp()
-    const { body } = await ask(app, 'how much is this')
-    await ask(app, 'how much is this', more)
+    const { body } = await sendChat(app, 'how much is this')
+    await sendChat(app, 'how much is this', more)
     const { usage } = body
     expect(await totalUsage(app)).toMatchObject({
       requests: 2,
@@ -36,7 +35,7 @@ describe('a successful call', () => {
     })
   })
 
-  test('is recorded as one row with its tenant, model and outcome', async () => {
+  test('is recorded in one row with its tenant, model and outcome', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { agent_id, agent_key } = await app.createAgent()
     const answer = await app.call('POST', '/v1/chat/completions', {
@@ -66,7 +65,7 @@ describe('a successful call', () => {
     ])
   })
 
-  test('is counted again when the client repeats the request id', async () => {
+  test('is recorded even if the client repeats a request id', async () => {
     const app = await startApp()
     for (const _ of [1, 2]) {
       await app.call('POST', '/v1/chat/completions', {
@@ -77,11 +76,11 @@ describe('a successful call', () => {
     expect((await totalUsage(app)).requests).toBe(2)
   })
 
-  test('has a time to the first byte only when it is streamed', async () => {
+  test('is recorded with a time to the first byte only if it is streamed', async () => {
     const app = await startApp()
-    await ask(app, 'whole')
+    await sendChat(app, 'whole')
     expect((await totalUsage(app)).first_byte_ms).toBeNull()
-    await ask(app, 'in parts', { stream: true })
+    await sendChat(app, 'in parts', { stream: true })
     expect((await totalUsage(app)).first_byte_ms).toEqual({
       p50: expect.any(Number),
       p95: expect.any(Number),
@@ -89,19 +88,19 @@ describe('a successful call', () => {
     })
   })
 
-  test('is counted for the agent that a parent key names', async () => {
+  test('with a parent key is recorded for the agent in its model field', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
-    await ask(app, 'hello', { model: `agent/${agent_id}` })
+    await sendChat(app, 'hello', { model: `agent/${agent_id}` })
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('includes all model calls in a turn', async () => {
+  test('is recorded with the tokens of all model calls in the turn', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const content = 'look [[tool:forbidden {}]]'
-    await ask(app, content, {}, agent_key)
-    await ask(app, content, { stream: true }, agent_key)
+    await sendChat(app, content, {}, agent_key)
+    await sendChat(app, content, { stream: true }, agent_key)
     await totalUsage(app)
     const [whole, streamed] = await calls(app)
     expect(whole?.prompt_tokens).toBe(streamed?.prompt_tokens)
@@ -116,15 +115,15 @@ describe('a failed call', () => {
     ['at a broken backend', '[[error:500]]', 0],
   ])('is recorded as an error without tokens (%s)', async (_when, content, tokens) => {
     const app = await startApp({}, { clock: createFakeClock() })
-    await ask(app, content)
-    await ask(app, content, { stream: true })
+    await sendChat(app, content)
+    await sendChat(app, content, { stream: true })
     expect(await totalUsage(app)).toMatchObject({ requests: 2, errors: 2, total_tokens: tokens })
   })
 
-  test('is recorded with an estimate of the tokens sent if it fails mid-stream', async () => {
+  test('is recorded with an estimate of the streamed tokens if it fails mid-stream', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const content = '[[tokens:50]] [[break:20]]'
-    await ask(app, content, { stream: true })
+    await sendChat(app, content, { stream: true })
     expect(await totalUsage(app)).toMatchObject({
       requests: 1,
       errors: 1,
@@ -135,17 +134,17 @@ describe('a failed call', () => {
     expect(await calls(app)).toMatchObject([{ status: 'backend_error', is_estimated: 1 }])
   })
 
-  test('is not recorded if it was rejected beforehand', async () => {
+  test('is not recorded if it was rejected before it was sent to a provider', async () => {
     const app = await startApp()
-    await ask(app, 'hello', { model: 'unknown' })
-    await ask(app, 'hello', { temperature: 3 })
-    await ask(app, 'hello', {}, 'unknown-key')
+    await sendChat(app, 'hello', { model: 'unknown' })
+    await sendChat(app, 'hello', { temperature: 3 })
+    await sendChat(app, 'hello', {}, 'unknown-key')
     expect((await totalUsage(app)).requests).toBe(0)
   })
 })
 
-describe('a client disconnect', () => {
-  test('is recorded mid-stream with an estimate, and not as an error', async () => {
+describe('a call that the client aborts', () => {
+  test('is recorded with an estimate and not as an error if a stream has started', async () => {
     const app = await startApp()
     const leaving = new AbortController()
     const content = '[[delay:5]] [[tokens:90000]] continue'
@@ -169,7 +168,7 @@ describe('a client disconnect', () => {
   test.each([
     ['a complete response', false],
     ['a stream', true],
-  ])('is recorded with the prompt tokens before %s starts', async (_what, stream) => {
+  ])('is recorded with the prompt tokens if %s has not started', async (_what, stream) => {
     const upstream = await startUpstream()
     onTestFinished(upstream.stop)
     const app = await startApp({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: upstream.url })
@@ -197,14 +196,14 @@ describe('a client disconnect', () => {
 })
 
 describe('GET /v1/usage', () => {
-  test('sums by day, and a day ends at midnight UTC', async () => {
+  test('returns totals by day, and each day ends at midnight UTC', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     clock.advance(8 * 3600 - 1)
-    await ask(app, 'in the last second')
+    await sendChat(app, 'in the last second')
     clock.advance(1)
-    await ask(app, 'in the first')
-    await ask(app, 'and once more')
+    await sendChat(app, 'in the first')
+    await sendChat(app, 'and once more')
     expect(await countBy(app, 'day')).toEqual([
       ['2027-01-15', 1],
       ['2027-01-16', 2],
@@ -213,7 +212,7 @@ describe('GET /v1/usage', () => {
     expect([rows.from, rows.to]).toEqual(['2026-12-18', '2027-01-16'])
   })
 
-  test('counts a call on the day it started', async () => {
+  test('includes each call in the day on which it started', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     clock.advance(8 * 3600 - 1)
@@ -227,12 +226,12 @@ describe('GET /v1/usage', () => {
     expect(await countBy(app, 'day')).toEqual([['2027-01-15', 1]])
   })
 
-  test('sums by agent, most tokens first, with null for calls without an agent', async () => {
+  test('returns totals by agent, most tokens first, with null for calls without an agent', async () => {
     const app = await startApp()
     const [small, large] = [await app.createAgent(), await app.createAgent()]
-    await ask(app, 'hi', {}, small.agent_key)
-    await ask(app, '[[tokens:500]]', {}, large.agent_key)
-    await ask(app, '[[tokens:200]]')
+    await sendChat(app, 'hi', {}, small.agent_key)
+    await sendChat(app, '[[tokens:500]]', {}, large.agent_key)
+    await sendChat(app, '[[tokens:200]]')
     expect(await countBy(app, 'agent')).toEqual([
       [large.agent_id, 1],
       [null, 1],
@@ -240,10 +239,10 @@ describe('GET /v1/usage', () => {
     ])
   })
 
-  test('sums by model and provider', async () => {
+  test('returns totals by model and provider', async () => {
     const app = await startApp()
-    await ask(app, 'hi')
-    await ask(app, 'hi')
+    await sendChat(app, 'hi')
+    await sendChat(app, 'hi')
     const { data, total } = await listUsage(app, '?group_by=model')
     expect(data).toEqual([{ model: 'mock', provider: 'mock', ...total }])
   })
@@ -252,11 +251,11 @@ describe('GET /v1/usage', () => {
     ['two dates', '&from=2027-01-16&to=2027-01-17'],
     ['two Unix times', `&from=${AFTERNOON + 86_400}&to=${AFTERNOON + 2 * 86_400}`],
     ['a date and a Unix time', `&from=2027-01-16&to=${AFTERNOON + 2 * 86_400}`],
-  ])('accepts %s, both inclusive', async (_what, range) => {
+  ])('accepts %s, which are both inclusive', async (_what, range) => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     for (let day = 15; day <= 18; day++) {
-      await ask(app, 'hi')
+      await sendChat(app, 'hi')
       clock.advance(86_400)
     }
     expect(await countBy(app, 'day', range)).toEqual([
@@ -273,7 +272,7 @@ describe('GET /v1/usage', () => {
     ['from=2027-01-16&to=2027-01-15', 'from'],
     ['from=2025-01-01&to=2027-01-15', 'from'],
     ['group_by=hour', 'group_by'],
-  ])('rejects %s and names the field', async (query, param) => {
+  ])('rejects %s with an error that contains the field', async (query, param) => {
     const app = await startApp()
     const { status, body } = await app.call('GET', `/v1/usage?${query}`)
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
@@ -285,12 +284,12 @@ describe('GET /v1/usage', () => {
     expect((await app.call('GET', '/v1/usage?groupby=day')).status).toBe(400)
   })
 
-  test('shows a tenant only its own usage', async () => {
+  test('returns only the usage of the tenant that asks', async () => {
     const app = await startApp()
     const other = await createTenant(app)
-    await ask(app, 'mine')
+    await sendChat(app, 'mine')
     expect((await totalUsage(app, other)).requests).toBe(0)
-    await ask(app, 'theirs', {}, other)
+    await sendChat(app, 'theirs', {}, other)
     expect((await totalUsage(app, other)).requests).toBe(1)
     expect((await totalUsage(app)).requests).toBe(1)
   })
@@ -302,17 +301,17 @@ describe('GET /v1/usage', () => {
     expect({ status, code: body.error.code }).toEqual({ status: 403, code: 'insufficient_permissions' })
   })
 
-  test('keeps the usage of a deleted agent', async () => {
+  test('includes the usage of a deleted agent', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
-    await ask(app, 'hi', {}, agent_key)
+    await sendChat(app, 'hi', {}, agent_key)
     await app.call('DELETE', `/v1/agents/${agent_id}`)
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('returns the same over RPC', async () => {
+  test('returns the same data as the RPC procedure', async () => {
     const app = await startApp()
-    await ask(app, 'hi')
+    await sendChat(app, 'hi')
     const headers = { Authorization: `Bearer ${app.key}` }
     const rpc = createTRPCClient<AppRouter>({
       links: [httpBatchLink({ url: `${app.url}/trpc`, transformer: superjson, headers })],

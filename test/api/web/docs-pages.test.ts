@@ -13,7 +13,7 @@ test('/llms.txt links every documentation page, and each link works', async () =
   for (const path of links) expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 200])
 })
 
-test('a documentation page is served as the Markdown file from the repository', async () => {
+test('the server returns a documentation page as the Markdown file from the repository', async () => {
   const app = await startApp()
   const response = await app.fetch(`${app.url}/docs/security.md`)
   expect(response.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
@@ -22,13 +22,13 @@ test('a documentation page is served as the Markdown file from the repository', 
   expect(await response.text()).toBe(await readFile(file, 'utf8'))
 })
 
-test('the server does not serve other files from the repository', async () => {
+test('the server returns 404 for other files from the repository', async () => {
   const app = await startApp()
   for (const path of ['/docs/README.md', '/docs/adr/README.md', '/docs/missing.md', '/README.md'])
     expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 404])
 })
 
-test('every file of the API reference exists, including source maps', async () => {
+test('the server has every file of the API reference, including source maps', async () => {
   const app = await startApp()
   const html = await (await app.fetch(`${app.url}/docs`)).text()
   const paths = [...html.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, path = '']) => path)

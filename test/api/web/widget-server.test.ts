@@ -1,7 +1,4 @@
-/**
- * Tests how the server delivers the widget: files, caching, security headers and the pages that may embed the
- * frame.
- */
+/** Tests how the server delivers the widget's files and controls which pages may embed its frame. */
 import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -35,7 +32,7 @@ const ancestorsOf = async (app: TestApp, query: string) => {
 
 const publicPartOf = (key: string) => key.slice(0, 'agnt_key-'.length + 12)
 
-test('the loader is readable from every page and cached for five minutes', async () => {
+test("the widget's loader can be read by any page and cached for five minutes", async () => {
   const app = await startApp()
   const { status, headers } = await get(app, '/embed/parley.js')
   expect(status).toBe(200)
@@ -48,7 +45,7 @@ test('the loader is readable from every page and cached for five minutes', async
   })
 })
 
-test('the versioned loader is immutable and matches its digest', async () => {
+test("the widget's versioned loader is immutable and matches its digest", async () => {
   const app = await startApp()
   const { loader } = await readManifest()
   const copy = await get(app, `/embed/${loader?.file}`)
@@ -63,19 +60,16 @@ test.each([
   ['gzip', 'gzip, deflate'],
   ['gzip', 'br;q=0, gzip'],
   [null, 'identity'],
-])(
-  'the files of the widget are sent with the encoding %s to a browser that accepts %s',
-  async (encoding, accepted) => {
-    const app = await startApp()
-    const { loader, frameScript } = await readManifest()
-    for (const path of ['/embed/parley.js', `/embed/${loader?.file}`, `/embed/${frameScript?.file}`]) {
-      const { headers } = await get(app, path, { headers: { 'Accept-Encoding': accepted } })
-      expect([headers.get('content-encoding'), headers.get('vary')]).toEqual([encoding, 'Accept-Encoding'])
-    }
-  },
-)
+])("the widget's files have the encoding %s for a browser that accepts %s", async (encoding, accepted) => {
+  const app = await startApp()
+  const { loader, frameScript } = await readManifest()
+  for (const path of ['/embed/parley.js', `/embed/${loader?.file}`, `/embed/${frameScript?.file}`]) {
+    const { headers } = await get(app, path, { headers: { 'Accept-Encoding': accepted } })
+    expect([headers.get('content-encoding'), headers.get('vary')]).toEqual([encoding, 'Accept-Encoding'])
+  }
+})
 
-test('pages under Cross-Origin-Embedder-Policy can show the frame', async () => {
+test("a page with Cross-Origin-Embedder-Policy can embed the widget's frame", async () => {
   const app = await startApp()
   expect(Object.fromEntries((await get(app, '/embed/frame')).headers)).toMatchObject({
     'cross-origin-embedder-policy': 'require-corp',
@@ -83,7 +77,7 @@ test('pages under Cross-Origin-Embedder-Policy can show the frame', async () => 
   })
 })
 
-test('a browser with a current copy receives 304', async () => {
+test("a browser with a current copy of the widget's loader receives 304", async () => {
   const app = await startApp()
   const etag = (await get(app, '/embed/parley.js')).headers.get('etag') ?? ''
   const again = (tag: string) => get(app, '/embed/parley.js', { headers: { 'If-None-Match': tag } })
@@ -94,7 +88,7 @@ test('a browser with a current copy receives 304', async () => {
   expect((await again('"x"')).status).toBe(200)
 })
 
-test('HEAD returns only headers, and other methods and paths get a standard error', async () => {
+test("the widget's routes return only headers to HEAD and a standard error to other methods and paths", async () => {
   const app = await startApp()
   for (const path of ['/embed/parley.js', '/embed/frame', '/demo']) {
     const head = await get(app, path, { method: 'HEAD' })
@@ -119,7 +113,7 @@ test('HEAD returns only headers, and other methods and paths get a standard erro
   }
 })
 
-test('the frame is never cached and may connect only to its own server', async () => {
+test("the widget's frame is never cached and may connect only to its server", async () => {
   const app = await startApp()
   const { headers } = await get(app, '/embed/frame')
   expect(headers.get('cache-control')).toBe('no-store')
@@ -132,7 +126,7 @@ test('the frame is never cached and may connect only to its own server', async (
   )
 })
 
-test("the operator's settings appear in the CSP and in the document", async () => {
+test("the operator's widget settings appear in the frame's CSP and HTML", async () => {
   const app = await startApp({
     PARLEY_WIDGET_CONNECT_ORIGINS: 'https://one.example,http://two.example:8080/',
     PARLEY_WIDGET_ALLOW_PROVIDER_KEY: 'true',
@@ -143,7 +137,7 @@ test("the operator's settings appear in the CSP and in the document", async () =
   expect(await answer.text()).toContain(`data-connect-origins="${origins}" data-allow-provider-key="true"`)
 })
 
-test('an agent with allowed origins can be embedded only on those pages', async () => {
+test('an agent with embed.origins can be embedded only on pages of those origins', async () => {
   const app = await startApp()
   const origins =
     'embed: { origins: [https://shop.example, "https://*.shop.example", http://localhost:8080] }\n'
@@ -155,7 +149,7 @@ test('an agent with allowed origins can be embedded only on those pages', async 
   expect(await ancestorsOf(app, `?key=${publicPartOf(open)}`)).toBe('*')
 })
 
-test('an unknown agent key still gets the frame', async () => {
+test('the frame of an unknown agent key can be embedded on any page', async () => {
   const app = await startApp()
   const { agent_key } = await app.createAgent(`${GREETER}embed: { origins: [https://shop.example] }\n`)
   const unknown = [
@@ -169,7 +163,7 @@ test('an unknown agent key still gets the frame', async () => {
   for (const query of unknown) expect(await ancestorsOf(app, query)).toBe('*')
 })
 
-test('a change to the allowed origins applies immediately in this process and after two seconds in others', async () => {
+test('a change of embed.origins applies immediately in this process and after two seconds in others', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const { agent_id, agent_key } = await app.createAgent(
@@ -180,7 +174,7 @@ test('a change to the allowed origins applies immediately in this process and af
   const yaml = `${GREETER}embed: { origins: [https://two.example] }\n`
   await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml } })
   expect(await ancestors()).toBe("'self' https://two.example")
-  // Written directly to the database, as another process would do.
+  // Writes the definition directly to the database, as another process would.
   const source = `${GREETER}embed: { origins: [https://three.example] }\n`
   await app.service.deps.db.updateTable('agents').set({ source, version: 3 }).execute()
   expect(await ancestors()).toBe("'self' https://two.example")
@@ -190,13 +184,13 @@ test('a change to the allowed origins applies immediately in this process and af
   expect(await ancestors()).toBe('*')
 })
 
-test('the loader is at most 6 KiB and the frame at most 110 KiB, compressed', async () => {
+test("the widget's compressed loader is at most 6 KiB and its compressed frame at most 110 KiB", async () => {
   const { loader, frameScript, frameStyle } = await readManifest()
   expect(loader?.gzipBytes).toBeLessThanOrEqual(6 * KIB)
   expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(110 * KIB)
 })
 
-test('a server without the built widget names the build command', async () => {
+test('the startup error for a missing widget build contains the build command', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'parley-widget-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const failure = await loadWidget(pathToFileURL(`${folder}/`)).catch((error: unknown) => error)

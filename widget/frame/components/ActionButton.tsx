@@ -1,6 +1,7 @@
 /** Shows a button that copies a text, and confirms the copy. */
 
 import { useEffect, useState } from 'react'
+import { copyText } from '../copy-text.ts'
 import { useFrame } from '../frame-context.ts'
 import { CopyIcon, DoneIcon } from './icons.tsx'
 
@@ -34,27 +35,4 @@ export function useFlash(): readonly [boolean, () => void] {
     return () => clearTimeout(timer)
   }, [count])
   return [count > 0, () => setCount((before) => before + 1)]
-}
-
-/** Returns whether the text was copied. */
-async function copyText(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text)
-    return true
-  } catch {
-    return copySelection(text)
-  }
-}
-
-function copySelection(text: string): boolean {
-  const focused = document.activeElement
-  const area = document.createElement('textarea')
-  area.value = text
-  area.className = 'unseen'
-  document.body.append(area)
-  area.select()
-  const isCopied = document.execCommand('copy')
-  area.remove()
-  if (focused instanceof HTMLElement) focused.focus()
-  return isCopied
 }

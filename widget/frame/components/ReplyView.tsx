@@ -65,6 +65,8 @@ function ReplyActions({ text, canRegenerate }: { text: string; canRegenerate: bo
   const { session, language } = useFrame()
   const { strings } = language
   const [isShared, flashShared] = useFlash()
+  const [isCopied, flashCopied] = useFlash()
+  const shareName = isCopied ? strings.copied : strings.share
   return (
     <div className="actions">
       {text !== '' && (
@@ -72,11 +74,12 @@ function ReplyActions({ text, canRegenerate }: { text: string; canRegenerate: bo
           <CopyButton text={text} name={strings.copyMessage} />
           <Action name={strings.insert} icon={<InsertIcon />} act={() => session.insert(text)} />
           <Action
-            name={isShared ? strings.shared : strings.share}
-            icon={isShared ? <DoneIcon /> : <ShareIcon />}
-            act={() => {
-              session.shareMessage(text)
-              flashShared()
+            name={isShared ? strings.shared : shareName}
+            icon={isShared || isCopied ? <DoneIcon /> : <ShareIcon />}
+            act={async () => {
+              const outcome = await session.shareMessage(text)
+              if (outcome === 'shared') flashShared()
+              else if (outcome === 'copied') flashCopied()
             }}
           />
         </>

@@ -1,4 +1,4 @@
-/** Defines the frame's English texts, whose type all other languages implement. */
+/** Defines the widget's English strings, and the type of their translations. */
 
 export const en = {
   /** Texts with a count, by plural category. */
@@ -37,7 +37,7 @@ export const en = {
   shared: 'Shared',
   retry: 'Try again',
   regenerate: 'Answer again',
-  picture: 'Picture',
+  picture: 'Image',
   code: 'Code',
   table: 'Table',
 
@@ -61,12 +61,12 @@ export const en = {
   /** Error messages by failure code; `{wait}` is a time such as "12 seconds". */
   failures: {
     missing_api_key: 'This chat is not set up yet: the page does not provide an agent key.',
-    invalid_api_key: 'This chat cannot be used: its key was rejected.',
+    invalid_api_key: 'This chat is unavailable because its key is invalid.',
     agent_mismatch: 'This chat is not set up correctly: its key belongs to another agent.',
-    endpoint_not_allowed: 'This chat is not allowed to connect to the server that the page names.',
+    endpoint_not_allowed: 'This chat cannot connect to the server that the page specifies.',
     provider_key_not_allowed:
-      'This server does not allow a provider key in a page. The chat is disabled so that the key is not used.',
-    context_too_large: 'The page adds more information than can be sent. Your message was not sent.',
+      'This server does not allow provider keys in pages. The chat is disabled to protect the key.',
+    context_too_large: 'The page adds too much information to your message. The message was not sent.',
     rate_limited: 'Too many messages right now. Please wait a moment.',
     rate_limited_wait: 'Too many messages right now. Try again in {wait}.',
     quota_spent: 'This chat has reached its usage limit. Please try again later.',
@@ -75,7 +75,7 @@ export const en = {
     too_long: 'This conversation is too long for the assistant. Start a new one or send a shorter message.',
     refused: 'This message could not be processed.',
     busy: 'The assistant is not available right now. Please try again in a moment.',
-    interrupted: 'The connection was lost in the middle of the answer.',
+    interrupted: 'The connection was lost before the answer was complete.',
     reloaded: 'The answer was interrupted when the page was reloaded.',
     empty: 'The assistant returned no answer.',
     server: 'Something went wrong on the server. Please try again.',
@@ -93,5 +93,5 @@ type Words<T> = {
       : Words<T[Name]>
 }
 
-/** All texts that the frame shows. */
+/** All strings that the frame shows. */
 export type Strings = Words<typeof en>

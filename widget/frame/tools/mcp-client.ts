@@ -1,5 +1,6 @@
 /** Implements an MCP client for the page's tools (MCP 2025-11-25). */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
+import { NO_TOOL_HANDLER } from '../../messages.ts'
 import { isRecord, isWithinLimit, newId } from '../../values.ts'
 import { checkTools } from './check-tools.ts'
 
@@ -8,6 +9,7 @@ const CALL_MS = 29_000
 /** A page that does not respond within this time has no tools. */
 const LIST_MS = 3000
 const MAX_PAGES = 8
+const noHandler = 'tools: the page has no `onToolCall` and no listener for `parley-chat-tool-call`.'
 
 export interface PageToolClient {
   /** Lists the page's tools, now and after every `list_changed`. */
@@ -107,9 +109,9 @@ export function createPageToolClient(
     },
     find: (name) => tools.find((tool) => tool.name === name),
     async call(name, args, signal) {
-      const answer = await request('tools/call', { name, arguments: args }, CALL_MS, signal)
-      if ('problem' in answer) return { isError: true, text: answer.problem }
-      return renderResult(answer.result as CallToolResult)
+      const outcome = toOutcome(await request('tools/call', { name, arguments: args }, CALL_MS, signal))
+      if (outcome.text === NO_TOOL_HANDLER) reportMistake(noHandler)
+      return outcome
     },
   }
 }
@@ -123,6 +125,11 @@ function toAnswer({ result, error }: Readonly<Record<string, unknown>>): Answer 
 export interface ToolOutcome {
   readonly isError: boolean
   readonly text: string
+}
+
+function toOutcome(answer: Answer): ToolOutcome {
+  if ('problem' in answer) return { isError: true, text: answer.problem }
+  return renderResult(answer.result as CallToolResult)
 }
 
 /** Renders the result as text; a missing or oversized result is an error. */

@@ -36,7 +36,7 @@ export function hostPageTools(
         // throws.
         call: (args) =>
           new Promise((sendResult, reject) => {
-            new Promise((settle) => settle(publishCall({ tool: name, args, sendResult }))).catch(reject)
+            Promise.resolve(publishCall({ tool: name, args, sendResult })).catch(reject)
           }),
       },
     ]

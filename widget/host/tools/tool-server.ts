@@ -6,8 +6,6 @@ import type { HostedTool } from './page-tools.ts'
 /** Prefix of page tools in the frame; removed before the page sees a name. */
 const PREFIX = 'postMessage_'
 
-const CALL_TIMEOUT_MS = 29_000
-
 /** See JSON-RPC 2.0, error object. */
 const METHOD_NOT_FOUND = -32601
 const INVALID_PARAMS = -32602
@@ -91,12 +89,9 @@ function renderTool([key, { tool }]: [name: string, HostedTool]) {
   }
 }
 
-/** Runs the tool; a failure becomes a result, which the model can read. */
+/** Runs the tool; a failure becomes a result, which the model can read. The frame ends calls that take too long. */
 function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promise<CallToolResult> {
-  return new Promise((resolve, reject) => {
-    setTimeout(reject, CALL_TIMEOUT_MS, 'Timed out')
-    void new Promise((settle) => settle(call(args))).then(resolve, reject)
-  }).then(toResult, toErrorResult)
+  return new Promise((resolve) => resolve(call(args))).then(toResult, toErrorResult)
 }
 
 /** Converts a value to a result: strings and MCP results unchanged, everything else as JSON. */

@@ -1,4 +1,4 @@
-/** Starts two replicas for proxies to use, and clients that call the proxies over TLS. */
+/** Starts two replicas behind a reverse proxy, and sends requests to the proxy over TLS. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -16,20 +16,19 @@ import { borrowDatabase } from './postgres.ts'
 import { type Certificate, makeCertificate } from './proxies.ts'
 import { startUpstream, type Upstream } from './start-upstream.ts'
 
-/** The servers behind the proxies of a test file. */
-export interface ProxyStand {
+/** The replicas and the model provider that all proxies of a test file use. */
+export interface ProxyHarness {
   readonly certificate: Certificate
   readonly upstream: Upstream
   readonly apps: readonly [TestApp, TestApp]
-  /** The addresses of both replicas, without `http://`. */
+  /** The replicas' addresses in the form `host:port`. */
   readonly replicas: readonly [string, string]
-  /** The parent key. */
   readonly key: string
   stop(): Promise<void>
 }
 
-/** Starts replicas that trust proxies on this machine and use the scripted upstream as their provider. */
-export async function startProxyStand(more: Readonly<Record<string, string>>): Promise<ProxyStand> {
+/** Starts replicas that trust proxies on this machine and use a scripted model provider. */
+export async function startProxyHarness(more: Readonly<Record<string, string>>): Promise<ProxyHarness> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-proxied-'))
   const database = await borrowDatabase()
   const upstream = await startUpstream()
@@ -60,7 +59,7 @@ export async function startProxyStand(more: Readonly<Record<string, string>>): P
   }
 }
 
-/** Returns a `fetch` that trusts the certificate and connects from the given loopback address. */
+/** Returns a `fetch` that trusts the certificate and connects from `localAddress`. */
 export function makeFetch({ cert }: Certificate, localAddress = '127.0.0.1'): typeof fetch {
   const dispatcher = new Agent({ connect: { ca: cert }, localAddress })
   onTestFinished(() => dispatcher.destroy())
@@ -68,49 +67,48 @@ export function makeFetch({ cert }: Certificate, localAddress = '127.0.0.1'): ty
   return call as unknown as typeof fetch
 }
 
-/** A request on a new connection. */
-export interface Asked {
+export interface RequestOptions {
   readonly method: string
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly localAddress?: string
 }
 
-/** Starts a request whose body the caller writes; it is closed with the test. */
-export function openRequest(url: string, { cert }: Certificate, asked: Asked): ClientRequest {
+/** Starts a request whose body the caller writes; it is aborted when the test ends. */
+export function openRequest(url: string, { cert }: Certificate, asked: RequestOptions): ClientRequest {
   const { path, ...options } = asked
   const outgoing = request(url + path, { ...options, ca: cert, agent: false })
   onTestFinished(() => void outgoing.destroy())
   return outgoing
 }
 
-/** Waits for the status, which may arrive before the body is sent. */
+/** Waits for the response status, which can arrive before the body is complete. */
 export async function statusOf(outgoing: ClientRequest): Promise<number> {
-  // A server that rejects a body need not read it to the end.
+  // A server can close the connection without reading the whole body.
   outgoing.on('error', () => {})
   const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
   answer.resume()
   return answer.statusCode as number
 }
 
-/** An answer that is being read. */
-export interface Reading {
-  /** Waits until the text matches. */
+/** An open response. */
+export interface OpenResponse {
+  /** Waits until the received text matches. */
   receives(pattern: RegExp): Promise<void>
-  /** Disconnects, like a closed page. */
+  /** Closes the connection. */
   leave(): void
 }
 
 export const httpVersions = ['HTTP/1.1', 'HTTP/2'] as const
 export type HttpVersion = (typeof httpVersions)[number]
 
-/** Posts JSON and reads the answer as it arrives. */
+/** Sends a POST request with a JSON body and collects the response as it arrives. */
 export function postJson(
   version: HttpVersion,
   url: string,
   certificate: Certificate,
   { path, key, body }: { readonly path: string; readonly key: string; readonly body: object },
-): Reading {
+): OpenResponse {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const text = JSON.stringify(body)
   if (version === 'HTTP/1.1') {
@@ -126,7 +124,7 @@ export function postJson(
   return readFrom(Promise.resolve(stream), () => stream.close(constants.NGHTTP2_CANCEL))
 }
 
-function readFrom(opening: Promise<NodeJS.ReadableStream>, leave: () => void): Reading {
+function readFrom(opening: Promise<NodeJS.ReadableStream>, leave: () => void): OpenResponse {
   let received = ''
   let wake = () => {}
   const listen = (stream: NodeJS.ReadableStream) => {
@@ -136,7 +134,7 @@ function readFrom(opening: Promise<NodeJS.ReadableStream>, leave: () => void): R
       wake()
     })
   }
-  // A client that disconnects first gets no answer.
+  // Ignores the error if the client disconnects before the response.
   opening.then(listen, () => {})
   return {
     async receives(pattern) {
@@ -150,7 +148,7 @@ function readFrom(opening: Promise<NodeJS.ReadableStream>, leave: () => void): R
   }
 }
 
-/** Creates a body that the test writes piece by piece. */
+/** Creates a request body that the test writes in chunks. */
 export function makeBody(): { body: ReadableStream; push(bytes: Uint8Array): void; end(): void } {
   let writer: ReadableStreamDefaultController
   const body = new ReadableStream({
@@ -161,8 +159,8 @@ export function makeBody(): { body: ReadableStream; push(bytes: Uint8Array): voi
   return { body, push: (bytes) => writer.enqueue(bytes), end: () => writer.close() }
 }
 
-/** Starts a replica that passes health checks and drops all other requests; returns the request lines it saw. */
-export async function startFalseReplica(): Promise<{ address: string; seen: readonly string[] }> {
+/** Starts a fake replica that passes health checks but closes the connection on all other requests. */
+export async function startFakeReplica(): Promise<{ address: string; seen: readonly string[] }> {
   const seen: string[] = []
   const server = createServer((socket) => {
     socket.on('error', () => {})

@@ -1,30 +1,29 @@
-/** Starts services whose model provider is a scripted upstream in a second process. */
+/** Starts services that use a scripted model provider. */
 import { beforeEach } from 'vitest'
 import type { ServiceOptions } from '../../src/server/build.ts'
 import { startApp, type TestApp } from './app.ts'
 import { createFakeClock } from './fake-clock.ts'
 import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream.ts'
 
-/** The key that test services send to their upstream. */
+/** The key that test services send to the scripted model provider. */
 export const PROVIDER_KEY = 'provider-key-0123456789'
 
-/** An upstream with the services that use it. */
-export interface ChatStand {
+export interface ChatHarness {
   readonly upstream: Upstream
-  /** Starts a service that stops with the test; its retries do not wait. */
+  /** Starts a service without delays between retries, and closes it when the test ends. */
   start(env?: Readonly<Record<string, string>>, options?: Omit<ServiceOptions, 'config'>): Promise<TestApp>
-  /** Lists the chat requests that the upstream has seen, oldest first. */
+  /** Lists the chat requests that the provider has received, oldest first. */
   listChats(): Promise<SeenRequest[]>
-  /** Returns the upstream's answer to a body, without a service in between. */
+  /** Sends a request directly to the provider; returns the response body. */
   readDirectly(body: unknown): Promise<string>
-  /** Scripts the next `times` chat answers, or all of them: one JSON body, or a list of events. */
+  /** Sets the next `times` chat responses (default: all): a JSON body or a list of stream events. */
   answerWith(body: object | readonly object[], times?: number): Promise<void>
 }
 
 const CHAT_PATH = '/v1/chat/completions'
 
-/** Uses the upstream of this worker; each test starts with an empty request log. */
-export async function startChatStand(): Promise<ChatStand> {
+/** Uses the worker's scripted provider, and clears its request log before each test. */
+export async function startChatHarness(): Promise<ChatHarness> {
   const upstream = await shareUpstream()
   beforeEach(() => upstream.clear())
   return {
@@ -57,7 +56,7 @@ function toEvent(chunk: object): string {
   return `data: ${JSON.stringify(chunk)}\n\n`
 }
 
-/** Returns a request with `text` as the user message. */
-export function say(text: string, more: object = {}): object {
+/** Returns a chat completion request with `text` as the user message. */
+export function chatRequest(text: string, more: object = {}): object {
   return { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }
 }

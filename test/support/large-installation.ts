@@ -1,12 +1,12 @@
-/** Fills a database with the parent keys and agents of a large installation. */
+/** Inserts the parent keys and agents of a large installation. */
 import type { Kysely } from 'kysely'
 import type { Tables } from '../../src/db/tables.ts'
 
 const ROWS_AT_ONCE = 200
 const CREATED_AT = 1_700_000_000
 
-/** The names of the inserted keys and agents, by their number. */
-export const crowdNames = {
+/** The ids and key digests of the inserted rows, by their number. */
+export const rowNames = {
   tenant: (key: number) => `tenant${String(key).padStart(6, '0')}`,
   agent: (agent: number) => `agent-${String(agent).padStart(20, '0')}`,
   digest: (agent: number) => String(agent).padStart(64, 'f'),
@@ -19,14 +19,18 @@ const policy = JSON.stringify({
   max_output_tokens: 500,
 })
 
-/** Inserts parent keys and agents with their agent keys; agents are distributed among the parent keys in turn. */
-export async function insertCrowd(db: Kysely<Tables>, keys: number, agents: number): Promise<void> {
+/** Inserts parent keys and agents; the agents are distributed evenly among the parent keys. */
+export async function insertLargeInstallation(
+  db: Kysely<Tables>,
+  keys: number,
+  agents: number,
+): Promise<void> {
   await db.transaction().execute(async (trx) => {
     for (const numbers of inBatches(keys)) {
       await trx.insertInto('parent_keys').values(numbers.map(toParentKey)).execute()
     }
     for (const numbers of inBatches(agents)) {
-      const dealt = numbers.map((agent) => ({ agent, tenant: crowdNames.tenant(agent % keys) }))
+      const dealt = numbers.map((agent) => ({ agent, tenant: rowNames.tenant(agent % keys) }))
       await trx.insertInto('agents').values(dealt.map(toAgent)).execute()
       await trx.insertInto('credentials').values(dealt.map(toCredential)).execute()
     }
@@ -34,7 +38,7 @@ export async function insertCrowd(db: Kysely<Tables>, keys: number, agents: numb
 }
 
 function toParentKey(key: number) {
-  const id = crowdNames.tenant(key)
+  const id = rowNames.tenant(key)
   return { id, name: `Key ${key}`, hint: 'svc_…0000', created_at: CREATED_AT + key }
 }
 
@@ -45,7 +49,7 @@ interface Dealt {
 
 function toAgent({ agent, tenant }: Dealt) {
   return {
-    id: crowdNames.agent(agent),
+    id: rowNames.agent(agent),
     parent_key_id: tenant,
     version: 1,
     name: `Agent ${agent}`,
@@ -64,10 +68,10 @@ function toAgent({ agent, tenant }: Dealt) {
 
 function toCredential({ agent, tenant }: Dealt) {
   return {
-    digest: crowdNames.digest(agent),
+    digest: rowNames.digest(agent),
     kind: 'agent' as const,
     parent_key_id: tenant,
-    agent_id: crowdNames.agent(agent),
+    agent_id: rowNames.agent(agent),
     created_at: CREATED_AT,
   }
 }

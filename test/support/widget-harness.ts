@@ -1,18 +1,18 @@
-/** Runs the widget on pages of another origin in a real browser, as embedding developers do. */
+/** Opens the widget in a browser, on pages of another origin that include the loader script. */
 import { createServer } from 'node:http'
 import type { Browser, BrowserContextOptions, FrameLocator, Locator, Page } from 'playwright-core'
 import { openApp, type TestApp } from './app.ts'
 import { launchBrowser } from './browser.ts'
-import { listenElsewhere } from './elsewhere.ts'
+import { listenOnOtherOrigin } from './other-origin.ts'
 
-/** A page as its server sends it. */
+/** The parts of a page's HTML. */
 export interface HostDocument {
   readonly head?: string
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** The whole document, in place of the other parts. */
+  /** The complete document; replaces `head` and `body`. */
   readonly html?: string
-  /** The query string of its URL. */
+  /** The query string of the page's URL. */
   readonly query?: string
 }
 
@@ -20,28 +20,27 @@ export interface WidgetPage {
   readonly page: Page
   readonly launcher: Locator
   readonly frame: FrameLocator
-  /** Warnings and errors of the page's console. */
+  /** The console's warnings and errors. */
   readonly complaints: readonly string[]
-  /** Reads every event of the document, oldest first: its name without `parley-chat-`, and its detail as JSON. */
+  /** Returns the document's widget events, oldest first; names are without `parley-chat-`. */
   readonly events: () => Promise<[name: string, detail: unknown][]>
-  /** Waits for the first event of that name; returns its detail. */
+  /** Waits for the first event with this name; returns its detail. */
   readonly event: (name: string) => Promise<unknown>
 }
 
-export interface WidgetStand {
+export interface WidgetHarness {
   readonly app: TestApp
   readonly agent: { readonly agent_id: string; readonly agent_key: string }
   readonly browser: Browser
-  /** The origin of the pages. */
+  /** The pages' origin. */
   readonly origin: string
-  /** Returns the script tag; attributes precede `src`. */
+  /** Returns the loader's script tag with these attributes. */
   readonly script: (attributes?: string) => string
-  /** Opens a page with this document. */
   readonly open: (document: HostDocument, browser?: BrowserContextOptions) => Promise<WidgetPage>
   readonly close: () => Promise<void>
 }
 
-/** Records the events of the page before any of its scripts run. */
+/** Runs before the page's scripts; records all widget events. */
 function noteEvents(): void {
   const noted: [string, unknown][] = []
   Object.assign(globalThis, { noted })
@@ -56,11 +55,11 @@ function noteEvents(): void {
 
 type Noting = { readonly noted: [string, unknown][] }
 
-/** Starts a service with an agent, a server for pages on localhost, and a browser; the caller closes them. */
-export async function openWidgetStand(
+/** Starts a service with an agent, a page server and a browser; the caller must close the result. */
+export async function openWidgetHarness(
   env: Readonly<Record<string, string>> = {},
   yaml = 'name: Helper\ninstructions: Help people.\nembed: { greeting: Hello! }\n',
-): Promise<WidgetStand> {
+): Promise<WidgetHarness> {
   const app = await openApp({ PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env })
   const agent = await app.createAgent(yaml)
   const documents: HostDocument[] = []
@@ -74,7 +73,7 @@ export async function openWidgetStand(
         `<!doctype html><html lang="en"><head>${viewport}<title>A page</title>${head}</head><body>${body}</body></html>`,
     )
   })
-  const origin = await listenElsewhere(server)
+  const origin = await listenOnOtherOrigin(server)
   const browser = await launchBrowser()
   return {
     app,

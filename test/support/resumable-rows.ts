@@ -1,14 +1,11 @@
-/**
- * Writes resumable blobs the way uploads do: one writer after another, each with a fence, and with recorded
- * offsets.
- */
+/** Writes resumable blobs like the uploads module: with leases and recorded offsets. */
 import { randomUUID } from 'node:crypto'
 import type { ResumableBlob, ResumableBlobs, ResumableStore } from '../../src/storage/blobs.ts'
 import type { S3Server } from './s3-server.ts'
-import { MIB, read } from './s3-store.ts'
+import { MIB, readBlob } from './s3-store.ts'
 
-/** The row of an upload. */
-export class ResumableRow {
+/** An upload's database row, in memory. */
+export class UploadRow {
   readonly name = randomUUID()
   receivedBytes = 0
   fence = 0
@@ -18,7 +15,7 @@ export class ResumableRow {
     this.store = store
   }
 
-  /** Acquires the lease; the previous holder can no longer record an offset. */
+  /** Acquires the lease, so that the previous writer can no longer record an offset. */
   async lease(resumable: ResumableBlobs = this.store.resumable): Promise<Writer> {
     this.fence += 1
     const blob = await resumable.extend(this.name, this.receivedBytes, this.fence)
@@ -27,7 +24,7 @@ export class ResumableRow {
     return new Writer(this, blob)
   }
 
-  /** Simulates one request: appends in pieces, syncs and closes. */
+  /** Simulates one request: appends the bytes in chunks, syncs and closes the blob. */
   async add(bytes: Buffer, pieceBytes = MIB): Promise<void> {
     const writer = await this.lease()
     try {
@@ -41,25 +38,25 @@ export class ResumableRow {
   /** Commits the blob and reads it back. */
   async finish(): Promise<Buffer> {
     await this.store.resumable.commit(this.name, this.receivedBytes)
-    return this.receivedBytes === 0 ? Buffer.alloc(0) : read(this.store.blobs, this.name)
+    return this.receivedBytes === 0 ? Buffer.alloc(0) : readBlob(this.store.blobs, this.name)
   }
 }
 
-/** A current or previous holder of the lease. */
+/** A writer that holds or has held the lease. */
 export class Writer {
   readonly blob: ResumableBlob
-  private readonly row: ResumableRow
+  private readonly row: UploadRow
   private readonly fence: number
   private writtenBytes: number
 
-  constructor(row: ResumableRow, blob: ResumableBlob) {
+  constructor(row: UploadRow, blob: ResumableBlob) {
     this.row = row
     this.blob = blob
     this.fence = row.fence
     this.writtenBytes = row.receivedBytes
   }
 
-  /** Appends, and syncs after every 8 MiB. */
+  /** Appends the bytes in chunks, and syncs after every 8 MiB. */
   async write(bytes: Buffer, pieceBytes = MIB): Promise<void> {
     let unsafeBytes = 0
     for (let start = 0; start < bytes.length; start += pieceBytes) {
@@ -86,9 +83,7 @@ export class Writer {
   }
 }
 
-/**
- * Lists the parts of open uploads in the bucket: the names of trailing parts, and the number of multipart uploads.
- */
+/** Returns the bucket's trailing parts and the number of its multipart uploads. */
 export function listResumable(server: S3Server): { trailingParts: string[]; uploads: number } {
   const trailingParts = [...server.objects.keys()].filter((key) => key.includes('/growing/'))
   return { trailingParts, uploads: server.uploads.size }

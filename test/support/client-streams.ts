@@ -1,11 +1,11 @@
-/** Runs streamed responses on bytes that a test provides, and cuts bytes at random positions. */
+/** Runs the chat stream code on a scripted provider stream, and splits bytes at random positions. */
 import fc from 'fast-check'
 import { askForStream } from '../../src/chat/answer-stream.ts'
 import type { AnswerOptions } from '../../src/chat/model-answer.ts'
 import { dataOf, splitRun } from '../../src/chat/sse-reader.ts'
 import type { ChatBackend } from '../../src/providers/provider.ts'
 
-/** Returns the options of an answer, with the call ids `call_1`, `call_2` and so on. */
+/** Returns options for reading a response, with the call ids `call_1`, `call_2` and so on. */
 export function answerOptions(options: Partial<AnswerOptions> = {}): AnswerOptions {
   let calls = 0
   return {
@@ -18,22 +18,22 @@ export function answerOptions(options: Partial<AnswerOptions> = {}): AnswerOptio
   }
 }
 
-/** Reads what a client receives of a stream that arrives in these reads, and its failure. */
-export async function readAnswer(
+/** Returns the bytes that a client receives for these provider chunks, and the error, if any. */
+export async function readClientBytes(
   reads: readonly Uint8Array[],
   options: AnswerOptions = answerOptions(),
 ): Promise<{ bytes: Buffer; failure: unknown }> {
   const runs: Uint8Array[] = []
   try {
-    for await (const run of runsOf(reads, options)) runs.push(run)
+    for await (const run of clientChunksOf(reads, options)) runs.push(run)
     return { bytes: Buffer.concat(runs), failure: undefined }
   } catch (failure) {
     return { bytes: Buffer.concat(runs), failure }
   }
 }
 
-/** Yields what a client receives, run by run. */
-export async function* runsOf(
+/** Yields the chunks that a client receives for these provider chunks. */
+export async function* clientChunksOf(
   reads: readonly Uint8Array[],
   options: AnswerOptions = answerOptions(),
 ): AsyncGenerator<Uint8Array, void, void> {
@@ -42,8 +42,8 @@ export async function* runsOf(
   for (let run = answer.first; run !== undefined; run = await answer.next()) yield run
 }
 
-/** Parses the chunks in bytes that consist of whole events. */
-export function chunksIn(bytes: Buffer): unknown[] {
+/** Parses the JSON data of all events in the bytes. */
+export function parseEventData(bytes: Buffer): unknown[] {
   return [...splitRun(bytes)].map((event) => JSON.parse(dataOf(event) as string))
 }
 
@@ -62,10 +62,10 @@ async function* hand(reads: readonly Uint8Array[]): AsyncGenerator<Uint8Array, v
   yield* reads
 }
 
-/** Generates positions to cut at, as fractions of the length. */
-export const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 })
+/** Generates positions at which to split, as fractions of the length. */
+export const splitPositions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 })
 
-export function cutAt(bytes: Buffer, shares: readonly number[]): Buffer[] {
+export function splitAt(bytes: Buffer, shares: readonly number[]): Buffer[] {
   const places = [0, ...shares.map((share) => Math.floor(share * bytes.length)), bytes.length].sort(
     (a, b) => a - b,
   )

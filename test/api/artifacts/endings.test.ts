@@ -1,0 +1,108 @@
+/** Tests the reason that the status of an ended artifact reports, and the SHA-256 of uploads. */
+import { createHash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
+import { createTenant } from '../../support/agents.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import {
+  createUpload,
+  patchUpload,
+  postUpload,
+  readStatus,
+  uploadWhole,
+  waitForState,
+} from '../../support/uploads.ts'
+
+const DAY = 86_400
+const tenBytes = Buffer.from('0123456789')
+const sha256 = createHash('sha256').update(tenBytes).digest('hex')
+
+const sweep = (app: TestApp) => createArtifactSweeper(app.service.deps).run()
+
+/** Reserves an id and returns its tokens. */
+async function reserve(app: TestApp) {
+  const { body } = await app.call('POST', '/v1/artifacts', { body: { expires_in: 30 * DAY } })
+  return body as { artifact_id: string; upload_token: string; view_token: string }
+}
+
+describe('the reason of an artifact that became unknown', () => {
+  test('is `deleted` after it was deleted, also for a view token', async () => {
+    const app = await startApp()
+    const { artifact_id: id, view_token: key } = await reserve(app)
+    await uploadWhole(app, tenBytes, { metadata: { artifactId: id } })
+    await app.call('DELETE', `/artifacts/${id}`)
+    const { status, body } = await app.call('GET', `/artifacts/${id}/status`, { key })
+    expect([status, body]).toEqual([200, { artifactId: id, state: 'unknown', reason: 'deleted' }])
+  })
+
+  test('is `expired` once the upload expires, before and after it is swept', async () => {
+    const clock = createFakeClock()
+    const app = await startApp({}, { clock })
+    const { id } = await createUpload(app, { size: 10 })
+    clock.advance(2 * DAY)
+    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown', reason: 'expired' })
+    await sweep(app)
+    expect(await app.service.deps.db.selectFrom('artifacts').select('id').execute()).toEqual([])
+    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown', reason: 'expired' })
+  })
+
+  test('is `checksum_mismatch` after the bytes did not match', async () => {
+    const app = await startApp()
+    const metadata = { checksum: `sha256:${'0'.repeat(64)}` }
+    const upload = await createUpload(app, { size: 10, metadata })
+    expect((await patchUpload(app, upload, 0, tenBytes)).status).not.toBe(204)
+    expect(await readStatus(app, upload.id)).toMatchObject({ state: 'unknown', reason: 'checksum_mismatch' })
+  })
+
+  test('is visible to the token of the artifact that it belongs to', async () => {
+    const app = await startApp()
+    const video = await reserve(app)
+    const { id } = await uploadWhole(app, tenBytes, { metadata: { relatedTo: video.artifact_id } })
+    await app.call('DELETE', `/artifacts/${id}`)
+    const read = (key: string) => app.call('GET', `/artifacts/${id}/status`, { key })
+    expect((await read(video.view_token)).body.reason).toBe('deleted')
+    expect((await read((await reserve(app)).view_token)).status).toBe(403)
+    expect((await read(await createTenant(app))).body).toEqual({ artifactId: id, state: 'unknown' })
+  })
+
+  test('ends with the next upload of the same id', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, tenBytes)
+    await app.call('DELETE', `/artifacts/${id}`)
+    expect((await postUpload(app, { size: 10, metadata: { artifactId: id } })).status).toBe(201)
+    expect(await readStatus(app, id)).not.toHaveProperty('reason')
+  })
+
+  test('is deleted after 30 days, when no token is valid any longer', async () => {
+    const clock = createFakeClock()
+    const app = await startApp({}, { clock })
+    const { id } = await uploadWhole(app, tenBytes)
+    await app.call('DELETE', `/artifacts/${id}`)
+    clock.advance(30 * DAY - 1)
+    await sweep(app)
+    expect(await readStatus(app, id)).toHaveProperty('reason')
+    clock.advance(2)
+    await sweep(app)
+    expect(await readStatus(app, id)).not.toHaveProperty('reason')
+  })
+})
+
+describe('the SHA-256 of an upload', () => {
+  test('is in the status once the server has verified the checksum', async () => {
+    const app = await startApp()
+    const upload = await createUpload(app, { size: 10, metadata: { checksum: `sha256:${sha256}` } })
+    expect(await readStatus(app, upload.id)).not.toHaveProperty('sha256')
+    await patchUpload(app, upload, 0, tenBytes)
+    expect(await readStatus(app, upload.id)).toMatchObject({ sha256 })
+  })
+
+  test('is computed when the client sent no checksum', async () => {
+    const app = await startApp()
+    const upload = await createUpload(app, { size: 10 })
+    await patchUpload(app, upload, 0, tenBytes.subarray(0, 4))
+    await patchUpload(app, upload, 4, tenBytes.subarray(4))
+    await waitForState(app, upload.id, 'ready')
+    expect(await readStatus(app, upload.id)).toMatchObject({ sha256 })
+  })
+})

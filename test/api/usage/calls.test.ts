@@ -1,0 +1,171 @@
+/** Tests the list of single calls: its content, filters, pages and limits. */
+import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { callProcedure } from '../../support/rpc.ts'
+import { sendChat } from '../../support/usage.ts'
+
+/** A Friday, 8 hours before midnight UTC. */
+const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
+
+async function listCalls(app: TestApp, query = '', key = app.key) {
+  const { status, body, text } = await app.call('GET', `/v1/usage/calls${query}`, { key })
+  if (status !== 200) throw new Error(text)
+  return body
+}
+
+const idsOf = (list: { data: { id: string }[] }) => list.data.map(({ id }) => id)
+
+/** Writes calls directly, one per second from `AFTERNOON` on, and returns the tenant's id. */
+async function insertCalls(app: TestApp, count: number, change: (at: number) => object = () => ({})) {
+  const tenantId = app.key.slice(4, 16)
+  const rows = Array.from({ length: count }, (_, at) => ({
+    id: `${String((AFTERNOON + at) * 1000).padStart(15, '0')}-abcdef-${(at + 1).toString(36)}`,
+    request_id: `request-${at}`,
+    parent_key_id: tenantId,
+    agent_id: '',
+    model: 'mock',
+    provider: 'mock',
+    status: 'ok',
+    prompt_tokens: 1,
+    completion_tokens: 2,
+    is_estimated: 0,
+    is_streamed: 0,
+    latency_ms: 5,
+    first_byte_ms: null,
+    created_at: AFTERNOON + at,
+    ...change(at),
+  }))
+  for (let at = 0; at < count; at += 500)
+    await app.service.deps.db
+      .insertInto('usage_calls')
+      .values(rows.slice(at, at + 500))
+      .execute()
+  return tenantId
+}
+
+test('a call is listed with its tokens, times and outcome', async () => {
+  const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
+  const { agent_id, agent_key } = await app.createAgent()
+  await app.call('POST', '/v1/chat/completions', {
+    key: agent_key,
+    body: { messages: [{ role: 'user', content: 'hello' }], stream: true },
+    headers: { 'X-Request-Id': 'my-own-id' },
+  })
+  expect(await listCalls(app)).toEqual({
+    object: 'list',
+    data: [
+      {
+        id: expect.stringMatching(/^0018\d{11}-\w{6}-1$/),
+        request_id: 'my-own-id',
+        key: app.key.slice(4, 16),
+        agent: agent_id,
+        model: 'mock',
+        provider: 'mock',
+        status: 'ok',
+        prompt_tokens: expect.any(Number),
+        completion_tokens: expect.any(Number),
+        total_tokens: expect.any(Number),
+        estimated: false,
+        streamed: true,
+        latency_ms: 0,
+        first_byte_ms: 0,
+        created_at: AFTERNOON,
+      },
+    ],
+    has_more: false,
+    next_after: null,
+  })
+})
+
+test('REST and tRPC return the same list', async () => {
+  const app = await startApp()
+  await sendChat(app, 'hello')
+  const typed = await callProcedure(app, 'usage.calls', { limit: 1 })
+  expect(typed.body.result.data.json).toEqual(await listCalls(app, '?limit=1'))
+})
+
+describe('filters', () => {
+  test('select calls by agent, model and status', async () => {
+    const app = await startApp()
+    const { agent_id, agent_key } = await app.createAgent()
+    await sendChat(app, 'by the agent', {}, agent_key)
+    await sendChat(app, 'without an agent')
+    await sendChat(app, 'broken [[error:400]]')
+    const [failed, alone, byAgent] = idsOf(await listCalls(app))
+    expect(idsOf(await listCalls(app, `?agent=${agent_id}`))).toEqual([byAgent])
+    expect(idsOf(await listCalls(app, '?agent='))).toEqual([failed, alone])
+    expect(idsOf(await listCalls(app, '?status=ok'))).toEqual([alone, byAgent])
+    expect(idsOf(await listCalls(app, '?model=mock&status=ok&agent='))).toEqual([alone])
+    expect(idsOf(await listCalls(app, '?model=other'))).toEqual([])
+  })
+
+  test('select calls by day and by second, both ends included', async () => {
+    const app = await startApp()
+    await insertCalls(app, 4)
+    const secondsOf = async (query: string) =>
+      (await listCalls(app, query)).data.map((call: { created_at: number }) => call.created_at - AFTERNOON)
+    expect(await secondsOf(`?from=${AFTERNOON + 1}&to=${AFTERNOON + 2}`)).toEqual([2, 1])
+    expect(await secondsOf('?from=2027-01-15&to=2027-01-15')).toEqual([3, 2, 1, 0])
+    expect(await secondsOf('?to=2027-01-14')).toEqual([])
+    expect(await secondsOf('?from=2027-01-16')).toEqual([])
+  })
+
+  test.each([
+    ['from=2027-01-16&to=2027-01-15', 'from: must not be later than to'],
+    ['from=yesterday', 'from: must be a date (YYYY-MM-DD, in UTC) or Unix seconds'],
+    ['after=nothing', 'after: must be the id of a call'],
+    ['limit=101', 'limit: must be at most 100'],
+  ])('reject %s', async (query, message) => {
+    const app = await startApp()
+    const { status, body } = await app.call('GET', `/v1/usage/calls?${query}`)
+    expect([status, body.error.message]).toEqual([400, message])
+  })
+})
+
+describe('pages', () => {
+  test('list every call once, newest first', async () => {
+    const app = await startApp()
+    await insertCalls(app, 5)
+    const first = await listCalls(app, '?limit=2')
+    const second = await listCalls(app, `?limit=2&after=${first.next_after}`)
+    const third = await listCalls(app, `?limit=2&after=${second.next_after}`)
+    const all = [first, second, third].flatMap(idsOf)
+    expect(all).toEqual(idsOf(await listCalls(app)))
+    expect(all).toHaveLength(5)
+    expect([first, second, third].map(({ has_more }) => has_more)).toEqual([true, true, false])
+  })
+
+  test('examine a limited number of calls, and the next page continues there', async () => {
+    const app = await startApp()
+    await insertCalls(app, 10_500, (at) => (at === 0 ? { status: 'internal_error' } : {}))
+    const first = await listCalls(app, '?status=internal_error')
+    expect([first.data, first.has_more]).toEqual([[], true])
+    const second = await listCalls(app, `?status=internal_error&after=${first.next_after}`)
+    expect(second.data).toHaveLength(1)
+    expect([second.has_more, second.next_after]).toEqual([false, null])
+  })
+})
+
+describe('access', () => {
+  test('a parent key lists its own calls only', async () => {
+    const app = await startApp()
+    const otherKey = await createTenant(app)
+    await sendChat(app, 'mine')
+    expect(idsOf(await listCalls(app, '', otherKey))).toEqual([])
+    const tenantId = app.key.slice(4, 16)
+    expect(idsOf(await listCalls(app, `?key=${tenantId}`))).toHaveLength(1)
+    const refused = await app.call('GET', `/v1/usage/calls?key=${tenantId}`, { key: otherKey })
+    expect([refused.status, refused.body.error.message]).toEqual([
+      403,
+      'key: a parent key can list its own calls only',
+    ])
+  })
+
+  test('an agent key gets 403', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent()
+    expect((await app.call('GET', '/v1/usage/calls', { key: agent_key })).status).toBe(403)
+  })
+})

@@ -1,0 +1,117 @@
+/** Tests with generated requests that no request ends the server, fails with a 5xx status or costs too much. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type Credential, type HostileRequest, hostileRequest, toBytes } from '../support/hostile-requests.ts'
+import { callServer, makeFolder, type RunningServer, startServer } from '../support/process.ts'
+import { type Cost, measureCost } from '../support/process-cost.ts'
+
+const seed = Number(process.env.PARLEY_TEST_SEED ?? 20_261_122)
+const runMs = Number(process.env.PARLEY_TEST_SECONDS ?? 45) * 1000
+const unlimited = {
+  PARLEY_RATE_LIMIT_PARENT: '0',
+  PARLEY_RATE_LIMIT_AGENT: '0',
+  PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0',
+  PARLEY_RATE_LIMIT_AUTH_FAILURES: '0',
+}
+const mostCpuMs = 100
+const mostMemoryMb = 50
+/** Longer than a rejected request may keep its connection; an event stream has no end, and its status is enough. */
+const streamMs = 1_500
+
+/** Sends a request on its own connection; returns its status, or undefined if the connection closed without one. */
+async function send(url: string, bytes: Buffer, { framing }: HostileRequest): Promise<number | undefined> {
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+  let answer = ''
+  socket.setEncoding('latin1').on('data', (text) => {
+    if (answer.length < 1_000) answer += text
+  })
+  socket.on('error', () => {})
+  const ended = Promise.race([once(socket, 'end'), once(socket, 'close')]).catch(() => {})
+  socket.write(bytes)
+  if (framing === 'half-closed') socket.end()
+  if (framing === 'reset') socket.resetAndDestroy()
+  await Promise.race([ended, sleep(streamMs)])
+  socket.destroy()
+  const [, status] = /^HTTP\/1\.1 (\d{3})/.exec(answer.replace(/^HTTP\/1\.1 100 .*?\r\n\r\n/, '')) ?? []
+  return status === undefined ? undefined : Number(status)
+}
+
+/** Bodies in tiny chunks, where nothing reads the body. */
+const knownRequests = ['/docs', '/v1/chat/completions', '/trpc/chat.stream', '/v1/files', '/upload'].map(
+  (target): HostileRequest => ({
+    label: 'known',
+    method: 'POST',
+    target,
+    headers: [],
+    body: () => Buffer.alloc(1_000_000, 'x'),
+    framing: 'tiny chunks',
+  }),
+)
+
+function median(costs: readonly Cost[], of: keyof Cost): number {
+  return costs.map((cost) => cost[of]).sort((a, b) => a - b)[Math.floor(costs.length / 2)] as number
+}
+
+/** Sends a request again while it costs too much, so that a garbage collection does not count. */
+async function findCost(server: RunningServer, sendOnce: () => Promise<unknown>): Promise<Cost> {
+  const costs = [await measure()]
+  const isOver = () => median(costs, 'cpuMs') > mostCpuMs || median(costs, 'memoryMb') > mostMemoryMb
+  while (isOver() && costs.length < 5) costs.push(await measure())
+  return { cpuMs: median(costs, 'cpuMs'), memoryMb: median(costs, 'memoryMb') }
+
+  function measure(): Promise<Cost> {
+    return measureCost(server.pid, async () => {
+      await sendOnce()
+      // The server answers this after its work for a request that the client has left.
+      await callServer(server.url, 'GET', '/healthz')
+    })
+  }
+}
+
+const batchSize = 100
+
+/** Generates requests with their credentials, in batches, because generating takes time too. */
+function* generate(): Iterable<{ readonly credential: Credential; readonly request: HostileRequest }> {
+  const generated = fc
+    .constantFrom<Credential>('none', 'agent', 'agent', 'parent')
+    .chain((credential) => hostileRequest(credential).map((request) => ({ credential, request })))
+  yield* knownRequests.map((request) => ({ credential: 'none' as const, request }))
+  for (let batch = 0; ; batch++) yield* fc.sample(generated, { seed: seed + batch, numRuns: batchSize })
+}
+
+/** Describes a violation, or returns undefined. */
+function judge(credential: Credential, status: number | undefined, cost: Cost): string | undefined {
+  const { cpuMs, memoryMb } = cost
+  const isCostly = credential !== 'parent' && (cpuMs > mostCpuMs || memoryMb > mostMemoryMb)
+  if ((status ?? 0) < 500 && !isCostly) return undefined
+  return `status ${status}, ${Math.round(cpuMs)} ms, ${Math.round(memoryMb)} MB`
+}
+
+test('no request ends the server, fails with a 5xx status or costs too much', async () => {
+  const server = await startServer({ folder: await makeFolder(), env: unlimited })
+  const definition = { yaml: 'name: A\ninstructions: Answer.\n' }
+  const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, definition)
+  const keys = { none: undefined, agent: agent.agent_key, parent: server.key }
+  const violations: string[] = []
+  const until = performance.now() + runMs
+  let sent = 0
+  for (const { credential, request } of generate()) {
+    if (performance.now() > until || server.child.exitCode !== null || server.child.signalCode !== null) break
+    sent += 1
+    const bytes = toBytes(request, keys[credential])
+    let status: number | undefined
+    const cost = await findCost(server, async () => {
+      status = await send(server.url, bytes, request)
+    })
+    const violation = judge(credential, status, cost)
+    const { method, target, framing, label } = request
+    const text = `${method} ${target.slice(0, 100)} (${credential}, ${framing}): ${label.slice(0, 300)}`
+    if (violation !== undefined) violations.push(`${violation}: ${text}`)
+  }
+  expect({ seed, violations }).toEqual({ seed, violations: [] })
+  expect(sent).toBeGreaterThan(200)
+  expect((await server.stop()).code).toBe(0)
+}, 120_000)

@@ -1,9 +1,0 @@
-/** Serves pages of other sites, on an origin and a site other than the service's. */
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
-/** Listens on a free port; returns an origin on localhost, while the service is at 127.0.0.1. */
-export async function listenElsewhere(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return `http://localhost:${(server.address() as AddressInfo).port}`
-}

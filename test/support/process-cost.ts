@@ -1,0 +1,38 @@
+/** Reads what a process on Linux has used: CPU time of all its threads, and memory. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+
+/** Returns the CPU nanoseconds that all threads of a process have used. */
+export function readCpuNs(pid: number): number {
+  // schedstat counts nanoseconds per thread, while /proc/<pid>/stat counts ticks of 10 ms.
+  return readdirSync(`/proc/${pid}/task`)
+    .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
+    .reduce((total, text) => total + Number.parseInt(text, 10), 0)
+}
+
+/** Returns the resident memory of a process, or its peak, in KB. */
+export function readMemoryKb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1])
+}
+
+/** Sets the peak of a process's resident memory to its current value. */
+export function resetPeakMemory(pid: number): void {
+  // Writing 5 resets the peak value (proc(5)).
+  writeFileSync(`/proc/${pid}/clear_refs`, '5')
+}
+
+export interface Cost {
+  readonly cpuMs: number
+  /** The growth of resident memory to its peak. */
+  readonly memoryMb: number
+}
+
+/** Measures what a process uses while `act` runs. */
+export async function measureCost(pid: number, act: () => Promise<unknown>): Promise<Cost> {
+  resetPeakMemory(pid)
+  const beforeKb = readMemoryKb(pid, 'VmRSS')
+  const beforeNs = readCpuNs(pid)
+  await act()
+  const cpuMs = (readCpuNs(pid) - beforeNs) / 1e6
+  return { cpuMs, memoryMb: (readMemoryKb(pid, 'VmHWM') - beforeKb) / 1024 }
+}

@@ -27,6 +27,8 @@ export const chatOperations = {
     response: { events: ChatChunk },
     docs: {
       summary: 'Create a chat completion',
+      description:
+        'If the agent stores conversations, the events of a stream have ids. To resume the stream, send the last id in the header `Last-Event-ID`. An `Idempotency-Key` makes retries safe (docs/conversations.md).',
       failures: chatFailures,
     },
     rpc: false,

@@ -1,5 +1,4 @@
 /** Starts, finds, follows and ends stored turns. */
-import { createHmac } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import type { ConversationStorage } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -7,6 +6,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { Dependencies } from './dependencies.ts'
+import { deriveCapability } from './events.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteTurn,
@@ -30,11 +30,10 @@ export type { TurnReports } from './turns/running-turn.ts'
 export type { LogEntry } from './turns/segments.ts'
 
 const ID_LENGTH = 24
-const CAPABILITY_LENGTH = 22
 const OWNER_LENGTH = 16
 const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
-/** How often a reader looks for events of a turn that another process runs. */
+/** Interval at which a reader looks for events of a turn that another process runs. */
 const POLL_MS = 2_000
 
 /** A turn that this process has started; `capability` begins the ids of its events. */
@@ -195,8 +194,7 @@ export class Conversations {
 
   /** Derived from the turn, so that every replica can name the turn's events when a client repeats its request. */
   capabilityOf(turnId: string): string {
-    const bytes = createHmac('sha512', this.deps.capabilityKey).update(turnId).digest()
-    return newId('', CAPABILITY_LENGTH, (count) => bytes.subarray(0, count))
+    return deriveCapability(this.deps.capabilityKey, turnId)
   }
 
   /** Stops all turns and stores what they have produced. */

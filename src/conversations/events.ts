@@ -1,9 +1,12 @@
 /** Splits runs of server-sent events, and numbers the events of a stream that can be resumed. */
+import { createHmac } from 'node:crypto'
 import { DONE } from '../http/sse.ts'
 import { ServiceError } from '../lib/errors.ts'
+import { newId } from '../lib/ids.ts'
 import type { LogEntry } from './turns/segments.ts'
 
 const BOUNDARY = '\n\n'
+const CAPABILITY_LENGTH = 22
 
 /** Yields the complete events of a run. */
 export function* splitEvents(run: Buffer): Generator<Buffer, void, void> {
@@ -18,6 +21,15 @@ export function* splitEvents(run: Buffer): Generator<Buffer, void, void> {
 export interface EventId {
   readonly capability: string
   readonly number: number
+}
+
+/** Returns the capability of a turn's stream, which is always the same. */
+export function deriveCapability(key: Parameters<typeof createHmac>[1], turnId: string): string {
+  let block = 0
+  // Each call returns other bytes: `newId` asks again until it has enough bytes that it can use.
+  return newId('', CAPABILITY_LENGTH, (count) =>
+    createHmac('sha512', key).update(`${turnId}:${block++}`).digest().subarray(0, count),
+  )
 }
 
 export function parseEventId(text: string): EventId | undefined {

@@ -37,7 +37,11 @@ const { query, mutation } = operationsOf<OperationsDependencies>()('Conversation
 export const conversationsOperations = {
   create: mutation({
     http: { method: 'POST', path: '/v1/conversations' },
-    docs: { summary: 'Create a conversation', failures: off },
+    docs: {
+      summary: 'Create a conversation',
+      description: 'The conversation belongs to the agent of its first response.',
+      failures: off,
+    },
     input: ConversationCreation,
     output: ConversationObject,
     run: ({ context: { deps, caller }, input }) => createConversation(deps, caller.tenantId, input),
@@ -72,7 +76,11 @@ export const conversationsOperations = {
 
   delete: mutation({
     http: { method: 'DELETE', path: '/v1/conversations/{conversation_id}' },
-    docs: { summary: 'Delete a conversation with its items', failures: notFound },
+    docs: {
+      summary: 'Delete a conversation with its items',
+      description: 'Cancels a running response of the conversation first.',
+      failures: notFound,
+    },
     input: ConversationReference,
     output: ConversationDeleted,
     run: ({ context: { deps, caller }, input }) =>

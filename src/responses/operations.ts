@@ -41,6 +41,8 @@ export const responsesOperations = {
     response: { events: ResponseEvent },
     docs: {
       summary: 'Get a stored response, or stream its events again',
+      description:
+        'Returns the output so far if the response is still running. A stream follows the response to its end.',
       failures: { ...notFound, 400: 'The events of the response are no longer stored (`stream_expired`).' },
     },
     rpc: false,
@@ -58,6 +60,7 @@ export const responsesOperations = {
     http: { method: 'POST', path: '/v1/responses/{response_id}/cancel' },
     docs: {
       summary: 'Cancel a running response',
+      description: 'Stops the response on any server, and returns it with the output so far.',
       failures: { ...notFound, 400: 'The response has ended (`not_cancellable`).' },
     },
     rpc: false,
@@ -68,7 +71,11 @@ export const responsesOperations = {
 
   delete: mutation({
     http: { method: 'DELETE', path: '/v1/responses/{response_id}' },
-    docs: { summary: 'Delete a stored response', failures: notFound },
+    docs: {
+      summary: 'Delete a stored response',
+      description: 'Cancels the response if it is running, and deletes its items and events.',
+      failures: notFound,
+    },
     rpc: false,
     input: ResponseReference,
     output: ResponseDeleted,

@@ -106,14 +106,15 @@ async function checkYaml(text: string, path: string): Promise<void> {
 const run = promisify(execFile)
 const TIMEOUT_MS = 60_000
 
-async function runScript(text: string, path: string, { folder, env }: Stage): Promise<void> {
+/** Runs a script with the variables of the page's shell blocks, or loads a module. */
+async function runScript(text: string, path: string, stage: Stage): Promise<void> {
   await writeFile(path, text)
   if (/^export /m.test(text)) await loadHostModule(path)
-  else await run(process.execPath, [path], { cwd: folder, env, timeout: TIMEOUT_MS })
+  else await runShell(`node '${path}'`, stage)
 }
 
-/** Runs a shell block; its variables remain set for the page's next blocks. */
+/** Runs a shell block; its variables and functions remain set for the page's next blocks. */
 async function runShell(text: string, { folder, env }: Stage): Promise<void> {
-  const script = `set -aeuo pipefail\nif [ -f .variables ]; then . ./.variables; fi\n${text}\nexport -p > .variables\n`
+  const script = `set -aeuo pipefail\nif [ -f .variables ]; then . ./.variables; fi\n${text}\n{ export -p; declare -f; } > .variables\n`
   await run('bash', ['-c', script], { cwd: folder, env, timeout: TIMEOUT_MS })
 }

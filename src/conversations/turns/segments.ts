@@ -1,4 +1,4 @@
-/** Encodes runs of a turn's events for storage, without the parts that an event shares with the one before it (ADR 0045). */
+/** Encodes runs of a turn's events for storage, without the parts that an event shares with the one before it (ADR 0049). */
 
 /**
  * `chat` is a server-sent event of the chat API, `completion` a whole answer, and `failure` the event that ends a

@@ -34,7 +34,7 @@ const CAPABILITY_LENGTH = 22
 const OWNER_LENGTH = 16
 const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
-/** How often a reader looks for events of a turn that another process runs. */
+/** Milliseconds between two looks for the events of a turn that another process runs. */
 const POLL_MS = 2_000
 
 /** A turn that this process has started; `capability` begins the ids of its events. */

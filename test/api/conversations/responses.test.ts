@@ -72,7 +72,7 @@ describe('a stored response', () => {
     expect(said).toEqual(['one', 'three', 'four'])
   })
 
-  test('lists the items of its own request in pages', async () => {
+  test('lists the items of this request in pages', async () => {
     const { visitor } = await start()
     const first = await visitor.responses.create({ input: 'before' })
     const input = ['a', 'b', 'c'].map((content) => ({ role: 'user' as const, content }))
@@ -132,7 +132,11 @@ describe('previous_response_id', () => {
     const notFound = { status: 400, code: 'previous_response_not_found', param: 'previous_response_id' }
     const failWith = (client: OpenAI, previous: string, named?: string) =>
       failureOf(
-        client.responses.create({ input: 'b', previous_response_id: previous, ...(named && { model: named }) }),
+        client.responses.create({
+          input: 'b',
+          previous_response_id: previous,
+          ...(named && { model: named }),
+        }),
       )
     expect(await failWith(visitor, 'resp_x')).toMatchObject(notFound)
     expect(await failWith(other.visitor, id)).toMatchObject(notFound)
@@ -140,9 +144,7 @@ describe('previous_response_id', () => {
     clock.advance(24 * 3600 + 1)
     expect(await failWith(visitor, id)).toMatchObject(notFound)
     expect(await failureOf(visitor.responses.retrieve(id))).toMatchObject({ status: 404 })
-    expect(
-      await owner.responses.create({ input: 'b', model, previous_response_id: id }),
-    ).toMatchObject({
+    expect(await owner.responses.create({ input: 'b', model, previous_response_id: id })).toMatchObject({
       status: 'completed',
     })
   })

@@ -11,6 +11,7 @@ import {
 import { parseEventId, toChatStream } from '../conversations/events.ts'
 import { toChatItems } from '../conversations/items.ts'
 import { mapConstraintError } from '../db/open.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { logFailure, renderError } from '../operations/errors.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
@@ -21,6 +22,7 @@ import type { Turn } from './prepare-turn.ts'
 type Context = CallContext<Caller, Dependencies>
 
 const DAY_SECONDS = 86_400
+const AGENT_KEY_SECONDS = DAY_SECONDS
 
 /** The storage settings of a turn. */
 export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect'>
@@ -114,10 +116,17 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
   return toStream(toChatStream(entries, { capability: id.capability, after: id.number }))
 }
 
-/** An agent key reads the turns of its agent that have no visitor. */
-export function mayRead({ caller }: Context, turn: TurnRow): boolean {
-  return caller.kind === 'parent' || (turn.agent_id === caller.agentId && turn.visitor_id === null)
+/** Agent keys are public, so they read the turns of their agent only for a day, and none of a visitor. */
+export function mayRead(
+  { deps, caller }: Context,
+  { agent_id: agentId, visitor_id: visitorId, created_at: createdAt }: Owned,
+): boolean {
+  if (caller.kind === 'parent') return true
+  const isRecent = createdAt + AGENT_KEY_SECONDS >= unixSeconds(deps.clock)
+  return isRecent && agentId === caller.agentId && visitorId === null
 }
+
+type Owned = Pick<TurnRow, 'agent_id' | 'visitor_id' | 'created_at'>
 
 /** Sets the headers of a stored turn. */
 export function nameTurn(context: Context, turnId: string, conversationId: string): void {

@@ -25,7 +25,7 @@ import type { LogEntry } from './turns/segments.ts'
 import { TurnWriter } from './turns/writer.ts'
 
 export type { TurnRow } from './store.ts'
-export { digestOf, type TurnPlan } from './turns/acceptance.ts'
+export { conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { TurnReports } from './turns/running-turn.ts'
 export type { LogEntry } from './turns/segments.ts'
 
@@ -98,6 +98,7 @@ export class Conversations {
     const turn = new RunningTurn({
       id,
       isStream: plan.isStream,
+      isBackground: plan.isBackground,
       lonelyMs: continues ? undefined : config.conversations.reconnectMs,
       clock,
       renderFailure: plan.renderFailure,
@@ -245,7 +246,8 @@ export class Conversations {
     this.running.delete(turn.id)
   }
 
-  private async assertQuota(tenantId: string): Promise<void> {
+  /** @throws ServiceError `storage_full` */
+  async assertQuota(tenantId: string): Promise<void> {
     const { maxBytes } = this.deps.config.conversations
     const opened = maxBytes === 0 ? undefined : await this.storage.find()
     if (opened === undefined) return

@@ -35,7 +35,10 @@ export async function readConversation(
 }
 
 function select(rows: readonly ItemRow[], { turns, tokens }: HistoryLimits): StoredItem[] {
-  const groups = groupByTurn(rows.filter((row) => row.for_model === 1))
+  // The arguments of a call that broke off are not valid JSON, which providers reject.
+  const isUsable = (row: ItemRow) =>
+    row.for_model === 1 && !(row.type === 'function_call' && row.status === 'incomplete')
+  const groups = groupByTurn(rows.filter(isUsable))
   const chosen: ItemRow[][] = []
   let leftBytes = tokens * BYTES_PER_TOKEN
   for (const group of groups.reverse()) {

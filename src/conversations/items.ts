@@ -98,10 +98,11 @@ export function toInputItems(input: string | readonly SentItem[], random: Random
     const role = type === 'message' ? (sent.role ?? 'user') : null
     const { content } = sent
     const parts = typeof content === 'string' ? { content: [toTextPart(content, role)] } : {}
+    const summary = type === 'reasoning' ? { summary: sent.summary ?? [] } : {}
     return {
       ...{ id, type, role, status: 'completed' },
       author: role === 'user' ? 'visitor' : 'page',
-      body: { ...sent, ...parts, type, id, status: 'completed' },
+      body: { ...sent, ...parts, ...summary, type, id, status: 'completed' },
       isForVisitor: role === 'user' || role === 'assistant',
     }
   })
@@ -113,11 +114,16 @@ function toTextPart(text: string, role: string | null): object {
     : { type: 'input_text', text }
 }
 
-type StoredRow = Pick<ItemRow, 'author' | 'for_visitor' | 'type' | 'body'>
+export type StoredRow = Pick<ItemRow, 'author' | 'for_visitor' | 'type' | 'body'>
 
 /** Whether an item of a turn came with the request, and not from the model or its tools. */
 export function isInput({ author }: Pick<StoredRow, 'author'>): boolean {
   return author !== 'model' && author !== 'tool'
+}
+
+/** Whether a response contains an item of its turn: everything from the model except calls of server tools. */
+export function isOutput({ author, type, for_visitor }: StoredRow): boolean {
+  return author === 'model' && !(type === 'function_call' && for_visitor === 0)
 }
 
 /** An item as OpenAI's API lists it. */

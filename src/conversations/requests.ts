@@ -6,17 +6,26 @@ import { newId } from '../lib/ids.ts'
 import { toPage } from '../lib/page.ts'
 import type { Conversations } from './conversations.ts'
 import type { Dependencies } from './dependencies.ts'
-import { deleteItemRow, findConversationItem, type ItemRow, insertItems, listItemPage } from './item-store.ts'
+import {
+  deleteItemRow,
+  findConversationItem,
+  type ItemRow,
+  insertItems,
+  listItemPage,
+  type NewItem,
+} from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
 import {
   type ConversationRow,
   deleteConversationRow,
+  extendConversation,
   findConversation,
   insertConversation,
   listConversationRows,
   updateMetadata,
 } from './store.ts'
+import { titleOf } from './turns/acceptance.ts'
 
 export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
   readonly conversations: Conversations
@@ -26,6 +35,7 @@ type Metadata = Readonly<Record<string, string>>
 
 const DAY_SECONDS = 86_400
 const MAX_ITEMS = 10_000
+const MAX_ITEM_BYTES = 2 * 1024 * 1024
 
 /** Creates a conversation, which belongs to the agent of its first turn. @throws ServiceError `conversations_off` */
 export async function createConversation(
@@ -42,10 +52,12 @@ export async function createConversation(
         code: 'conversations_off',
       },
     )
+  await deps.conversations.assertQuota(tenantId)
   const { write } = await deps.conversations.storage.open()
   const id = newId('conv_', 24, deps.random)
   const nowSeconds = unixSeconds(deps.clock)
   const items = toInputItems((input.items ?? []) as SentItem[], deps.random)
+  assertItemSizes(items)
   await write.transaction().execute(async (trx) => {
     await insertConversation(trx, {
       id,
@@ -56,7 +68,7 @@ export async function createConversation(
       mode_since: nowSeconds,
       assignee: null,
       busy_turn: null,
-      title: null,
+      title: titleOf(items),
       metadata: JSON.stringify(input.metadata ?? {}),
       cost_micros: null,
       created_at: nowSeconds,
@@ -114,10 +126,10 @@ export async function updateConversation(
   deps: OperationsDependencies,
   tenantId: string,
   id: string,
-  metadata: Metadata,
+  metadata: Metadata | null,
 ): Promise<ConversationObject> {
   const { db } = await findOwn(deps, tenantId, id)
-  await updateMetadata(db.write, tenantId, id, JSON.stringify(metadata))
+  await updateMetadata(db.write, tenantId, id, JSON.stringify(metadata ?? {}))
   return getConversation(deps, tenantId, id)
 }
 
@@ -137,6 +149,8 @@ export async function addItems(
 ): Promise<ItemList> {
   const { db, conversation } = await findOwn(deps, tenantId, id)
   const items = toInputItems(sent as SentItem[], deps.random)
+  assertItemSizes(items)
+  await deps.conversations.assertQuota(tenantId)
   if (conversation.items + items.length > MAX_ITEMS)
     throw new ServiceError(
       'conflict',
@@ -146,9 +160,10 @@ export async function addItems(
       },
     )
   const nowSeconds = unixSeconds(deps.clock)
-  await db.write
-    .transaction()
-    .execute((trx) => insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items))
+  await db.write.transaction().execute(async (trx) => {
+    await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
+    await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
+  })
   return toList(
     items.map(({ body }) => body as ListedItem),
     false,
@@ -217,6 +232,14 @@ async function findOwnItem(
   if (item === undefined)
     throw new ServiceError('not_found', `Item with id '${itemId}' not found.`, { param: 'item_id' })
   return { db, item }
+}
+
+/** @throws ServiceError `too_large` */
+function assertItemSizes(items: readonly NewItem[]): void {
+  const index = items.findIndex(({ body }) => Buffer.byteLength(JSON.stringify(body)) > MAX_ITEM_BYTES)
+  if (index === -1) return
+  const param = `items[${index}]`
+  throw new ServiceError('too_large', `${param}: must be at most ${MAX_ITEM_BYTES} bytes`, { param })
 }
 
 function wrongAfter(): ServiceError {

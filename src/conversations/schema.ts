@@ -43,7 +43,7 @@ const SentItem = z.discriminatedUnion('type', [
     call_id: reference(),
     output: z.union([longText(), z.array(Part).max(2048)]),
   }),
-  z.looseObject({ type: z.literal('reasoning') }),
+  z.looseObject({ type: z.literal('reasoning'), summary: z.array(Part).max(2048).optional() }),
 ])
 
 /** A message may leave out its type, as in OpenAI's API. */
@@ -66,7 +66,7 @@ export const ConversationCreation = z
   .strictObject({ items: items.nullish(), metadata: Metadata.nullish() })
   .meta({ id: 'ConversationCreation' })
 
-export const ConversationUpdate = ConversationReference.extend({ metadata: Metadata })
+export const ConversationUpdate = ConversationReference.extend({ metadata: Metadata.nullable() })
 
 export const ItemsCreation = ConversationReference.extend({ items: items.min(1) })
 

@@ -172,7 +172,7 @@ export async function releaseConversation(
   await db
     .updateTable('conversations')
     .set((eb) => ({
-      busy_turn: sql<string | null>`case when busy_turn = ${turn.id} then null else busy_turn end`,
+      busy_turn: releasedBy(turn.id),
       prompt_tokens: eb('prompt_tokens', '+', sums.promptTokens),
       completion_tokens: eb('completion_tokens', '+', sums.completionTokens),
       failures: eb('failures', '+', sums.isFailure ? 1 : 0),
@@ -182,6 +182,10 @@ export async function releaseConversation(
     }))
     .where('id', '=', turn.conversation_id)
     .execute()
+}
+
+function releasedBy(turnId: string) {
+  return sql<string | null>`case when busy_turn = ${turnId} then null else busy_turn end`
 }
 
 /** The turns whose process has stopped: their lease has expired, or they belong to another process than `owner`. */
@@ -232,11 +236,17 @@ export function findLastTurn(db: ConversationDb, conversationId: string): Promis
     .executeTakeFirst()
 }
 
-/** Deletes a turn with its items and events; its conversation stays. */
+/** Deletes a turn with its items and events. Its conversation stays, and later turns continue the turn before it. */
 export async function deleteTurn(
   db: ConversationDb,
-  { id, conversation_id }: Pick<TurnRow, 'id' | 'conversation_id'>,
+  { id, conversation_id, previous_id }: Pick<TurnRow, 'id' | 'conversation_id' | 'previous_id'>,
 ): Promise<void> {
+  await db
+    .updateTable('turns')
+    .set({ previous_id })
+    .where('conversation_id', '=', conversation_id)
+    .where('previous_id', '=', id)
+    .execute()
   const { bytes } = await db
     .selectFrom('items')
     .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('bytes'), eb.lit(0)).as('bytes'))
@@ -247,7 +257,11 @@ export async function deleteTurn(
   await db.deleteFrom('turns').where('id', '=', id).execute()
   await db
     .updateTable('conversations')
-    .set((eb) => ({ bytes: eb('bytes', '-', Number(bytes)), revision: eb('revision', '+', 1) }))
+    .set((eb) => ({
+      busy_turn: releasedBy(id),
+      bytes: eb('bytes', '-', Number(bytes)),
+      revision: eb('revision', '+', 1),
+    }))
     .where('id', '=', conversation_id)
     .execute()
 }
@@ -268,6 +282,24 @@ export function listConversationRows(
   if (agentId !== undefined) query = query.where('agent_id', '=', agentId)
   if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
   return query.orderBy('position', order).limit(limit).execute()
+}
+
+/** Makes a conversation last as long after `nowSeconds` as after its last activity. */
+export async function extendConversation(
+  db: ConversationDb,
+  id: string,
+  { title, nowSeconds }: { readonly title: string | null; readonly nowSeconds: number },
+): Promise<void> {
+  await db
+    .updateTable('conversations')
+    .set((eb) => ({
+      title: sql<string | null>`coalesce(title, ${title})`,
+      expires_at: sql<number>`expires_at - last_at + ${sql.lit(nowSeconds)}`,
+      last_at: nowSeconds,
+      revision: eb('revision', '+', 1),
+    }))
+    .where('id', '=', id)
+    .execute()
 }
 
 export async function updateMetadata(

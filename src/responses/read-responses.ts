@@ -6,22 +6,16 @@ import { isInput, toListedItem } from '../conversations/items.ts'
 import type { ResponseObject } from '../conversations/response-schema.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { CallContext, Caller, EventStream } from '../operations/operation.ts'
+import { renderItems, streamItems } from './item-response.ts'
 import { assertReplayable, readResponse, renderResponse, streamResponse, toView } from './turn-response.ts'
 
 type Context = CallContext<Caller, Dependencies>
-
-/** Agent keys are public, so they read a response only for a day after it was created. */
-const AGENT_KEY_SECONDS = 24 * 3600
 
 /** @throws ServiceError `not_found` */
 export async function findResponseTurn(context: Context, id: string): Promise<TurnRow> {
   const { deps, caller } = context
   const turn = await deps.conversations.reader.findTurn(caller.tenantId, 'response_id', id)
-  const isTooOld =
-    caller.kind === 'agent' &&
-    turn !== undefined &&
-    turn.created_at + AGENT_KEY_SECONDS < Math.floor(deps.clock.now() / 1000)
-  if (turn === undefined || isTooOld || !mayRead(context, turn))
+  if (turn === undefined || !mayRead(context, turn))
     throw new ServiceError('not_found', `Response with id '${id}' not found.`, { param: 'response_id' })
   return turn
 }
@@ -39,8 +33,13 @@ export async function getResponse(
     throw new ServiceError('invalid_value', 'starting_after: requires stream=true', {
       param: 'starting_after',
     })
+  const isExpired = conversations.reader.isReplayOver(turn)
+  if (startingAfter !== undefined) assertReplayable(isExpired)
+  if (isExpired) {
+    const items = await conversations.reader.listTurnItems(turn.id)
+    return isStream ? streamItems(view, turn, items) : renderItems(view, turn, items)
+  }
   if (!isStream) return renderResponse(view, await conversations.readSoFar(turn))
-  if (startingAfter !== undefined) assertReplayable(conversations.reader.isReplayOver(turn))
   return streamResponse(view, conversations.follow(turn, 0, client), startingAfter ?? -1)
 }
 
@@ -56,6 +55,8 @@ export async function cancelResponse(
     throw new ServiceError('invalid_value', `The response has ended: its status is ${turn.status}.`, {
       code: 'not_cancellable',
     })
+  if (conversations.reader.isReplayOver(turn))
+    return renderItems(toView(turn), turn, await conversations.reader.listTurnItems(turn.id))
   if (turn.status === 'in_progress') await conversations.cancel(turn)
   return readResponse(toView(turn), conversations.follow(turn, 0, client))
 }

@@ -16,15 +16,16 @@ import type {
 const LOGPROBS = 'message.output_text.logprobs'
 
 /**
- * Sends the token limit as `max_tokens`, because some providers ignore the newer field. @throws ServiceError
+ * Converts a request whose input follows the stored items `history`. Sends the token limit as `max_tokens`, because
+ * some providers ignore the newer field. @throws ServiceError
  */
-export function toChatRequest(request: ResponsesRequest): ChatRequest {
+export function toChatRequest(request: ResponsesRequest, history: readonly InputItem[] = []): ChatRequest {
   const { instructions, text, reasoning, stream, top_logprobs } = request
   const wantsLogprobs = request.include?.includes(LOGPROBS) || (top_logprobs ?? 0) > 0
   return {
     messages: [
       ...(instructions ? [{ role: 'system' as const, content: instructions }] : []),
-      ...toMessages(request.input),
+      ...toMessages(history, request.input),
     ],
     ...present({
       model: request.model,
@@ -72,27 +73,29 @@ type Content = Extract<ChatMessage, { role: 'user' }>['content']
 /**
  * Merges a model's text and calls into one message, and omits reasoning. @throws ServiceError `invalid_value`
  */
-function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
+function toMessages(history: readonly InputItem[], input: ResponsesRequest['input']): ChatMessage[] {
   if (input == null) throw new ServiceError('invalid_value', 'input: is required', { param: 'input' })
-  if (typeof input === 'string') return [{ role: 'user', content: input }]
   const messages: ChatMessage[] = []
   const calledIds = new Set<string>()
-  for (const [index, item] of input.entries()) {
-    if (item.type === 'function_call_output') {
-      if (!calledIds.has(item.call_id)) throw orphan(index)
-      messages.push({ role: 'tool', tool_call_id: item.call_id, content: toContent(item.output) })
-    } else if (item.type === 'function_call') {
-      calledIds.add(item.call_id)
-      addCall(messages, item)
-    } else if (item.type === 'item_reference') {
-      throw new ServiceError('invalid_value', `input[${index}]: no item with this id is stored`, {
-        param: `input[${index}]`,
-      })
-    } else if (item.type !== 'reasoning') addMessage(messages, item)
-  }
+  // The history may begin after a call.
+  for (const item of history) addItem(messages, calledIds, item)
+  const items = typeof input === 'string' ? [{ role: 'user' as const, content: input }] : input
+  for (const [index, item] of items.entries()) if (!addItem(messages, calledIds, item)) throw orphan(index)
   if (messages.length === 0)
     throw new ServiceError('invalid_value', 'input: must contain at least one message', { param: 'input' })
   return messages
+}
+
+/** Returns false, and adds nothing, for an output without a call. */
+function addItem(messages: ChatMessage[], calledIds: Set<string>, item: InputItem): boolean {
+  if (item.type === 'function_call_output') {
+    if (!calledIds.has(item.call_id)) return false
+    messages.push({ role: 'tool', tool_call_id: item.call_id, content: toContent(item.output) })
+  } else if (item.type === 'function_call') {
+    calledIds.add(item.call_id)
+    addCall(messages, item)
+  } else if (item.type !== 'reasoning' && item.type !== 'item_reference') addMessage(messages, item)
+  return true
 }
 
 function orphan(index: number): ServiceError {

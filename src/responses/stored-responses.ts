@@ -11,7 +11,12 @@ import {
   nameTurn,
   readIdempotency,
 } from '../chat/stored-chat.ts'
-import type { StartedTurn, TurnPlan, TurnRow } from '../conversations/conversations.ts'
+import {
+  conversationLocked,
+  type StartedTurn,
+  type TurnPlan,
+  type TurnRow,
+} from '../conversations/conversations.ts'
 import type { HistoryLimits, StoredItem } from '../conversations/history.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
 import type { ResponseObject } from '../conversations/response-schema.ts'
@@ -55,7 +60,7 @@ export async function respondStored(
     true,
   )
   if (storing === undefined) {
-    assertIndependent(request)
+    assertIndependent(context, request, agent?.row.id)
     return undefined
   }
   const idempotency = readIdempotency(context, request)
@@ -69,13 +74,13 @@ export async function respondStored(
   const isContinuation = await assertInput(context, request, reference)
   const given = await resolveReferences(context, request.input ?? [], history)
   const items = isContinuation ? [continuationItem(deps.random)] : toInputItems(given, deps.random)
-  const input = [...history, ...(isContinuation ? items.map(({ body }) => body) : asList(given))]
+  const input = isContinuation ? items.map(({ body }) => body) : given
   const isBackground = request.background === true
   // A background response is read while it runs, so the model streams it.
   const isStream = request.stream === true || isBackground
   const turn = await prepareTurn(
     context,
-    toChatRequest({ ...request, input: input as InputItem[], stream: isStream }),
+    toChatRequest({ ...request, input: input as InputItem[], stream: isStream }, history as InputItem[]),
   )
   const { input: _input, ...echo } = request
   const plan: TurnPlan = {
@@ -143,22 +148,29 @@ async function attach(
 }
 
 /** @throws ServiceError `conversations_off` for a field that needs a store. */
-function assertIndependent(request: ResponsesRequest): void {
+function assertIndependent({ deps }: Context, request: ResponsesRequest, agentId: string | undefined): void {
   const { previous_response_id: previous, conversation, background } = request
-  const param =
-    previous != null
-      ? 'previous_response_id'
-      : conversation != null
-        ? 'conversation'
-        : background === true
-          ? 'background'
-          : undefined
+  const items = Array.isArray(request.input) ? request.input : []
+  const referring = items.findIndex(({ type }) => type === 'item_reference')
+  const named: [string, string, boolean][] = [
+    ['previous_response_id', 'must be null', previous != null],
+    ['conversation', 'must be null', conversation != null],
+    ['background', 'must be false', background === true],
+    [`input[${referring}].type`, 'must not be item_reference', referring >= 0],
+  ]
+  const [param, demand] = named.find(([, , isSet]) => isSet) ?? []
   if (param === undefined) return
-  throw new ServiceError(
-    'invalid_value',
-    `${param}: requires a stored response, but this ${request.store === false ? 'request' : 'agent'} stores nothing`,
-    { param, code: 'conversations_off' },
-  )
+  const reason = !deps.config.conversations.isAllowed
+    ? 'the server stores no conversations'
+    : request.store === false
+      ? 'the request sets store to false'
+      : agentId === undefined
+        ? 'the server stores no conversations without an agent'
+        : `the agent ${agentId} stores no conversations`
+  throw new ServiceError('invalid_value', `${param}: ${demand}, because ${reason}`, {
+    param,
+    code: 'conversations_off',
+  })
 }
 
 /** Finds what the request continues. @throws ServiceError */
@@ -215,6 +227,7 @@ async function assertInput(
         ? reference.previous
         : await deps.conversations.reader.findLastTurn(reference.conversationId)
   if (last?.status === 'incomplete' || last?.status === 'cancelled') return true
+  if (last?.status === 'in_progress') throw conversationLocked()
   throw new ServiceError(
     'invalid_value',
     'input: is required, unless the response to continue is incomplete or cancelled',
@@ -238,13 +251,9 @@ async function resolveReferences(
   return resolved
 }
 
-async function findItem({ deps, caller }: Context, id: string, param: string): Promise<InputItem> {
-  const item = await deps.conversations.reader.findItem(caller.tenantId, id)
-  const isTheirs = caller.kind === 'parent' || (item?.agent_id === caller.agentId && item.visitor_id === null)
-  if (item !== undefined && isTheirs) return JSON.parse(item.body)
+async function findItem(context: Context, id: string, param: string): Promise<InputItem> {
+  const { deps } = context
+  const item = await deps.conversations.reader.findItem(context.caller.tenantId, id)
+  if (item !== undefined && mayRead(context, item)) return JSON.parse(item.body)
   throw new ServiceError('invalid_value', `${param}: no item with this id is stored`, { param })
-}
-
-function asList(input: NonNullable<ResponsesRequest['input']>): InputItem[] {
-  return typeof input === 'string' ? [{ role: 'user', content: input }] : input
 }

@@ -71,42 +71,63 @@ async function* toEvents(
   entries: AsyncIterable<LogEntry>,
   after: number,
 ): AsyncGenerator<Uint8Array, void, void> {
-  let encoded = ''
-  let number = 0
-  const renderer = new Renderer(view, ({ type, ...event }) => {
-    if (number > after)
-      encoded += `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number, ...event })}\n\n`
-    number += 1
-  })
+  const encoder = new EventEncoder(after)
+  const renderer = new Renderer(view, (event) => encoder.add(event))
   for await (const entry of entries) {
     renderer.take(entry)
-    if (encoded === '') continue
-    yield Buffer.from(encoded)
-    encoded = ''
+    const bytes = encoder.take()
+    if (bytes !== undefined) yield bytes
+  }
+}
+
+export function createAnswer(
+  { responseId, createdAt, request }: ResponseView,
+  newItemId: (prefix: string) => string,
+  onEvent: (event: UnnumberedEvent) => void,
+): Answer {
+  const identity = {
+    id: responseId,
+    createdAt,
+    newItemId,
+    store: true,
+    background: request.background === true,
+    previousResponseId: request.previous_response_id ?? null,
+    conversationId: conversationIdOf(request.conversation) ?? null,
+  }
+  return new Answer(identity, request, onEvent)
+}
+
+/** Encodes events and numbers them from 0. */
+export class EventEncoder {
+  private text = ''
+  private number = 0
+  private readonly after: number
+
+  /** Leaves out the events up to the sequence number `after`. */
+  constructor(after: number) {
+    this.after = after
+  }
+
+  add({ type, ...event }: UnnumberedEvent): void {
+    const { number } = this
+    this.number += 1
+    if (number > this.after)
+      this.text += `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number, ...event })}\n\n`
+  }
+
+  /** Returns the events since the last call; undefined without any. */
+  take(): Uint8Array | undefined {
+    const bytes = this.text === '' ? undefined : Buffer.from(this.text)
+    this.text = ''
+    return bytes
   }
 }
 
 class Renderer {
   readonly answer: Answer
 
-  constructor(
-    { turnId, responseId, createdAt, request }: ResponseView,
-    onEvent: (event: UnnumberedEvent) => void,
-  ) {
-    const { conversation } = request
-    this.answer = new Answer(
-      {
-        id: responseId,
-        createdAt,
-        newItemId: createItemIds(turnId),
-        store: true,
-        background: request.background === true,
-        previousResponseId: request.previous_response_id ?? null,
-        conversationId: conversationIdOf(conversation) ?? null,
-      },
-      request,
-      onEvent,
-    )
+  constructor(view: ResponseView, onEvent: (event: UnnumberedEvent) => void) {
+    this.answer = createAnswer(view, createItemIds(view.turnId), onEvent)
   }
 
   /** Returns the response if the entry ends it. */

@@ -151,6 +151,10 @@ function toTurnRow(
 async function explainUnclaimed(db: ConversationDb, tenantId: string, id: string): Promise<ServiceError> {
   const conversation = await findConversation(db, tenantId, id)
   if (conversation === undefined) return conversationNotFound(id)
+  return conversationLocked()
+}
+
+export function conversationLocked(): ServiceError {
   return new ServiceError('conflict', 'Another turn of this conversation is running; try again.', {
     code: 'conversation_locked',
     retryAfterSeconds: 1,
@@ -178,7 +182,7 @@ function assertInputSize(input: readonly NewItem[]): void {
     )
 }
 
-function titleOf(input: readonly NewItem[]): string | null {
+export function titleOf(input: readonly NewItem[]): string | null {
   const first = input.find(({ role }) => role === 'user')
   if (first === undefined) return null
   const { content } = first.body as { content?: unknown }

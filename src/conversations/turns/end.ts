@@ -1,5 +1,6 @@
 /** Stores how turns end. */
 import type { ConversationDb, TurnStatus } from '../../db/open.ts'
+import { toResponseUsage } from '../chat-piece.ts'
 import { insertItems } from '../item-store.ts'
 import {
   endTurn,
@@ -9,7 +10,7 @@ import {
   releaseConversation,
   type TurnRow,
 } from '../store.ts'
-import { renderOutput, toEndEntry } from '../turn-output.ts'
+import { endOf, renderOutput, toEndEntry } from '../turn-output.ts'
 import type { TurnEnd } from './running-turn.ts'
 import type { LogEntry } from './segments.ts'
 
@@ -24,6 +25,8 @@ export async function storeEnd(
 ): Promise<boolean> {
   const { items, finish: reason, usage } = renderOutput(turn.id, entries)
   const outcome = outcomeOf(end, reason)
+  const details = usage && toResponseUsage(usage)
+  const last = entries.at(-1)
   const promptTokens = usage?.prompt_tokens ?? 0
   const completionTokens = usage?.completion_tokens ?? 0
   const isEnded = await endTurn(trx, turn.id, endedBy, {
@@ -36,7 +39,9 @@ export async function storeEnd(
     completion_tokens: completionTokens,
     first_event_ms: end.firstEventMs === undefined ? null : Math.round(end.firstEventMs),
     duration_ms: end.durationMs === undefined ? null : Math.round(end.durationMs),
-    ended_at: nowSeconds,
+    cached_tokens: details?.input_tokens_details.cached_tokens ?? 0,
+    reasoning_tokens: details?.output_tokens_details.reasoning_tokens ?? 0,
+    ended_at: (last && endOf(last)?.at) ?? nowSeconds,
     // A request whose turn failed before its first event may be sent again with the same key.
     ...(outcome.status === 'failed' && entries.length === 0 && { idempotency_digest: null }),
   })

@@ -23,6 +23,8 @@ export interface RunningTurnOptions {
   /** Milliseconds that the turn continues without a reader; undefined: until its end. */
   readonly lonelyMs: number | undefined
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
+  /** Whether no client waits for the answer, so that even a failure without any event must be in the log. */
+  readonly isBackground: boolean
   /** Renders the event that ends a broken stream. */
   readonly renderFailure: (failure: ServiceError) => Uint8Array
   readonly onAppend: (isLarge: boolean) => void
@@ -74,7 +76,7 @@ export class RunningTurn {
   }
 
   async run(model: RunModel): Promise<TurnEnd> {
-    const { clock, isStream, renderFailure } = this.options
+    const { clock, isStream, isBackground, renderFailure } = this.options
     const startedMs = clock.monotonic()
     let firstEventMs: number | undefined
     let route: TurnEnd['route']
@@ -96,7 +98,7 @@ export class RunningTurn {
       }
     } catch (thrown) {
       failure = toServiceError(thrown)
-      if (this.stopped === undefined && this.log.length === 0) this.failure = failure
+      if (this.stopped === undefined && this.log.length === 0 && !isBackground) this.failure = failure
       else if (this.stopped === undefined)
         this.log.append({ kind: 'failure', bytes: Buffer.from(renderFailure(failure)) })
     }

@@ -51,7 +51,7 @@ describe('an invalid Responses API request', () => {
     [items({ type: 'reasoning', id: 'rs_1', summary: [] }), 'input'],
     [items('hello'), 'input[0]'],
     [items(null), 'input[0]'],
-    [items(user, { type: 'item_reference', id: 'msg_1' }), 'input[1].type'],
+    [items({ type: 'item_reference' }), 'input[0].id'],
     [items({ type: 'web_search_call', id: 'ws_1' }), 'input[0].type'],
     [items({ type: 7 }), 'input[0].type'],
     [items({ content: 'hello' }), 'input[0].role'],
@@ -140,11 +140,33 @@ describe('an invalid Responses API request', () => {
     [{ conversation: { id: 'conv_1' } }, 'conversation'],
     [{ prompt: { id: 'pmpt_1' } }, 'prompt'],
     [{ background: true }, 'background'],
-    [items({ type: 'item_reference', id: 'msg_1' }), 'input[0].type'],
+    [items(user, { type: 'item_reference', id: 'msg_1' }), 'input[1].type'],
   ])('returns 400 if it depends on stored state: %j', async (change, param) => {
     const { status, body } = await respond(await startApp(), { input: 'hello', ...change })
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
     expect(body.error.message).toMatch(/: .* because the server stores no \w+/)
+    expect(body.error.code).toBe(param === 'prompt' ? 'invalid_value' : 'conversations_off')
+  })
+
+  test.each<[string, object, object]>([
+    ['the server stores no conversations', { PARLEY_CONVERSATIONS: 'forbidden' }, {}],
+    ['the request sets store to false', {}, { store: false }],
+  ])('returns 400 for a background response because %s', async (reason, env, change) => {
+    const app = await startApp({ ...env })
+    const yaml = 'name: A\ninstructions: Greet.\nconversations: { keep: 1d }\n'
+    const { agent_key } = await app.createAgent(yaml)
+    const { status, body } = await respond(app, { input: 'hello', background: true, ...change }, agent_key)
+    expect({ status, ...body.error }).toMatchObject({ status: 400, code: 'conversations_off' })
+    expect(body.error.message).toBe(`background: must be false, because ${reason}`)
+  })
+
+  test('returns 400 for a background response of an agent that stores no conversations', async () => {
+    const app = await startApp()
+    const { agent_id, agent_key } = await app.createAgent()
+    const { body } = await respond(app, { input: 'hello', background: true }, agent_key)
+    expect(body.error.message).toBe(
+      `background: must be false, because the agent ${agent_id} stores no conversations`,
+    )
   })
 
   const length = 2 * 1024 * 1024 + 1

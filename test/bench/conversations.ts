@@ -47,7 +47,10 @@ function microsPer(units: number, outcome: Outcome<unknown>): number[] {
 }
 
 async function measureSpeed(setup: BenchSetup, server: Server, key: string): Promise<Row[]> {
-  const contestants = [false, true].map((isStored) => ({ server, request: post(PATH, key, bodyOf(isStored)) }))
+  const contestants = [false, true].map((isStored) => ({
+    server,
+    request: post(PATH, key, bodyOf(isStored)),
+  }))
   const full = { connections: 50, streamsEach: 2, chunks: CHUNKS }
   await setup.plan({ chunks: CHUNKS, chunksPerWrite: 4, intervalMs: 0 })
   const [off, on] = await compare(contestants, setup.effort, ({ request }) =>
@@ -78,7 +81,14 @@ async function measureStored(setup: BenchSetup, server: Server, key: string): Pr
   const turns = 400
   const request = post(PATH, key, bodyOf(true))
   const beforeKb = storedKb(setup.folder)
-  await runStreams({ connections: 20, streamsEach: turns / 20, chunks: CHUNKS, port: server.port, request, limitMs })
+  await runStreams({
+    connections: 20,
+    streamsEach: turns / 20,
+    chunks: CHUNKS,
+    port: server.port,
+    request,
+    limitMs,
+  })
   const kb = (storedKb(setup.folder) - beforeKb) / turns
   const resume = Buffer.from(
     post(PATH, key, '{}').toString().replace('\r\n\r\n', `\r\nlast-event-id: ${id}.0\r\n\r\n`),
@@ -96,7 +106,9 @@ async function measureStored(setup: BenchSetup, server: Server, key: string): Pr
 
 /** The size of the file of stored turns; the benchmark's data directories have at most one. */
 function storedKb(folder: string): number {
-  const files = readdirSync(folder, { recursive: true }).filter((name) => String(name).endsWith('conversations.db'))
+  const files = readdirSync(folder, { recursive: true }).filter((name) =>
+    String(name).endsWith('conversations.db'),
+  )
   const sizes = files.map((name) => statSync(join(folder, String(name))).size)
   return sizes.reduce((sum, size) => sum + size, 0) / 1024
 }

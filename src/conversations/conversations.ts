@@ -184,7 +184,7 @@ export class Conversations {
       if (opened === undefined || this.isClosed) return
       const owner = isStart ? this.owner : undefined
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
-        await endAbandoned(opened.write, turn, unixSeconds(clock))
+        if (!(await endAbandoned(opened.write, turn, this.owner, unixSeconds(clock)))) continue
         this.changes.emit(turn.id)
         bus.publish('turn', turn.id)
       }
@@ -221,7 +221,11 @@ export class Conversations {
     }
     this.writer.add({
       log: turn.log,
-      onLost: () => turn.stop('lost'),
+      onLost() {
+        // Nothing more is stored, so the model must not wait for that.
+        turn.log.stopStoring()
+        turn.stop('lost')
+      },
       onCancelRequested: () => turn.stop('cancelled'),
     })
     turn.accepted.resolve(true)

@@ -205,6 +205,23 @@ export function listAbandonedTurns(
     .execute()
 }
 
+/** Makes `owner` the owner of an abandoned turn. Returns false if it has ended, or its lease has changed since it was read. */
+export async function takeOver(
+  db: ConversationDb,
+  turn: Pick<TurnRow, 'id' | 'owner' | 'lease_until'>,
+  owner: string,
+): Promise<boolean> {
+  const taken = await db
+    .updateTable('turns')
+    .set({ owner })
+    .where('id', '=', turn.id)
+    .where('status', '=', 'in_progress')
+    .where('owner', '=', turn.owner)
+    .where('lease_until', '=', turn.lease_until)
+    .executeTakeFirst()
+  return taken.numUpdatedRows > 0n
+}
+
 /** The ids of a turn and of those before it in its chain, newest first. */
 export async function listChain(db: ConversationDb, turnId: string, most: number): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`

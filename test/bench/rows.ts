@@ -1,6 +1,7 @@
 /** Defines the benchmark's rows: the requests to both servers, and the goals. */
 import { BenchFailure } from './connection.ts'
 import { measureConsole } from './console.ts'
+import { measureConversations } from './conversations.ts'
 import { measureCopy } from './copy.ts'
 import { measureSlowStreams, measureStart } from './footprint.ts'
 import { runRequests, runStreams } from './load.ts'
@@ -38,6 +39,7 @@ export const groups: Readonly<Record<string, (setup: BenchSetup) => Promise<Row[
   console: measureConsole,
   scale: measureScale,
   copy: measureCopy,
+  conversations: measureConversations,
 }
 
 type Key = 'parentKey' | 'agentKey'

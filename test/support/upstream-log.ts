@@ -15,6 +15,8 @@ export interface SeenRequest {
   sentBytes: number
   /** The reason for its end: a complete response, a scripted fault or a disconnect; null = not yet ended. */
   endedBy: 'answer' | 'script' | 'client' | null
+  /** Unix milliseconds. */
+  readonly beganAt: number
   /** Unix milliseconds; null = not yet ended. */
   endedAt: number | null
 }
@@ -40,6 +42,7 @@ export class RequestLog {
       connection: this.connections.get(socket) ?? 0,
       sentBytes: 0,
       endedBy: null,
+      beganAt: Date.now(),
       endedAt: null,
     }
     response.once('close', () => {

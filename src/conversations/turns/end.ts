@@ -9,6 +9,7 @@ import {
   readEvents,
   releaseConversation,
   type TurnRow,
+  takeOver,
 } from '../store.ts'
 import { endOf, renderOutput, toEndEntry } from '../turn-output.ts'
 import type { TurnEnd } from './running-turn.ts'
@@ -59,23 +60,28 @@ export async function storeEnd(
   return true
 }
 
-/** Ends a turn whose process has stopped, with what it has stored. */
-export async function endAbandoned(db: ConversationDb, turn: TurnRow, nowSeconds: number): Promise<void> {
+/**
+ * Ends a turn whose process has stopped, with what it has stored. Returns false if the process has renewed its lease
+ * or another one has ended the turn.
+ */
+export async function endAbandoned(
+  db: ConversationDb,
+  turn: TurnRow,
+  owner: string,
+  nowSeconds: number,
+): Promise<boolean> {
   const end = { failure: undefined, stopped: 'shutdown' } as const
-  await db.transaction().execute(async (trx) => {
+  return db.transaction().execute(async (trx) => {
+    // Locks the row, so that its process stores no event after these are read.
+    if (!(await takeOver(trx, turn, owner))) return false
     const conversation = await findConversation(trx, turn.tenant, turn.conversation_id)
     const keepSeconds = (conversation?.expires_at ?? 0) - (conversation?.last_at ?? 0)
     const entries = await readEvents(trx, turn.id, 0)
     const last = toEndEntry({ at: nowSeconds, interruption: 'interrupted' })
     const all = [...entries, last]
-    if (
-      !(await storeEnd(trx, turn, turn.owner ?? undefined, all, end, {
-        keepSeconds: Math.max(0, keepSeconds),
-        nowSeconds,
-      }))
-    )
-      return
+    await storeEnd(trx, turn, owner, all, end, { keepSeconds: Math.max(0, keepSeconds), nowSeconds })
     await insertEvents(trx, [{ turnId: turn.id, firstSeq: entries.length, entries: [last] }])
+    return true
   })
 }
 

@@ -74,6 +74,7 @@ export class TurnWriter {
 
   async close(): Promise<void> {
     clearInterval(this.renewing)
+    this.isUrgent = true
     await this.flush()
     clearTimeout(this.timer)
   }
@@ -85,20 +86,22 @@ export class TurnWriter {
 
   private schedule(afterMs: number): void {
     if (this.isFailing) return
-    if (afterMs === 0 && !this.isUrgent) {
+    if (afterMs === 0) {
+      if (this.isUrgent) return
       this.isUrgent = true
-      clearTimeout(this.timer)
-      this.timer = undefined
       queueMicrotask(() => void this.flush())
-    } else {
-      this.timer ??= setTimeout(() => void this.flush(), afterMs)
-    }
+    } else this.timer ??= setTimeout(() => this.onTimer(), afterMs)
+  }
+
+  private onTimer(): void {
+    this.timer = undefined
+    this.isFailing = false
+    this.isUrgent = true
+    void this.flush()
   }
 
   private flush(): Promise<void> {
-    this.flushing ??= this.flushAll().finally(() => {
-      this.flushing = undefined
-    })
+    this.flushing ??= this.flushAll()
     return this.flushing
   }
 
@@ -107,18 +110,23 @@ export class TurnWriter {
       this.isUrgent = false
       clearTimeout(this.timer)
       this.timer = undefined
-      const isWritten = await this.writeBatch()
-      if (!isWritten) return
-    } while (this.isUrgent)
+      await this.writeBatch()
+    } while (this.isUrgent && !this.isFailing)
+    // Nothing may run between the check and this, because a wish to flush would be lost.
+    this.flushing = undefined
     if (this.changed.size > 0) this.schedule(this.deps.flushMs)
   }
 
-  private async writeBatch(): Promise<boolean> {
+  private async writeBatch(): Promise<void> {
     const { storage, clock, log, owner, onStored } = this.deps
     const ids = [...this.changed].filter((id) => this.turns.has(id))
-    if (ids.length === 0) return true
-    this.changed.clear()
     const endings = this.endings.splice(0)
+    if (ids.length === 0) {
+      // These turns were ended by another process.
+      for (const { done } of endings) done.resolve()
+      return
+    }
+    this.changed.clear()
     const runs = ids.map((id) => ({ turnId: id, ...(this.turns.get(id) as WrittenTurn).log.waiting }))
     try {
       const { write } = await storage.open()
@@ -149,17 +157,13 @@ export class TurnWriter {
         done.resolve()
       }
       onStored(ids)
-      return true
     } catch (error) {
       for (const id of ids) this.changed.add(id)
       this.endings.unshift(...endings)
       if (!this.isFailing) log.warn({ err: error }, 'could not store conversations; will retry')
       this.isFailing = true
-      this.timer = setTimeout(() => {
-        this.isFailing = false
-        void this.flush()
-      }, RETRY_AFTER_MS)
-      return false
+      clearTimeout(this.timer)
+      this.timer = setTimeout(() => this.onTimer(), RETRY_AFTER_MS)
     }
   }
 }

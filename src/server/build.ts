@@ -74,6 +74,11 @@ export async function createDeps(
   const { keys, users, agents } = createDirectories(bus, dbFor, { config, clock, random, nextPosition })
   const tokens = createTokens({ sealer, clock, keys })
   const jobDeps = { config, db: backgroundDb, clock, random, log, metrics, tracing }
+  const conversations = createConversations(
+    { config, clock, random, log, bus, nextPosition, isOnlyServer },
+    { db: dbFor('conversations'), isPostgres: postgres !== undefined },
+    sealer,
+  )
   const deps: Deps = {
     config,
     db,
@@ -105,11 +110,8 @@ export async function createDeps(
     converter,
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
-    conversations: new Conversations({
-      ...{ config, clock, random, log, bus, nextPosition, isOnlyServer },
-      storage: createConversationStorage({ db: dbFor('conversations'), postgres }, config.dataDir),
-      capabilityKey: sealer.derive('parley stream capability key', 32),
-    }),
+    conversations,
+    onAgentDeleted: (tenantId, agentId) => conversations.deleteOfAgent(tenantId, agentId),
     artifacts: createArtifactService({
       ...{ ...jobDeps, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
@@ -117,6 +119,19 @@ export async function createDeps(
     }),
   }
   return isOnlyServer ? deps : { ...deps, inArea: createAreaDeps(deps, dbFor) }
+}
+
+function createConversations(
+  deps: Omit<ConstructorParameters<typeof Conversations>[0], 'storage' | 'capabilityKey' | 'config'> &
+    Pick<Deps, 'config'>,
+  database: Parameters<typeof createConversationStorage>[0],
+  sealer: Deps['sealer'],
+): Conversations {
+  return new Conversations({
+    ...deps,
+    storage: createConversationStorage(database, deps.config.dataDir),
+    capabilityKey: sealer.derive('parley stream capability key', 32),
+  })
 }
 
 type DatabaseFor = (area: string) => Database

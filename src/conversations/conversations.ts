@@ -7,6 +7,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { Dependencies } from './dependencies.ts'
+import { listItemsOfTurns } from './item-store.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
@@ -14,6 +15,7 @@ import {
   startConversationMaintenance,
 } from './retention/maintenance.ts'
 import { deleteConversationRows, moveConversations } from './retention/rows.ts'
+import { toShortLog } from './retention/short-log.ts'
 import {
   deleteTurn,
   findTurn,
@@ -145,7 +147,7 @@ export class Conversations {
       // Checked before the events are read: an ended turn has no later events.
       const isEnded = current?.status !== 'in_progress'
       const change = this.waitForChange(turn.id, signal)
-      for (const entry of await readEvents(read, turn.id, next)) {
+      for (const entry of await this.readStored(current ?? turn, next)) {
         yield entry
         next += 1
       }
@@ -159,8 +161,15 @@ export class Conversations {
   async readSoFar(turn: TurnRow): Promise<readonly LogEntry[]> {
     const own = this.running.get(turn.id)
     if (own !== undefined) return own.log.all
+    return this.readStored(turn, 0)
+  }
+
+  /** Reads the stored entries from `from` on; a short log after they have been deleted. */
+  private async readStored(turn: TurnRow, from: number): Promise<readonly LogEntry[]> {
     const { read } = await this.storage.open()
-    return readEvents(read, turn.id, 0)
+    const entries = await readEvents(read, turn.id, from)
+    if (entries.length > 0 || from > 0 || turn.status === 'in_progress') return entries
+    return toShortLog(turn, await listItemsOfTurns(read, [turn.id]))
   }
 
   /** Stops a turn. Resolves when the model has stopped, or when another process has been asked to stop it. */

@@ -74,11 +74,6 @@ export async function createDeps(
   const { keys, users, agents } = createDirectories(bus, dbFor, { config, clock, random, nextPosition })
   const tokens = createTokens({ sealer, clock, keys })
   const jobDeps = { config, db: backgroundDb, clock, random, log, metrics, tracing }
-  const conversations = createConversations(
-    { config, clock, random, log, bus, nextPosition, isOnlyServer },
-    { db: dbFor('conversations'), isPostgres: postgres !== undefined },
-    sealer,
-  )
   const deps: Deps = {
     config,
     db,
@@ -110,8 +105,11 @@ export async function createDeps(
     converter,
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
-    conversations,
-    onAgentDeleted: (tenantId, agentId) => conversations.deleteOfAgent(tenantId, agentId),
+    ...createConversations(
+      { config, clock, random, log, bus, nextPosition, isOnlyServer },
+      { db: dbFor('conversations'), isPostgres: postgres !== undefined },
+      sealer,
+    ),
     artifacts: createArtifactService({
       ...{ ...jobDeps, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
@@ -126,12 +124,15 @@ function createConversations(
     Pick<Deps, 'config'>,
   database: Parameters<typeof createConversationStorage>[0],
   sealer: Deps['sealer'],
-): Conversations {
-  return new Conversations({
+) {
+  const conversations = new Conversations({
     ...deps,
     storage: createConversationStorage(database, deps.config.dataDir),
     capabilityKey: sealer.derive('parley stream capability key', 32),
   })
+  const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>
+    conversations.deleteOfAgent(tenantId, agentId)
+  return { conversations, onAgentDeleted }
 }
 
 type DatabaseFor = (area: string) => Database

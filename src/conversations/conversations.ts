@@ -47,7 +47,7 @@ const CAPABILITY_LENGTH = 22
 const OWNER_LENGTH = 16
 const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
-/** How often a reader looks for events of a turn that another process runs. */
+/** The interval at which a reader looks for events of a turn that another process runs. */
 const POLL_MS = 2_000
 
 /** A turn that this process has started; `capability` begins the ids of its events. */
@@ -233,6 +233,10 @@ export class Conversations {
       { ...this.deps, findAgentRetention, onDeleted },
       everyMs,
     )
+  }
+
+  health(): 'up' | 'down' {
+    return this.writer.health
   }
 
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */

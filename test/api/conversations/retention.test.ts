@@ -15,7 +15,11 @@ describe('maintenance', () => {
   test('deletes expired conversations in several batches', async () => {
     const clock = createFakeClock()
     const app = await harness.start({}, { clock })
-    for (let count = 0; count < 203; count++) await app.call('POST', '/v1/conversations', { body: {} })
+    await app.call('POST', '/v1/conversations', { body: {} })
+    const { write } = await app.service.deps.conversations.storage.open()
+    const row = await write.selectFrom('conversations').selectAll().executeTakeFirstOrThrow()
+    const copies = Array.from({ length: 202 }, (_, count) => ({ ...row, id: `conv_${count}` }))
+    await write.insertInto('conversations').values(copies).execute()
     clock.advance(20 * DAY)
     const { agent_id: id } = await app.createAgent(STORING)
     const recent = await storeChat(app, id, 'Hello')

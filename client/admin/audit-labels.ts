@@ -18,6 +18,8 @@ export const actionNames = {
   'agent.delete': 'Agent deleted',
   'file.delete': 'File deleted',
   'artifact.delete': 'Artifact deleted',
+  'conversation.delete': 'Conversation deleted',
+  'conversation.export': 'Conversations exported',
   'session.offer': 'Sign-in link created',
   'session.begin': 'Signed in',
 } as const

@@ -10,6 +10,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { type Agent, type AgentDirectory, agentNotFound } from './cache.ts'
 import { type DefinitionFormat, parseDefinition } from './definition.ts'
+import { toSeconds } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type AgentRow, type AgentVersionRow, findAgent, selectVersions, updateUnversioned } from './store.ts'
 
@@ -141,7 +142,7 @@ export async function replaceAgent(
 
 /** @throws ServiceError `not_found` */
 export async function deleteAgent(
-  deps: AgentDeps,
+  deps: AgentDeps & Pick<Dependencies, 'onAgentDeleted'>,
   actor: Actor,
   tenantId: string,
   id: string,
@@ -161,6 +162,7 @@ export async function deleteAgent(
   })
   deps.keys.invalidate()
   deps.agents.invalidate()
+  await deps.onAgentDeleted(tenantId, id)
 }
 
 /** Makes an earlier version's text the current definition. @throws ServiceError `not_found` */
@@ -291,4 +293,23 @@ export async function moveAgents(trx: Database, fromTenantId: string, toTenantId
     .executeTakeFirst()
   await moveAgentKeys(trx, fromTenantId, toTenantId)
   return Number(moved.numUpdatedRows)
+}
+
+/** Returns the tenant and the retention time of each agent that exists; without one, the agent stores no conversations. */
+export async function listRetention(
+  { db }: Pick<Dependencies, 'db'>,
+  ids: readonly string[],
+): Promise<Map<string, { readonly tenantId: string; readonly keepSeconds: number | undefined }>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('agents')
+    .select(['id', 'parent_key_id', 'source', 'format'])
+    .where('id', 'in', ids)
+    .execute()
+  return new Map(
+    rows.map(({ id, parent_key_id: tenantId, source, format }) => {
+      const { conversations } = parseDefinition(source, format)
+      return [id, { tenantId, keepSeconds: conversations && toSeconds(conversations.keep) }]
+    }),
+  )
 }

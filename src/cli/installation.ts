@@ -7,7 +7,12 @@ import { userInfo } from 'node:os'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/parse.ts'
 import type { Database } from '../db/database.ts'
-import { openDatabase, openOrCreateDatabase } from '../db/open.ts'
+import {
+  type ConversationStorage,
+  createConversationStorage,
+  openDatabase,
+  openOrCreateDatabase,
+} from '../db/open.ts'
 import type { Actor } from '../identity/audit.ts'
 import { createKeyDirectory } from '../identity/authenticate.ts'
 import { listParentKeys } from '../identity/keys.ts'
@@ -43,6 +48,20 @@ export async function withDatabase(
     await run(db, config, clock)
   } finally {
     await close()
+  }
+}
+
+/** Calls `run` with the stored conversations and closes them; with SQLite, the file may not exist yet. */
+export async function withConversations<T>(
+  { db, config }: { readonly db: Database; readonly config: Config },
+  run: (storage: ConversationStorage) => Promise<T>,
+): Promise<T> {
+  const isPostgres = config.databaseUrl !== undefined
+  const storage = createConversationStorage({ db, isPostgres }, config.dataDir)
+  try {
+    return await run(storage)
+  } finally {
+    await storage.close()
   }
 }
 

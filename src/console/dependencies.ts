@@ -1,6 +1,7 @@
 /** Declares the services that the console module depends on. */
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
+import type { Conversations } from '../conversations/conversations.ts'
 import type { Database } from '../db/database.ts'
 import type { KeyDirectory, UserDirectory } from '../identity/authenticate.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -21,4 +22,5 @@ export interface Dependencies {
   readonly usage: UsageTracker
   readonly metrics: Metrics
   readonly shared: Replicas
+  readonly conversations: Conversations
 }

@@ -75,9 +75,10 @@ export async function claimKey(
   secret: string,
 ): Promise<Claim> {
   const text = await prepareClaim(deps, secret)
-  const claim = await deps.db
+  const { claim, retired, id } = await deps.db
     .transaction()
     .execute((trx) => claimWithin({ ...deps, db: trx }, actor, userId, text))
+  if (retired !== null) await deps.conversations.moveTenant(retired, id)
   deps.keys.invalidate()
   deps.agents.invalidate()
   deps.usage.invalidate()
@@ -97,7 +98,7 @@ async function previewClaim(
   const text = await prepareClaim(deps, secret)
   const trx = await deps.db.startTransaction().execute()
   try {
-    return await claimWithin({ ...deps, db: trx }, actor, userId, text)
+    return (await claimWithin({ ...deps, db: trx }, actor, userId, text)).claim
   } finally {
     await trx.rollback().execute()
   }
@@ -110,15 +111,15 @@ async function prepareClaim({ usage }: Dependencies, secret: string): Promise<st
   return text
 }
 
-async function claimWithin(deps: Dependencies, actor: Actor, userId: string, text: string): Promise<Claim> {
+async function claimWithin(deps: Dependencies, actor: Actor, userId: string, text: string) {
   await lockUser(deps.db, userId)
   const { id, wasOwn } = await claimParentKey(deps, text, userId)
-  if (wasOwn) return { parent_key: renderParentKey(id), moved: nothing }
+  if (wasOwn) return { claim: { parent_key: renderParentKey(id), moved: nothing }, retired: null, id }
   const { moved, retired } = await moveAutomatic(deps, userId, id)
   await updateUser(deps.db, userId, { active_key_id: id })
   const target = { kind: 'key', id } as const
   await recordAudit(deps, actor, { action: 'key.claim', target, tenantId: id, details: { retired, moved } })
-  return { parent_key: renderParentKey(id), moved }
+  return { claim: { parent_key: renderParentKey(id), moved }, retired, id }
 }
 
 async function assertOwnKey(

@@ -9,6 +9,12 @@ import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
 import { ConversationReader } from './reader.ts'
 import {
+  deleteAgentConversations,
+  type FindAgentRetention,
+  startConversationMaintenance,
+} from './retention/maintenance.ts'
+import { deleteConversationRows, moveConversations } from './retention/rows.ts'
+import {
   deleteTurn,
   findTurn,
   listAbandonedTurns,
@@ -24,6 +30,11 @@ import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
 import { TurnWriter } from './turns/writer.ts'
 
+export {
+  deleteAgentConversations,
+  type FindAgentRetention,
+  maintainConversations,
+} from './retention/maintenance.ts'
 export type { TurnRow } from './store.ts'
 export { conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { TurnReports } from './turns/running-turn.ts'
@@ -60,6 +71,7 @@ export class Conversations {
   private readonly usedBytes: ReturnType<typeof createTtlCache<number>>
   private readonly writer: TurnWriter
   private readonly sweeping: NodeJS.Timeout
+  private stopMaintenance = async () => {}
   private isClosed = false
 
   constructor(deps: Dependencies) {
@@ -176,6 +188,48 @@ export class Conversations {
     await write.transaction().execute((trx) => deleteTurn(trx, turn))
   }
 
+  /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
+  async deleteConversation(id: string): Promise<void> {
+    await this.cancelTurnsOf(id)
+    const { write, scrub } = await this.storage.open()
+    await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
+    await scrub()
+    this.usedBytes.invalidate()
+  }
+
+  /** Deletes the conversations of a deleted agent. After a failure, maintenance deletes them. */
+  async deleteOfAgent(tenantId: string, agentId: string): Promise<void> {
+    try {
+      const database = await this.storage.find()
+      if (database === undefined) return
+      await deleteAgentConversations(database, this.deps.clock, { tenant: tenantId, agentId })
+      this.usedBytes.invalidate()
+    } catch (error) {
+      this.deps.log.warn({ err: error, agentId }, 'could not delete the conversations of a deleted agent yet')
+    }
+  }
+
+  /** Moves all conversations to another tenant and returns their number. */
+  async moveTenant(from: string, to: string): Promise<number> {
+    const database = await this.storage.find()
+    const moved = await database?.write.transaction().execute((trx) => moveConversations(trx, from, to))
+    this.usedBytes.invalidate()
+    return moved ?? 0
+  }
+
+  /** Deletes old data every ten minutes until `close`. */
+  startMaintenance(findAgentRetention: FindAgentRetention, everyMs?: number): void {
+    const onDeleted = () => this.usedBytes.invalidate()
+    this.stopMaintenance = startConversationMaintenance(
+      { ...this.deps, findAgentRetention, onDeleted },
+      everyMs,
+    )
+  }
+
+  health(): 'up' | 'down' {
+    return this.writer.health
+  }
+
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
     const { clock, log, bus } = this.deps
@@ -202,6 +256,7 @@ export class Conversations {
   async close(): Promise<void> {
     this.isClosed = true
     clearInterval(this.sweeping)
+    await this.stopMaintenance()
     const turns = [...this.running.values()]
     for (const turn of turns) turn.stop('shutdown')
     await Promise.all(turns.map(({ ended }) => ended))

@@ -1,4 +1,5 @@
 /** Defines the operations of the Conversations API, which has the form of OpenAI's. */
+import { actorOf } from '../identity/audit.ts'
 import { operationsOf } from '../operations/operation.ts'
 import {
   addItems,
@@ -83,8 +84,8 @@ export const conversationsOperations = {
     },
     input: ConversationReference,
     output: ConversationDeleted,
-    run: ({ context: { deps, caller }, input }) =>
-      deleteConversation(deps, caller.tenantId, input.conversation_id),
+    run: ({ context, input }) =>
+      deleteConversation(context.deps, actorOf(context), context.caller.tenantId, input.conversation_id),
   }),
 
   addItems: mutation({

@@ -1,5 +1,7 @@
 /** Reads and changes conversations on behalf of their owner. */
+import type { Database } from '../db/database.ts'
 import type { ConversationDatabase } from '../db/open.ts'
+import { type Actor, recordAudit } from '../identity/audit.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -18,7 +20,6 @@ import { type SentItem, toInputItems, toListedItem } from './items.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
 import {
   type ConversationRow,
-  deleteConversationRow,
   extendConversation,
   findConversation,
   insertConversation,
@@ -29,6 +30,8 @@ import { titleOf } from './turns/acceptance.ts'
 
 export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
   readonly conversations: Conversations
+  /** Contains the audit log. */
+  readonly db: Database
 }
 
 type Metadata = Readonly<Record<string, string>>
@@ -134,10 +137,21 @@ export async function updateConversation(
 }
 
 /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
-export async function deleteConversation(deps: OperationsDependencies, tenantId: string, id: string) {
-  const { db, conversation } = await findOwn(deps, tenantId, id)
-  await deps.conversations.cancelTurnsOf(conversation.id)
-  await db.write.transaction().execute((trx) => deleteConversationRow(trx, id))
+export async function deleteConversation(
+  deps: OperationsDependencies,
+  actor: Actor,
+  tenantId: string,
+  id: string,
+) {
+  const { conversation } = await findOwn(deps, tenantId, id)
+  // Recorded first, because with SQLite the audit log is in another file.
+  await recordAudit(deps, actor, {
+    action: 'conversation.delete',
+    target: { kind: 'conversation', id },
+    tenantId,
+    details: { agent_id: conversation.agent_id || null, turns: conversation.turns },
+  })
+  await deps.conversations.deleteConversation(id)
   return { id, object: 'conversation.deleted' as const, deleted: true as const }
 }
 

@@ -45,7 +45,16 @@ export async function claimNumber(
     title,
     lock,
     nowSeconds,
-  }: { id: string; turnId: string; agentId: string; title: string | null; lock: boolean; nowSeconds: number },
+    keepSeconds,
+  }: {
+    id: string
+    turnId: string
+    agentId: string
+    title: string | null
+    lock: boolean
+    nowSeconds: number
+    keepSeconds: number
+  },
 ): Promise<{ number: number; items: number } | undefined> {
   const claimed = await db
     .updateTable('conversations')
@@ -53,6 +62,7 @@ export async function claimNumber(
       turns: eb('turns', '+', 1),
       revision: eb('revision', '+', 1),
       last_at: nowSeconds,
+      expires_at: nowSeconds + keepSeconds,
       // A conversation belongs to the agent of its first turn.
       agent_id: sql<string>`case when agent_id = '' then ${agentId} else agent_id end`,
       title: sql<string | null>`coalesce(title, ${title})`,
@@ -331,15 +341,6 @@ export async function updateMetadata(
     .where('tenant', '=', tenant)
     .where('id', '=', id)
     .execute()
-}
-
-/** Deletes a conversation with all rows that belong to it. */
-export async function deleteConversationRow(db: ConversationDb, id: string): Promise<void> {
-  const turns = db.selectFrom('turns').select('id').where('conversation_id', '=', id)
-  await db.deleteFrom('turn_events').where('turn_id', 'in', turns).execute()
-  await db.deleteFrom('items').where('conversation_id', '=', id).execute()
-  await db.deleteFrom('turns').where('conversation_id', '=', id).execute()
-  await db.deleteFrom('conversations').where('id', '=', id).execute()
 }
 
 export function listRunningTurns(db: ConversationDb, conversationId: string): Promise<TurnRow[]> {

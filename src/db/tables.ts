@@ -255,7 +255,7 @@ export interface AuditEventTable {
   actor: string
   /** One of `auditActions` in `src/identity/audit.ts`. */
   action: string
-  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'user'
+  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user'
   target_id: string
   tenant: string | null
   /** The request id of the response; null for a command. */

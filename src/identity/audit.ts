@@ -24,6 +24,8 @@ export const auditActions = [
   'agent.delete',
   'file.delete',
   'artifact.delete',
+  'conversation.delete',
+  'conversation.export',
   'budget.set',
   'policy.set',
   'session.offer',
@@ -32,7 +34,10 @@ export const auditActions = [
 
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
-  readonly target: { readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'user'; readonly id: string }
+  readonly target: {
+    readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user'
+    readonly id: string
+  }
   /** The parent key that is or owns the target; null without one. */
   readonly tenantId: string | null
   /** Must not contain secrets. */

@@ -105,11 +105,11 @@ export async function createDeps(
     converter,
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
-    conversations: new Conversations({
-      ...{ config, clock, random, log, bus, nextPosition, isOnlyServer },
-      storage: createConversationStorage({ db: dbFor('conversations'), postgres }, config.dataDir),
-      capabilityKey: sealer.derive('parley stream capability key', 32),
-    }),
+    ...createConversations(
+      { config, clock, random, log, bus, nextPosition, isOnlyServer },
+      { db: dbFor('conversations'), isPostgres: postgres !== undefined },
+      sealer,
+    ),
     artifacts: createArtifactService({
       ...{ ...jobDeps, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
@@ -117,6 +117,22 @@ export async function createDeps(
     }),
   }
   return isOnlyServer ? deps : { ...deps, inArea: createAreaDeps(deps, dbFor) }
+}
+
+function createConversations(
+  deps: Omit<ConstructorParameters<typeof Conversations>[0], 'storage' | 'capabilityKey' | 'config'> &
+    Pick<Deps, 'config'>,
+  database: Parameters<typeof createConversationStorage>[0],
+  sealer: Deps['sealer'],
+) {
+  const conversations = new Conversations({
+    ...deps,
+    storage: createConversationStorage(database, deps.config.dataDir),
+    capabilityKey: sealer.derive('parley stream capability key', 32),
+  })
+  const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>
+    conversations.deleteOfAgent(tenantId, agentId)
+  return { conversations, onAgentDeleted }
 }
 
 type DatabaseFor = (area: string) => Database

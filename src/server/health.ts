@@ -11,14 +11,17 @@ const STORAGE_STALE_MS = 20_000
 
 type StorageState = 'up' | 'full' | 'down'
 
-type HealthDeps = Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools' | 'addressSharing'>
+type HealthDeps = Pick<
+  Deps,
+  'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools' | 'addressSharing' | 'conversations'
+>
 
 /**
  * Reports `unavailable` without a database or storage, and `degraded` if storage is full or a provider, MCP
  * server or coordination store is down.
  */
 export function createHealth(deps: HealthDeps) {
-  const { db, models, shared, tools, addressSharing } = deps
+  const { db, models, shared, tools, addressSharing, conversations } = deps
   const readStorage = createStorageReader(deps)
   return async (isDraining: boolean) => {
     const isFound = hasParentKey(db).then(() => true)
@@ -30,13 +33,15 @@ export function createHealth(deps: HealthDeps) {
     const shares = shared.health()
     const mcp = tools.health()
     const lesser = [shares, backends, mcp].flatMap((states) => Object.values(states))
-    const isDegraded = storage === 'full' || lesser.includes('down')
+    const isStoreFailing = conversations.health() === 'down'
+    const isDegraded = storage === 'full' || isStoreFailing || lesser.includes('down')
     const isReady = isDatabaseUp && storage !== 'down' && !isDraining
     const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'
     const database = isDatabaseUp ? 'up' : 'down'
     const checks = {
       ...{ database, ...shares, storage, backends },
       ...(Object.keys(mcp).length > 0 && { mcp }),
+      ...(isStoreFailing && { conversations: 'down' }),
       // Only a warning, because the server works.
       ...(addressSharing.isShared && { addresses: 'shared' }),
     }

@@ -1,6 +1,7 @@
 /** Starts and stops a service, for the `serve` command, for tests, and for programs that embed it. */
 
 import packageJson from '../../package.json' with { type: 'json' }
+import { listRetention } from '../agents/agents.ts'
 import {
   completeInterruptedUploads,
   createArtifactSweeper,
@@ -100,6 +101,7 @@ function startMaintenance(deps: Deps): () => Promise<void> {
     (error) => deps.log.warn({ err: error }, 'could not finish interrupted uploads'),
   )
   const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
+  deps.conversations.startMaintenance((ids) => listRetention(deps, ids))
   return async () => {
     clearInterval(recordUse)
     await recordKeyUse(deps)

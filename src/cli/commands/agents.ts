@@ -4,9 +4,16 @@ import { type Agent, createAgentDirectory } from '../../agents/cache.ts'
 import { listAllAgents } from '../../agents/list.ts'
 import { loadSealer } from '../../agents/sealed-keys.ts'
 import type { Config } from '../../config/config.ts'
+import { deleteAgentConversations } from '../../conversations/conversations.ts'
 import { StartupError } from '../../lib/errors.ts'
 import type { Deps } from '../../server/dependencies.ts'
-import { chooseParentKey, commandActor, createDeps, withDatabase } from '../installation.ts'
+import {
+  chooseParentKey,
+  commandActor,
+  createDeps,
+  withConversations,
+  withDatabase,
+} from '../installation.ts'
 import { print, printExactly, printResult, renderTable, renderTime, toVisible } from '../output.ts'
 import { writeAgentFiles } from './agent-files.ts'
 
@@ -66,8 +73,23 @@ export function remove(id: string, options: AgentOptions & { yes?: boolean }): P
         `This deletes "${row.name}" (${id}) and its key and cannot be undone. Add --yes to confirm.`,
       )
     }
-    await deleteAgent(await loadWriteDeps(access), commandActor(), access.tenantId, id)
+    const deps = {
+      ...(await loadWriteDeps(access)),
+      onAgentDeleted: (tenant: string, agentId: string) => deleteConversationsOf(access, tenant, agentId),
+    }
+    await deleteAgent(deps, commandActor(), access.tenantId, id)
     printResult(options.json ?? false, { id, deleted: true }, `deleted ${id}`)
+  })
+}
+
+async function deleteConversationsOf(
+  { deps, config }: AgentAccess,
+  tenant: string,
+  agentId: string,
+): Promise<void> {
+  await withConversations({ db: deps.db, config }, async (storage) => {
+    const database = await storage.find()
+    if (database !== undefined) await deleteAgentConversations(database, deps.clock, { tenant, agentId })
   })
 }
 

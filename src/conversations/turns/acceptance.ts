@@ -77,6 +77,7 @@ export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedA
       title: titleOf(plan.input),
       lock,
       nowSeconds,
+      keepSeconds: plan.keepSeconds,
     })
     if (claimed === undefined) throw await explainUnclaimed(trx, plan.tenantId, conversationId)
     if (claimed.number > MAX_TURNS || claimed.items + plan.input.length > MAX_ITEMS) throw full()

@@ -44,6 +44,8 @@ export class TurnWriter {
   private flushing: Promise<void> | undefined
   private isUrgent = false
   private isFailing = false
+  /** Stays true between attempts. */
+  private hasFailed = false
   private readonly renewing: NodeJS.Timeout
 
   constructor(deps: WriterDeps) {
@@ -70,6 +72,11 @@ export class TurnWriter {
     this.changed.add(turnId)
     this.schedule(0)
     return done.promise
+  }
+
+  /** Whether the last transaction could be stored. */
+  get health(): 'up' | 'down' {
+    return this.hasFailed ? 'down' : 'up'
   }
 
   async close(): Promise<void> {
@@ -141,6 +148,7 @@ export class TurnWriter {
         return byId
       })
       this.isFailing = false
+      this.hasFailed = false
       for (const { turnId, entries } of runs) {
         const turn = this.turns.get(turnId)
         const row = alive.get(turnId)
@@ -163,6 +171,7 @@ export class TurnWriter {
       if (!this.isFailing) log.warn({ err: error }, 'could not store conversations; will retry')
       this.isFailing = true
       clearTimeout(this.timer)
+      this.hasFailed = true
       this.timer = setTimeout(() => this.onTimer(), RETRY_AFTER_MS)
     }
   }

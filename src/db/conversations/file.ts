@@ -1,10 +1,10 @@
 /** Opens the SQLite file of stored conversations, with one connection to read and one to write. */
-import { Kysely } from 'kysely'
+import { Kysely, sql } from 'kysely'
 import { createPrivateFile } from '../../lib/files.ts'
 import { applyMigrations, listPendingMigrations } from '../migrate.ts'
 import { disableBlockingWaits, openSqlite, toKysely } from '../sqlite.ts'
 import { conversationMigrations } from './migrations.ts'
-import type { ConversationDatabase, ConversationTables } from './tables.ts'
+import type { ConversationDatabase, ConversationDb, ConversationTables } from './tables.ts'
 import { ThreadDialect } from './thread-dialect.ts'
 
 export type OpenedFile = ConversationDatabase & { close(): Promise<void> }
@@ -18,11 +18,15 @@ export async function openFile(path: string): Promise<OpenedFile> {
     if ((await listPendingMigrations(db, conversationMigrations)).length > 0)
       await applyMigrations(connection, db, conversationMigrations)
     disableBlockingWaits(connection)
-    if (path === ':memory:') return { read: db, write: db, close: () => db.destroy() }
+    const lockMaintenance = async () => {}
+    if (path === ':memory:')
+      return { read: db, write: db, scrub: async () => true, lockMaintenance, close: () => db.destroy() }
     const write = new Kysely<ConversationTables>({ dialect: new ThreadDialect(path) })
     return {
       read: db,
       write,
+      scrub: () => truncateLog(write),
+      lockMaintenance,
       async close() {
         await write.destroy()
         await db.destroy()
@@ -33,4 +37,18 @@ export async function openFile(path: string): Promise<OpenedFile> {
     connection.close()
     throw error
   }
+}
+
+/** Copies the write-ahead log to the database and empties it. Does not wait for readers of other processes. */
+async function truncateLog(write: ConversationDb): Promise<boolean> {
+  return write.connection().execute(async (connection) => {
+    const { rows: before } = await sql<{ timeout: number }>`pragma busy_timeout`.execute(connection)
+    await sql`pragma busy_timeout = 0`.execute(connection)
+    try {
+      const { rows } = await sql<{ busy: number }>`pragma wal_checkpoint(truncate)`.execute(connection)
+      return rows[0]?.busy === 0
+    } finally {
+      await sql`pragma busy_timeout = ${sql.lit(before[0]?.timeout ?? 0)}`.execute(connection)
+    }
+  })
 }

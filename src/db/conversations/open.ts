@@ -1,7 +1,8 @@
 /** Opens the database of stored conversations. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Database, OpenedDatabase } from '../database.ts'
+import { sql } from 'kysely'
+import type { Database } from '../database.ts'
 import type { OpenedFile } from './file.ts'
 import type { ConversationDatabase, ConversationDb, ConversationTables } from './tables.ts'
 
@@ -16,12 +17,12 @@ export interface ConversationStorage {
 }
 
 export function createConversationStorage(
-  { db, postgres }: Pick<OpenedDatabase, 'db' | 'postgres'>,
+  { db, isPostgres }: { readonly db: Database; readonly isPostgres: boolean },
   dataDir: string,
 ): ConversationStorage {
-  if (postgres !== undefined) {
+  if (isPostgres) {
     const shared = withConversations(db)
-    const opened = { read: shared, write: shared }
+    const opened = { read: shared, write: shared, scrub: async () => true, lockMaintenance: lockShared }
     return { find: async () => opened, open: async () => opened, async close() {} }
   }
   const path = dataDir === ':memory:' ? dataDir : join(dataDir, conversationsFile)
@@ -41,6 +42,12 @@ export function createConversationStorage(
       await (await opening?.catch(() => undefined))?.close()
     },
   }
+}
+
+const MAINTENANCE_LOCK = 5_707_240_193_113_602n
+
+async function lockShared(trx: ConversationDb): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${sql.lit(MAINTENANCE_LOCK)})`.execute(trx)
 }
 
 /** PostgreSQL has all tables in one database. */

@@ -128,4 +128,8 @@ export type ConversationDb = Kysely<ConversationTables>
 export interface ConversationDatabase {
   readonly read: ConversationDb
   readonly write: ConversationDb
+  /** With SQLite, removes deleted text from the write-ahead log. Returns false if another process is reading the log. */
+  scrub(): Promise<boolean>
+  /** Makes the transaction wait for maintenance that another replica runs. */
+  lockMaintenance(trx: ConversationDb): Promise<void>
 }

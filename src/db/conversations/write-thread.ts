@@ -22,6 +22,8 @@ function prepare(text: string): Statement<unknown[]> {
   // SQLite rolls back automatically after some errors; a second rollback would hide the cause.
   const isOver = text === 'rollback' && !connection.inTransaction
   const sql = isOver ? 'select null where false' : text === 'begin' ? 'begin immediate' : text
+  // SQLite applies some pragmas when it prepares them, so a cached statement would have no effect.
+  if (sql.startsWith('pragma')) return connection.prepare(sql)
   let statement = statements.get(sql)
   if (statement === undefined) {
     statement = connection.prepare(sql)

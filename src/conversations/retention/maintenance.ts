@@ -1,0 +1,175 @@
+/** Deletes stored data whose time is over, and applies changes of agents to their conversations. */
+import type { ConversationDatabase, ConversationDb, ConversationStorage } from '../../db/open.ts'
+import { type Clock, createDeletionTime } from '../../lib/clock.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { IDEMPOTENCY_SECONDS } from '../turns/acceptance.ts'
+import {
+  applyKeepTime,
+  clearIdempotencyKeys,
+  type Doomed,
+  deleteConversations,
+  deleteEventLogs,
+  listAgentsOfConversations,
+  moveConversations,
+} from './rows.ts'
+
+const MAINTAIN_EVERY_MS = 600_000
+const BATCH = 200
+/** Milliseconds between batches, so that running turns can be stored. */
+const PAUSE_MS = 20
+const DAY_SECONDS = 86_400
+
+/** The tenant of an agent and its retention time; undefined if it no longer stores conversations. */
+export interface AgentRetention {
+  readonly tenantId: string
+  readonly keepSeconds: number | undefined
+}
+
+/** Returns the agents among `ids` that exist. */
+export type FindAgentRetention = (ids: readonly string[]) => Promise<ReadonlyMap<string, AgentRetention>>
+
+export type MaintenanceDependencies = Pick<Dependencies, 'config' | 'clock' | 'log'> & {
+  readonly storage: ConversationStorage
+  readonly findAgentRetention: FindAgentRetention
+  /** Called after conversations have been deleted. */
+  readonly onDeleted?: () => void
+}
+
+export interface Maintained {
+  readonly conversations: number
+  readonly eventLogs: number
+  readonly idempotencyKeys: number
+}
+
+/** Runs now and every ten minutes; the returned function stops it and waits for the current run. */
+export function startConversationMaintenance(
+  deps: MaintenanceDependencies,
+  everyMs = MAINTAIN_EVERY_MS,
+): () => Promise<void> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const readDeletionTime = createDeletionTime(deps.clock, (seconds) =>
+    deps.log.warn(
+      { seconds },
+      'the clock jumped ahead; conversations that expired only because of the jump will not be deleted for a day',
+    ),
+  )
+  let running = Promise.resolve()
+  async function run(): Promise<void> {
+    if (signal.aborted) return
+    try {
+      await maintainConversations(deps, signal, Math.floor(readDeletionTime() / 1000))
+    } catch (error) {
+      if (!signal.aborted) deps.log.warn({ err: error }, 'could not delete old conversations')
+    }
+  }
+  const runNext = () => {
+    running = running.then(run)
+  }
+  runNext()
+  const timer = setInterval(runNext, everyMs).unref()
+  return () => {
+    clearInterval(timer)
+    stopping.abort()
+    return running
+  }
+}
+
+/** Runs once, in small transactions. If another replica runs it at the same time, each batch is done by one of them. */
+export async function maintainConversations(
+  deps: MaintenanceDependencies,
+  signal?: AbortSignal,
+  nowSeconds: number = Math.floor(deps.clock.now() / 1000),
+): Promise<Maintained> {
+  const database = await deps.storage.find()
+  if (database === undefined) return { conversations: 0, eventLogs: 0, idempotencyKeys: 0 }
+  const batches = new Batches(database, deps.clock, signal)
+  const orphans = await applyAgents(deps, database, batches)
+  const expired = await batches.delete({ expiredBefore: nowSeconds })
+  const idempotencyKeys = await batches.run((trx) =>
+    clearIdempotencyKeys(trx, nowSeconds - IDEMPOTENCY_SECONDS, BATCH),
+  )
+  const { replaySeconds } = deps.config.conversations
+  const eventLogs = await batches.run((trx) => deleteEventLogs(trx, nowSeconds - replaySeconds, BATCH))
+  if (orphans + expired > 0) deps.onDeleted?.()
+  // Runs even if nothing was deleted, because the log may contain rows that were deleted earlier.
+  await database.scrub()
+  return { conversations: orphans + expired, eventLogs, idempotencyKeys }
+}
+
+/** Deletes all conversations of an agent. */
+export async function deleteAgentConversations(
+  database: ConversationDatabase,
+  clock: Clock,
+  doomed: { readonly tenant: string; readonly agentId: string },
+): Promise<number> {
+  const count = await new Batches(database, clock, undefined).delete(doomed)
+  await database.scrub()
+  return count
+}
+
+/** Repeats a change of up to 200 rows until none are left. */
+class Batches {
+  private readonly database: ConversationDatabase
+  private readonly clock: Clock
+  private readonly signal: AbortSignal | undefined
+
+  constructor(database: ConversationDatabase, clock: Clock, signal: AbortSignal | undefined) {
+    this.database = database
+    this.clock = clock
+    this.signal = signal
+  }
+
+  delete(doomed: Doomed): Promise<number> {
+    return this.run((trx) => deleteConversations(trx, doomed, BATCH))
+  }
+
+  async run(change: (trx: ConversationDb) => Promise<number>): Promise<number> {
+    const { write, lockMaintenance } = this.database
+    for (let sum = 0; ; ) {
+      const count = await write.transaction().execute(async (trx) => {
+        await lockMaintenance(trx)
+        return change(trx)
+      })
+      sum += count
+      if (count < BATCH || this.signal?.aborted) return sum
+      await this.clock.wait(PAUSE_MS, this.signal)
+    }
+  }
+}
+
+/**
+ * Moves conversations to the tenant that their agent now belongs to, applies its retention time, and deletes
+ * those of deleted agents. Returns the number of deleted conversations. With SQLite, agents are stored in another
+ * file, so a process may stop between the two changes.
+ */
+async function applyAgents(
+  { config, findAgentRetention }: MaintenanceDependencies,
+  { read }: ConversationDatabase,
+  batches: Batches,
+): Promise<number> {
+  const maxSeconds = config.conversations.maxDays * DAY_SECONDS
+  let deleted = 0
+  for (let last: { tenant: string; agent_id: string } | undefined; ; ) {
+    const page = await listAgentsOfConversations(read, last, BATCH)
+    const agents = await findAgentRetention(page.map(({ agent_id }) => agent_id))
+    for (const { tenant, agent_id: agentId } of page) {
+      const agent = agents.get(agentId)
+      if (agent === undefined) {
+        deleted += await batches.delete({ tenant, agentId })
+        continue
+      }
+      const { tenantId, keepSeconds } = agent
+      if (tenantId !== tenant)
+        await batches.run(async (trx) => {
+          await moveConversations(trx, tenant, tenantId, agentId)
+          return 0
+        })
+      if (keepSeconds === undefined) continue
+      const kept = { tenant: tenantId, agentId, keepSeconds: Math.min(keepSeconds, maxSeconds) }
+      await batches.run((trx) => applyKeepTime(trx, kept, BATCH))
+    }
+    if (page.length < BATCH) return deleted
+    last = page.at(-1)
+  }
+}

@@ -1,0 +1,145 @@
+/** Deletes and changes the rows of many conversations, a limited number per statement. */
+import { sql } from 'kysely'
+import type { ConversationDb } from '../../db/open.ts'
+
+/** Limits a deletion: an agent's conversations, or those that expired before a time (Unix seconds). */
+export type Doomed =
+  | { readonly tenant: string; readonly agentId: string }
+  | {
+      readonly tenant?: string | undefined
+      readonly agentId?: string | undefined
+      readonly expiredBefore: number
+    }
+
+/** Deletes up to `limit` conversations with all their rows. Expired conversations stay while a turn runs in them. */
+export async function deleteConversations(
+  trx: ConversationDb,
+  doomed: Doomed,
+  limit: number,
+): Promise<number> {
+  let query = trx.selectFrom('conversations').select('id').orderBy('expires_at').limit(limit)
+  if (doomed.tenant !== undefined) query = query.where('tenant', '=', doomed.tenant)
+  if (doomed.agentId !== undefined) query = query.where('agent_id', '=', doomed.agentId)
+  if ('expiredBefore' in doomed) {
+    query = query.where('expires_at', '<=', doomed.expiredBefore).where(({ not, exists, selectFrom }) => {
+      const running = selectFrom('turns')
+        .select('turns.id')
+        .whereRef('turns.conversation_id', '=', 'conversations.id')
+        .where('turns.status', 'in', ['queued', 'in_progress'])
+      return not(exists(running))
+    })
+  }
+  const ids = (await query.execute()).map(({ id }) => id)
+  await deleteConversationRows(trx, ids)
+  return ids.length
+}
+
+/** Deletes conversations with all rows that belong to them. */
+export async function deleteConversationRows(db: ConversationDb, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  const turns = db.selectFrom('turns').select('id').where('conversation_id', 'in', ids)
+  await db.deleteFrom('turn_events').where('turn_id', 'in', turns).execute()
+  await db.deleteFrom('items').where('conversation_id', 'in', ids).execute()
+  await db.deleteFrom('turns').where('conversation_id', 'in', ids).execute()
+  await db.deleteFrom('conversations').where('id', 'in', ids).execute()
+}
+
+/** Deletes the events of turns that ended before a time. A turn with an idempotency key keeps them for a repeated request. */
+export async function deleteEventLogs(
+  trx: ConversationDb,
+  endedBefore: number,
+  limit: number,
+): Promise<number> {
+  const rows = await trx
+    .selectFrom('turn_events')
+    .innerJoin('turns', 'turns.id', 'turn_events.turn_id')
+    .select('turn_id')
+    .where('first_seq', '=', 0)
+    .where('ended_at', '<', endedBefore)
+    .where('idempotency_digest', 'is', null)
+    .limit(limit)
+    .execute()
+  const ids = rows.map(({ turn_id }) => turn_id)
+  if (ids.length > 0) await trx.deleteFrom('turn_events').where('turn_id', 'in', ids).execute()
+  return ids.length
+}
+
+/** Frees the idempotency keys of turns that were created before a time. */
+export async function clearIdempotencyKeys(
+  trx: ConversationDb,
+  createdBefore: number,
+  limit: number,
+): Promise<number> {
+  const old = trx
+    .selectFrom('turns')
+    .select('id')
+    .where('idempotency_digest', 'is not', null)
+    .where('created_at', '<', createdBefore)
+    .limit(limit)
+  const { numUpdatedRows } = await trx
+    .updateTable('turns')
+    .set({ idempotency_digest: null, request_digest: null })
+    .where('id', 'in', old)
+    .executeTakeFirst()
+  return Number(numUpdatedRows)
+}
+
+/** Moves conversations to another tenant: those of one agent, or all. Returns their number. */
+export async function moveConversations(
+  trx: ConversationDb,
+  from: string,
+  to: string,
+  agentId?: string,
+): Promise<number> {
+  const moved = await trx
+    .updateTable('conversations')
+    .set({ tenant: to })
+    .where('tenant', '=', from)
+    .$if(agentId !== undefined, (query) => query.where('agent_id', '=', agentId as string))
+    .executeTakeFirst()
+  await trx
+    .updateTable('turns')
+    .set({ tenant: to })
+    .where('tenant', '=', from)
+    .$if(agentId !== undefined, (query) => query.where('agent_id', '=', agentId as string))
+    .execute()
+  return Number(moved.numUpdatedRows)
+}
+
+/** Applies a retention time to up to `limit` conversations of an agent that still have another one. */
+export async function applyKeepTime(
+  trx: ConversationDb,
+  { tenant, agentId, keepSeconds }: { tenant: string; agentId: string; keepSeconds: number },
+  limit: number,
+): Promise<number> {
+  const changed = trx
+    .selectFrom('conversations')
+    .select('id')
+    .where('tenant', '=', tenant)
+    .where('agent_id', '=', agentId)
+    .where('expires_at', '!=', sql<number>`last_at + ${sql.lit(keepSeconds)}`)
+    .limit(limit)
+  const { numUpdatedRows } = await trx
+    .updateTable('conversations')
+    .set({ expires_at: sql<number>`last_at + ${sql.lit(keepSeconds)}` })
+    .where('id', 'in', changed)
+    .executeTakeFirst()
+  return Number(numUpdatedRows)
+}
+
+/** Lists the agents that have conversations, in order, after `after`. */
+export function listAgentsOfConversations(
+  db: ConversationDb,
+  after: { readonly tenant: string; readonly agent_id: string } | undefined,
+  limit: number,
+): Promise<{ tenant: string; agent_id: string }[]> {
+  let query = db.selectFrom('conversations').select(['tenant', 'agent_id']).distinct()
+  if (after !== undefined)
+    query = query.where(({ eb, or, and }) =>
+      or([
+        eb('tenant', '>', after.tenant),
+        and([eb('tenant', '=', after.tenant), eb('agent_id', '>', after.agent_id)]),
+      ]),
+    )
+  return query.where('agent_id', '!=', '').orderBy('tenant').orderBy('agent_id').limit(limit).execute()
+}

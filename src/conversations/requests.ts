@@ -15,6 +15,8 @@ import {
   findConversation,
   insertConversation,
   listConversationRows,
+  listLastStatuses,
+  type TurnRow,
   updateMetadata,
 } from './store.ts'
 
@@ -80,7 +82,7 @@ export async function listConversations(
   const page = toPage(rows, query.limit)
   return {
     object: 'list' as const,
-    data: page.rows.map(renderConversation),
+    data: opened === undefined ? [] : await renderConversations(opened, page.rows),
     first_id: page.rows[0]?.id ?? null,
     last_id: page.rows.at(-1)?.id ?? null,
     has_more: page.hasMore,
@@ -107,7 +109,9 @@ export async function getConversation(
   tenantId: string,
   id: string,
 ): Promise<ConversationObject> {
-  return renderConversation((await findOwn(deps, tenantId, id)).conversation)
+  const { db, conversation } = await findOwn(deps, tenantId, id)
+  const [rendered] = await renderConversations(db, [conversation])
+  return rendered as ConversationObject
 }
 
 export async function updateConversation(
@@ -167,7 +171,7 @@ export async function listConversationItems(
   if (after !== undefined && last === undefined) throw wrongAfter()
   const rows = await listItemPage(db.read, id, { limit: limit + 1, after: last?.position, order })
   const page = toPage(rows, limit)
-  return toList(page.rows.map(toListedItem), page.hasMore)
+  return toList(page.rows.map(toOwnedItem), page.hasMore)
 }
 
 interface ItemPlace {
@@ -180,7 +184,7 @@ export async function getItem(
   tenantId: string,
   place: ItemPlace,
 ): Promise<ListedItem> {
-  return toListedItem((await findOwnItem(deps, tenantId, place)).item)
+  return toOwnedItem((await findOwnItem(deps, tenantId, place)).item)
 }
 
 export async function deleteItem(
@@ -193,7 +197,8 @@ export async function deleteItem(
   return getConversation(deps, tenantId, place.conversation_id)
 }
 
-async function findOwn(
+/** @throws ServiceError `not_found` */
+export async function findOwn(
   { conversations }: OperationsDependencies,
   tenantId: string,
   id: string,
@@ -219,10 +224,16 @@ async function findOwnItem(
   return { db, item }
 }
 
-function wrongAfter(): ServiceError {
+export function wrongAfter(): ServiceError {
   return new ServiceError('invalid_value', 'after: must be the id of an item in this list', {
     param: 'after',
   })
+}
+
+/** An item with the fields that only its owner receives. */
+function toOwnedItem(row: ItemRow): ListedItem {
+  const { turn_id, author, created_at } = row
+  return { ...toListedItem(row), parley: { turn_id, author, created_at } }
 }
 
 function toList(data: ListedItem[], hasMore: boolean): ItemList {
@@ -235,7 +246,16 @@ function toList(data: ListedItem[], hasMore: boolean): ItemList {
   }
 }
 
-function renderConversation(row: ConversationRow): ConversationObject {
+async function renderConversations(
+  { read }: ConversationDatabase,
+  rows: readonly ConversationRow[],
+): Promise<ConversationObject[]> {
+  const ids = rows.map(({ id }) => id)
+  const statuses = await listLastStatuses(read, ids)
+  return rows.map((row) => renderConversation(row, statuses.get(row.id) ?? null))
+}
+
+function renderConversation(row: ConversationRow, lastStatus: TurnRow['status'] | null): ConversationObject {
   return {
     id: row.id,
     object: 'conversation',
@@ -248,6 +268,7 @@ function renderConversation(row: ConversationRow): ConversationObject {
       title: row.title,
       turns: row.turns,
       failures: row.failures,
+      last_status: lastStatus,
       prompt_tokens: row.prompt_tokens,
       completion_tokens: row.completion_tokens,
       last_at: row.last_at,

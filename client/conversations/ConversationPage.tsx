@@ -35,11 +35,13 @@ function KnownConversation({ conversation }: { readonly conversation: Conversati
           Conversations
         </Anchor>
       </Breadcrumbs>
-      <PageHeader title={titleOf(conversation)}>
-        <Button variant="default" c="var(--parley-bad)" onClick={deleting.open}>
-          Delete…
-        </Button>
-      </PageHeader>
+      <div className="conversation-head">
+        <PageHeader title={titleOf(conversation)}>
+          <Button variant="default" c="var(--parley-bad)" onClick={deleting.open}>
+            Delete…
+          </Button>
+        </PageHeader>
+      </div>
       <div className="conversation-columns">
         <Messages conversation={conversation} />
         <Facts conversation={conversation} />
@@ -117,7 +119,7 @@ function Facts({ conversation }: { readonly conversation: Conversation }) {
         <Fact name="Last activity">
           <Ago seconds={parley.last_at} />
         </Fact>
-        <Fact name="Deleted">
+        <Fact name="Expires">
           <Ago seconds={parley.expires_at} />
         </Fact>
         <Fact name="ID">

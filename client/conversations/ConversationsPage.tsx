@@ -69,7 +69,7 @@ const columns: readonly Column<Conversation>[] = [
   { name: 'Turns', isNumber: true, render: ({ parley }) => renderNumber(parley?.turns ?? 0) },
   { name: 'Last turn', render: ({ parley }) => <StatusLabel status={parley?.last_status} /> },
   { name: 'Last activity', render: ({ parley }) => <Ago seconds={parley?.last_at ?? 0} /> },
-  { name: 'Deleted', render: ({ parley }) => <Ago seconds={parley?.expires_at ?? 0} /> },
+  { name: 'Expires', render: ({ parley }) => <Ago seconds={parley?.expires_at ?? 0} /> },
 ]
 
 function AgentFilter({ agent }: { readonly agent: string | undefined }) {

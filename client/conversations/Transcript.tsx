@@ -179,7 +179,6 @@ function Data({ label, heading, text }: DataProps) {
           Not stored
         </Text>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
         <Code block tabIndex={0} className="playground-code" aria-label={label} role="region">
           {prettify(text)}
         </Code>

@@ -1,7 +1,7 @@
 /** Groups the items of a conversation by turn, and reads their texts. */
 import type { Item, Turn } from './queries.ts'
 
-/** What one turn, or one run of items outside of a turn, has added to the conversation. */
+/** The items that one turn, or one run of items outside of a turn, has added to the conversation. */
 export interface Entry {
   readonly key: string
   readonly turn: Turn | undefined

@@ -32,7 +32,7 @@ async function startKeeper() {
 async function runThree(app: TestApp, key: string): Promise<string> {
   const first = await runTurn(app, key, `${markup} [[tool:orders {"order":"A-1042"}]]`)
   const after = { previous_response_id: first.responseId }
-  await runTurn(app, key, 'Tell me everything about it.', { ...after, max_output_tokens: 2 })
+  await runTurn(app, key, 'Please explain everything.', { ...after, max_output_tokens: 2 })
   const body = { model: 'mock', input: 'Please try again. [[error:400]]', ...after }
   const { status } = await app.call('POST', '/v1/responses', { key, body })
   expect(status).toBe(400)
@@ -44,7 +44,7 @@ async function runThree(app: TestApp, key: string): Promise<string> {
 }
 
 describe('the list of conversations', () => {
-  test('explains how to store conversations while there are none', async () => {
+  test('explains how to store conversations if the list is empty', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/conversations')
     await page.getByText('No conversations yet').waitFor()

@@ -9,6 +9,7 @@ import {
 import { Loading } from './components/QueryStates.tsx'
 import {
   parseAdminSearch,
+  parseConversationsSearch,
   parseFilesSearch,
   parseKeysSearch,
   parseUploadsSearch,
@@ -103,6 +104,19 @@ const agentModels = createRoute({
   component: lazyRouteComponent(() => import('./policy/page.tsx'), 'PolicyPage'),
 })
 
+const conversations = createRoute({
+  getParentRoute: () => shell,
+  path: '/conversations',
+  validateSearch: parseConversationsSearch,
+  component: lazyRouteComponent(() => import('./conversations/ConversationsPage.tsx'), 'ConversationsPage'),
+})
+
+const conversation = createRoute({
+  getParentRoute: () => shell,
+  path: '/conversations/$conversationId',
+  component: lazyRouteComponent(() => import('./conversations/ConversationPage.tsx'), 'ConversationPage'),
+})
+
 const keys = createRoute({
   getParentRoute: () => shell,
   path: '/keys',
@@ -147,6 +161,8 @@ const tree = root.addChildren([
     agents,
     newAgent,
     agent.addChildren([editAgent, agentHistory, embedAgent, agentModels]),
+    conversations,
+    conversation,
     keys,
     usage,
     uploads,

@@ -91,6 +91,15 @@ export function parseFilesSearch({ after }: RawSearch): FilesSearch {
   return present({ after: textOf(after) })
 }
 
+interface ConversationsSearch {
+  /** Id of the agent whose conversations are listed. */
+  readonly agent?: string | undefined
+}
+
+export function parseConversationsSearch({ agent }: RawSearch): ConversationsSearch {
+  return present({ agent: textOf(agent) })
+}
+
 export const keyTabs = ['parent', 'agent'] as const
 
 interface KeysSearch {

@@ -105,6 +105,7 @@ function PhoneNavigation() {
 
 const entries = [
   { to: '/agents', label: 'Agents', icon: 'agents' },
+  { to: '/conversations', label: 'Conversations', icon: 'conversations' },
   { to: '/keys', label: 'Keys', icon: 'keys' },
   { to: '/usage', label: 'Usage', icon: 'usage' },
   { to: '/uploads', label: 'Uploads', icon: 'uploads' },

@@ -43,6 +43,7 @@ import {
 } from './schema.ts'
 
 async function readMe(deps: Dependencies, { tenantId, user }: ParentCaller): Promise<Me> {
+  const { isAllowed, maxDays } = deps.config.conversations
   const row = user === undefined ? undefined : await findUserByEmail(deps.db, user.email)
   const keys = user === undefined ? [await getParentKey(deps, tenantId)] : await listKeysOfUser(deps, user.id)
   return {
@@ -52,6 +53,7 @@ async function readMe(deps: Dependencies, { tenantId, user }: ParentCaller): Pro
     keys: keys.map((key) => renderKey(key, tenantId)),
     parent_key: renderParentKey(tenantId),
     agents: (await deps.agents.list(tenantId)).length,
+    conversations: { is_allowed: isAllowed, max_days: maxDays },
   }
 }
 

@@ -47,6 +47,10 @@ export const Me = z
     keys: z.array(ConsoleKey).meta({ description: "The user's keys that are not revoked, newest first." }),
     parent_key: publicKey,
     agents: z.int().meta({ description: 'Number of agents that the active key owns.' }),
+    conversations: z.strictObject({
+      is_allowed: z.boolean().meta({ description: 'False if the server stores no conversations.' }),
+      max_days: z.int().meta({ description: 'Maximum number of days for which conversations are stored.' }),
+    }),
   })
   .meta({ id: 'Me' })
 export type Me = z.output<typeof Me>

@@ -26,7 +26,12 @@ import {
   ItemsCreation,
   ItemsQuery,
   ListedItem,
+  TurnDetails,
+  TurnList,
+  TurnReference,
+  TurnsQuery,
 } from './schema.ts'
+import { getTurn, listTurns } from './turns/read-turns.ts'
 
 const notFound = { 404: 'The conversation does not exist.' }
 const off = { 400: 'Conversations are not stored (`conversations_off`).' }
@@ -120,5 +125,21 @@ export const conversationsOperations = {
     input: ItemReference,
     output: ConversationObject,
     run: ({ context: { deps, caller }, input }) => deleteItem(deps, caller.tenantId, input),
+  }),
+
+  turns: query({
+    http: { method: 'GET', path: '/v1/conversations/{conversation_id}/turns' },
+    docs: { summary: "List a conversation's turns", failures: notFound },
+    input: TurnsQuery,
+    output: TurnList,
+    run: ({ context: { deps, caller }, input }) => listTurns(deps, caller.tenantId, input),
+  }),
+
+  turn: query({
+    http: { method: 'GET', path: '/v1/turns/{turn_id}' },
+    docs: { summary: 'Get a turn with its diagnostics', failures: { 404: 'The turn does not exist.' } },
+    input: TurnReference,
+    output: TurnDetails,
+    run: ({ context: { deps, caller }, input }) => getTurn(deps, caller.tenantId, input.turn_id),
   }),
 }

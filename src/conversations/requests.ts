@@ -24,6 +24,8 @@ import {
   findConversation,
   insertConversation,
   listConversationRows,
+  listLastStatuses,
+  type TurnRow,
   updateMetadata,
 } from './store.ts'
 import { titleOf } from './turns/acceptance.ts'
@@ -95,7 +97,7 @@ export async function listConversations(
   const page = toPage(rows, query.limit)
   return {
     object: 'list' as const,
-    data: page.rows.map(renderConversation),
+    data: opened === undefined ? [] : await renderConversations(opened, page.rows),
     first_id: page.rows[0]?.id ?? null,
     last_id: page.rows.at(-1)?.id ?? null,
     has_more: page.hasMore,
@@ -122,7 +124,9 @@ export async function getConversation(
   tenantId: string,
   id: string,
 ): Promise<ConversationObject> {
-  return renderConversation((await findOwn(deps, tenantId, id)).conversation)
+  const { db, conversation } = await findOwn(deps, tenantId, id)
+  const [rendered] = await renderConversations(db, [conversation])
+  return rendered as ConversationObject
 }
 
 export async function updateConversation(
@@ -196,7 +200,7 @@ export async function listConversationItems(
   if (after !== undefined && last === undefined) throw wrongAfter()
   const rows = await listItemPage(db.read, id, { limit: limit + 1, after: last?.position, order })
   const page = toPage(rows, limit)
-  return toList(page.rows.map(toListedItem), page.hasMore)
+  return toList(page.rows.map(toOwnedItem), page.hasMore)
 }
 
 interface ItemPlace {
@@ -209,7 +213,7 @@ export async function getItem(
   tenantId: string,
   place: ItemPlace,
 ): Promise<ListedItem> {
-  return toListedItem((await findOwnItem(deps, tenantId, place)).item)
+  return toOwnedItem((await findOwnItem(deps, tenantId, place)).item)
 }
 
 export async function deleteItem(
@@ -222,7 +226,8 @@ export async function deleteItem(
   return getConversation(deps, tenantId, place.conversation_id)
 }
 
-async function findOwn(
+/** @throws ServiceError `not_found` */
+export async function findOwn(
   { conversations }: OperationsDependencies,
   tenantId: string,
   id: string,
@@ -256,10 +261,16 @@ function assertItemSizes(items: readonly NewItem[]): void {
   throw new ServiceError('too_large', `${param}: must be at most ${MAX_ITEM_BYTES} bytes`, { param })
 }
 
-function wrongAfter(): ServiceError {
+export function wrongAfter(): ServiceError {
   return new ServiceError('invalid_value', 'after: must be the id of an item in this list', {
     param: 'after',
   })
+}
+
+/** An item with the fields that only its owner receives. */
+function toOwnedItem(row: ItemRow): ListedItem {
+  const { turn_id, author, created_at } = row
+  return { ...toListedItem(row), parley: { turn_id, author, created_at } }
 }
 
 function toList(data: ListedItem[], hasMore: boolean): ItemList {
@@ -272,7 +283,16 @@ function toList(data: ListedItem[], hasMore: boolean): ItemList {
   }
 }
 
-function renderConversation(row: ConversationRow): ConversationObject {
+async function renderConversations(
+  { read }: ConversationDatabase,
+  rows: readonly ConversationRow[],
+): Promise<ConversationObject[]> {
+  const ids = rows.map(({ id }) => id)
+  const statuses = await listLastStatuses(read, ids)
+  return rows.map((row) => renderConversation(row, statuses.get(row.id) ?? null))
+}
+
+function renderConversation(row: ConversationRow, lastStatus: TurnRow['status'] | null): ConversationObject {
   return {
     id: row.id,
     object: 'conversation',
@@ -285,6 +305,7 @@ function renderConversation(row: ConversationRow): ConversationObject {
       title: row.title,
       turns: row.turns,
       failures: row.failures,
+      last_status: lastStatus,
       prompt_tokens: row.prompt_tokens,
       completion_tokens: row.completion_tokens,
       last_at: row.last_at,

@@ -5,9 +5,22 @@ import { label, longText, recordOf, reference } from '../lib/schema-bounds.ts'
 const MAX_ITEMS = 20
 const MAX_METADATA = 16
 
+const ItemDetails = z.strictObject({
+  turn_id: z.string().nullable().meta({ description: 'Null for an item that was added outside of a turn.' }),
+  author: z.enum(['visitor', 'model', 'person', 'page', 'tool', 'service']),
+  created_at: z.int().meta({ description: 'Unix seconds.' }),
+})
+
 /** Items have the form of OpenAI's API; parts that the service does not know pass through. */
 export const ListedItem = z
-  .looseObject({ id: z.string(), type: z.string(), status: z.string().optional() })
+  .looseObject({
+    id: z.string(),
+    type: z.string(),
+    status: z.string().optional(),
+    parley: ItemDetails.optional().meta({
+      description: 'Fields of Parley in the items of a conversation; absent elsewhere.',
+    }),
+  })
   .meta({ id: 'ConversationItem' })
 export type ListedItem = z.infer<typeof ListedItem>
 
@@ -82,6 +95,8 @@ export const ItemReference = ConversationReference.extend({
   item_id: reference().meta({ description: 'Item id.' }),
 })
 
+const TurnStatus = z.enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'])
+
 const Details = z.strictObject({
   agent_id: z.string().nullable(),
   channel: z.enum(['widget', 'api', 'console']),
@@ -89,6 +104,7 @@ const Details = z.strictObject({
   title: z.string().nullable().meta({ description: 'The first 80 characters of the first message.' }),
   turns: z.int(),
   failures: z.int(),
+  last_status: TurnStatus.nullable().meta({ description: 'Status of the last turn; null without turns.' }),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
   last_at: z.int().meta({ description: 'Unix seconds of the last activity.' }),
@@ -135,3 +151,66 @@ export const ConversationList = z
     has_more: z.boolean(),
   })
   .meta({ id: 'ConversationList' })
+
+export const TurnsQuery = ConversationReference.extend({
+  limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of turns to return.' }),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  after: reference()
+    .optional()
+    .meta({ description: 'Id of a turn; returns only turns after it in the list.' }),
+})
+
+export const TurnReference = z.object({
+  turn_id: reference().meta({ description: 'Turn id: `turn_` followed by 24 characters.' }),
+})
+
+const turnFields = {
+  id: z.string(),
+  object: z.literal('turn'),
+  conversation_id: z.string(),
+  number: z.int().meta({ description: 'Position in the conversation, from 1.' }),
+  previous_id: z.string().nullable().meta({ description: 'Id of the turn that this one follows.' }),
+  agent_id: z.string().nullable(),
+  agent_version: z.int().nullable(),
+  kind: z.enum(['model', 'person', 'continuation']),
+  status: TurnStatus,
+  reason: z
+    .string()
+    .nullable()
+    .meta({ description: '`max_output_tokens`, `content_filter` or `interrupted`; null unless incomplete.' }),
+  error_code: z.string().nullable(),
+  background: z.boolean(),
+  provider: z.string().nullable(),
+  model: z.string().nullable(),
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  first_event_ms: z.int().nullable(),
+  duration_ms: z.int().nullable(),
+  request_id: z.string(),
+  created_at: z.int().meta({ description: 'Unix seconds.' }),
+  ended_at: z.int().nullable().meta({ description: 'Unix seconds; null while the turn runs.' }),
+}
+
+export const TurnObject = z.strictObject(turnFields).meta({ id: 'Turn' })
+export type TurnObject = z.infer<typeof TurnObject>
+
+export const TurnDetails = z
+  .strictObject({
+    ...turnFields,
+    diagnostics: z.record(z.string(), z.unknown()).meta({
+      description: 'What is stored about the run, such as `attempts`, the number of calls of the model.',
+    }),
+  })
+  .meta({ id: 'TurnDetails' })
+export type TurnDetails = z.infer<typeof TurnDetails>
+
+export const TurnList = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(TurnObject),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+    has_more: z.boolean(),
+  })
+  .meta({ id: 'TurnList' })
+export type TurnList = z.infer<typeof TurnList>

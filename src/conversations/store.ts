@@ -329,6 +329,35 @@ export async function extendConversation(
     .execute()
 }
 
+export function listTurnPage(
+  db: ConversationDb,
+  conversationId: string,
+  { limit, after, order }: PageOptions,
+): Promise<TurnRow[]> {
+  let query = db.selectFrom('turns').selectAll().where('conversation_id', '=', conversationId)
+  if (after !== undefined) query = query.where('number', order === 'asc' ? '>' : '<', after)
+  return query.orderBy('number', order).limit(limit).execute()
+}
+
+/** Maps conversations to the status of their last turn. */
+export async function listLastStatuses(
+  db: ConversationDb,
+  ids: readonly string[],
+): Promise<Map<string, TurnRow['status']>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('conversations')
+    .innerJoin('turns', (join) =>
+      join
+        .onRef('turns.conversation_id', '=', 'conversations.id')
+        .onRef('turns.number', '=', 'conversations.turns'),
+    )
+    .select(['conversations.id', 'turns.status'])
+    .where('conversations.id', 'in', ids)
+    .execute()
+  return new Map(rows.map(({ id, status }) => [id, status]))
+}
+
 export async function updateMetadata(
   db: ConversationDb,
   tenant: string,

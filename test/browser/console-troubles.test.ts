@@ -18,6 +18,7 @@ afterAll(() => browser?.close())
 test.each([
   ['/keys?tab=agent', 'agents.list', 'agent keys', 'The agents', 'No agent keys'],
   ['/uploads', 'artifacts.list', 'the uploads', 'The uploads', 'No uploads yet'],
+  ['/conversations', 'conversations.list', 'the conversations', 'The conversations', 'No conversations yet'],
   ['/files', 'files.list', 'the files', 'The files', 'No files yet'],
   ['/usage', 'usage.list', 'the usage', 'The usage', 'No calls in this period'],
   ['/admin', 'admin.users', 'the users', 'The users', 'Administrator'],

@@ -1,9 +1,10 @@
 /** Shows the definition as a form, which edits the same text as the code editor. */
-import { Alert, Autocomplete, NumberInput, SimpleGrid, Stack, Title } from '@mantine/core'
+import { Alert, Autocomplete, SimpleGrid, Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { modelsQuery } from '../queries.ts'
-import { FormProvider, LinesField, LongTextField, TextField, useField } from './fields.tsx'
+import { ConversationFields } from './ConversationFields.tsx'
+import { FormProvider, LinesField, LongTextField, NumberField, TextField, useField } from './fields.tsx'
 import { PageToolsField, ToolsField } from './ToolsField.tsx'
 import type { Draft, Problem } from './use-editor.ts'
 
@@ -40,6 +41,9 @@ export function DefinitionForm({ draft, problem }: DefinitionFormProps) {
           <PageToolsField />
         </Section>
         <ChatWindow />
+        <Section title="Conversations">
+          <ConversationFields />
+        </Section>
       </Stack>
     </FormProvider>
   )
@@ -60,7 +64,16 @@ function Basics() {
       <TextField path={['name']} label="Name" isRequired />
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         <ModelField />
-        <TemperatureField />
+        <NumberField
+          path={['temperature']}
+          label="Temperature"
+          about="Lower is more predictable, higher is more varied (0 to 2)."
+          placeholder="0.7"
+          min={0}
+          max={2}
+          step={0.1}
+          decimals={2}
+        />
       </SimpleGrid>
       <LongTextField path={['instructions']} label="Instructions" isRequired minRows={6} />
     </Section>
@@ -80,26 +93,6 @@ function ModelField() {
       error={error}
       disabled={isDisabled}
       onChange={(value) => set(value === '' ? undefined : value)}
-    />
-  )
-}
-
-function TemperatureField() {
-  const { value, error, isDisabled, set } = useField(['temperature'])
-  return (
-    <NumberInput
-      label="Temperature"
-      description="Lower is more predictable, higher is more varied (0 to 2)."
-      placeholder="0.7"
-      min={0}
-      max={2}
-      step={0.1}
-      decimalScale={2}
-      clampBehavior="none"
-      value={typeof value === 'number' ? value : ''}
-      error={error}
-      disabled={isDisabled}
-      onChange={(next) => set(typeof next === 'number' ? next : undefined)}
     />
   )
 }

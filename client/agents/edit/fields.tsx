@@ -1,5 +1,5 @@
 /** Provides form fields, each bound to one path of the definition. */
-import { Textarea, TextInput } from '@mantine/core'
+import { NativeSelect, NumberInput, Textarea, TextInput } from '@mantine/core'
 import { createContext, useContext, useState } from 'react'
 import { type Path, valueAt } from '../object-paths.ts'
 import { type Draft, describeProblem, type Problem } from './use-editor.ts'
@@ -65,6 +65,65 @@ export function TextField({ path, label, about, placeholder, isRequired = false 
       error={error}
       disabled={isDisabled}
       onChange={(event) => set(orNothing(event.currentTarget.value, isRequired))}
+    />
+  )
+}
+
+interface NumberFieldProps extends FieldProps {
+  readonly min: number
+  readonly max: number
+  readonly step?: number
+  readonly decimals?: number
+}
+
+/** Keeps numbers outside of the limits, so that the server explains them. */
+export function NumberField({
+  path,
+  label,
+  about,
+  placeholder,
+  min,
+  max,
+  step = 1,
+  decimals = 0,
+}: NumberFieldProps) {
+  const { value, error, isDisabled, set } = useField(path)
+  return (
+    <NumberInput
+      label={label}
+      description={about}
+      placeholder={placeholder}
+      min={min}
+      max={max}
+      step={step}
+      decimalScale={decimals}
+      clampBehavior="none"
+      value={typeof value === 'number' ? value : ''}
+      error={error}
+      disabled={isDisabled}
+      onChange={(next) => set(typeof next === 'number' ? next : undefined)}
+    />
+  )
+}
+
+interface ChoiceFieldProps extends FieldProps {
+  /** The default is first; selecting it removes the key from the definition. */
+  readonly choices: readonly { readonly value: string; readonly label: string }[]
+}
+
+export function ChoiceField({ path, label, about, choices }: ChoiceFieldProps) {
+  const { text, error, isDisabled, set } = useField(path)
+  const [standard] = choices
+  const isKnown = text === '' || choices.some(({ value }) => value === text)
+  return (
+    <NativeSelect
+      label={label}
+      description={about}
+      data={isKnown ? [...choices] : [...choices, { value: text, label: text }]}
+      value={text === '' ? standard?.value : text}
+      error={error}
+      disabled={isDisabled}
+      onChange={({ currentTarget: { value } }) => set(value === standard?.value ? undefined : value)}
     />
   )
 }

@@ -210,6 +210,7 @@ test('a caller with a parent key can list only that key', async () => {
       keys: [expect.objectContaining({ id: app.key.slice(4, 16), name: 'first', is_active: true })],
       parent_key: app.key.slice(0, 16),
       agents: 1,
+      conversations: { is_allowed: true, max_days: 365 },
     },
   })
 })

@@ -1,0 +1,71 @@
+/** Groups the items of a conversation by turn, and reads their texts. */
+import type { Item, Turn } from './queries.ts'
+
+/** The items that one turn, or one run of items outside of a turn, has added to the conversation. */
+export interface Entry {
+  readonly key: string
+  readonly turn: Turn | undefined
+  readonly items: readonly Item[]
+}
+
+/** Groups items in the order of their first item; turns without items follow if all items are loaded. */
+export function toEntries(items: readonly Item[], turns: readonly Turn[], isWhole: boolean): Entry[] {
+  const groups = new Map<string, Item[]>()
+  let outside = ''
+  for (const item of items) {
+    const turnId = item.parley?.turn_id ?? undefined
+    if (turnId !== undefined) outside = ''
+    else if (outside === '') outside = item.id
+    const key = turnId ?? outside
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [item])
+    else group.push(item)
+  }
+  if (isWhole) for (const { id } of turns) if (!groups.has(id)) groups.set(id, [])
+  const byId = new Map(turns.map((turn) => [turn.id, turn]))
+  return [...groups].map(([key, group]) => ({ key, turn: byId.get(key), items: group }))
+}
+
+/** Maps the ids of calls to their results, which may be in a later turn. */
+export function findResults(items: readonly Item[]): Map<string, Item> {
+  const results = items.filter(({ type }) => type === 'function_call_output')
+  return new Map(results.map((item) => [String(item.call_id), item]))
+}
+
+/** Whether a result is shown with its call. */
+export function isShownWithCall(item: Item, items: readonly Item[]): boolean {
+  return (
+    item.type === 'function_call_output' &&
+    items.some(({ type, call_id: callId }) => type === 'function_call' && callId === item.call_id)
+  )
+}
+
+interface Part {
+  readonly type?: unknown
+  readonly [field: string]: unknown
+}
+
+/** Returns the text of a content or an output; pictures and files are named, because they are not loaded. */
+export function textOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content
+    .map((part: Part) => {
+      if (typeof part.text === 'string') return part.text
+      if (typeof part.refusal === 'string') return part.refusal
+      if (part.type === 'input_image') return '[Image]'
+      if (part.type === 'input_file') return `[File: ${String(part.filename ?? part.file_id ?? 'unnamed')}]`
+      return `[${String(part.type ?? 'unknown')}]`
+    })
+    .filter((text) => text !== '')
+    .join('\n')
+}
+
+/** Indents JSON; returns any other text unchanged. */
+export function prettify(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,66 @@
+/** Reads turns on behalf of the owner of their conversation. */
+import { ServiceError } from '../../lib/errors.ts'
+import { toPage } from '../../lib/page.ts'
+import { findOwn, type OperationsDependencies, wrongAfter } from '../requests.ts'
+import type { TurnDetails, TurnList, TurnObject } from '../schema.ts'
+import { findTurn, listTurnPage, type TurnRow } from '../store.ts'
+
+/** @throws ServiceError `invalid_value` when `after` names no turn of the conversation */
+export async function listTurns(
+  deps: OperationsDependencies,
+  tenantId: string,
+  query: { conversation_id: string; limit: number; after?: string | undefined; order: 'asc' | 'desc' },
+): Promise<TurnList> {
+  const { conversation_id: id, limit, after, order } = query
+  const { db } = await findOwn(deps, tenantId, id)
+  const last = after === undefined ? undefined : await findTurn(db.read, tenantId, 'id', after)
+  if (after !== undefined && last?.conversation_id !== id) throw wrongAfter()
+  const rows = await listTurnPage(db.read, id, { limit: limit + 1, after: last?.number, order })
+  const page = toPage(rows, limit)
+  return {
+    object: 'list',
+    data: page.rows.map(renderTurn),
+    first_id: page.rows[0]?.id ?? null,
+    last_id: page.rows.at(-1)?.id ?? null,
+    has_more: page.hasMore,
+  }
+}
+
+/** @throws ServiceError `not_found` */
+export async function getTurn(
+  { conversations }: OperationsDependencies,
+  tenantId: string,
+  id: string,
+): Promise<TurnDetails> {
+  const row = await conversations.reader.findTurn(tenantId, 'id', id)
+  if (row === undefined)
+    throw new ServiceError('not_found', `Turn with id '${id}' not found.`, { param: 'turn_id' })
+  return { ...renderTurn(row), diagnostics: JSON.parse(row.diagnostics) }
+}
+
+/** Omits the response id, because it gives an agent key access to the response. */
+function renderTurn(row: TurnRow): TurnObject {
+  return {
+    id: row.id,
+    object: 'turn',
+    conversation_id: row.conversation_id,
+    number: row.number,
+    previous_id: row.previous_id,
+    agent_id: row.agent_id === '' ? null : row.agent_id,
+    agent_version: row.agent_version,
+    kind: row.kind,
+    status: row.status,
+    reason: row.reason,
+    error_code: row.error_code,
+    background: row.background === 1,
+    provider: row.provider,
+    model: row.model,
+    prompt_tokens: row.prompt_tokens,
+    completion_tokens: row.completion_tokens,
+    first_event_ms: row.first_event_ms,
+    duration_ms: row.duration_ms,
+    request_id: row.request_id,
+    created_at: row.created_at,
+    ended_at: row.ended_at,
+  }
+}

@@ -1,0 +1,12 @@
+/** Runs stored turns of an agent, and reads them as its owner. */
+import type { TestApp } from './app.ts'
+
+export const KEEPER = 'name: Keeper\ninstructions: Help people.\nconversations:\n  keep: 30d\n'
+
+/** Runs one stored turn after the response `previous`; returns the ids of its response and its conversation. */
+export async function runTurn(app: TestApp, key: string, input: string, more: object = {}) {
+  const answer = await app.call('POST', '/v1/responses', { key, body: { model: 'mock', input, ...more } })
+  const turn = answer.headers.get('x-parley-turn') as string
+  const { body } = await app.call('GET', `/v1/turns/${turn}`)
+  return { answer, responseId: answer.body.id as string, turn, conversation: body.conversation_id as string }
+}

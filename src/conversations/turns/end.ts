@@ -22,7 +22,8 @@ export async function storeEnd(
   end: Pick<TurnEnd, 'failure' | 'stopped'> & Partial<TurnEnd>,
   { keepSeconds, nowSeconds }: { readonly keepSeconds: number; readonly nowSeconds: number },
 ): Promise<boolean> {
-  const { items, finish: reason, usage } = renderOutput(turn.id, entries)
+  const { items, finish: reason, usage: loggedUsage } = renderOutput(turn.id, entries)
+  const usage = end.usage ?? loggedUsage
   const outcome = outcomeOf(end, reason)
   const promptTokens = usage?.prompt_tokens ?? 0
   const completionTokens = usage?.completion_tokens ?? 0

@@ -99,6 +99,7 @@ export async function* runTurn(
       await answer.close()
       run.names ??= answer.names
       loop.addUsage(answer.usage)
+      reports?.used(loop.usage)
       const calls = answer.callsOf(0)
       if (loop.isLast(calls)) {
         if (!run.hasBegun) {

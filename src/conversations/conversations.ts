@@ -7,6 +7,7 @@ import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
+import { toStoreFailure } from './failures.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
@@ -121,8 +122,14 @@ export class Conversations {
       plan,
       { id, conversationId, capability, owner: this.owner, nowSeconds: createdAt },
     )
-    if (needsStore(plan)) await accepting
+    // Registered before its row is stored: a repeated request that finds the row follows the turn in this process.
     this.running.set(id, turn)
+    if (needsStore(plan))
+      await accepting.catch((error) => {
+        this.running.delete(id)
+        turn.discard()
+        throw toStoreFailure(error)
+      })
     void this.store(turn, accepting, plan.requestId)
     void this.finish(plan, turn, conversationId, model)
     return {

@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { DONE } from '../http/sse.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
+import { endOf } from './turn-output.ts'
 import type { LogEntry } from './turns/segments.ts'
 
 const BOUNDARY = '\n\n'
@@ -44,7 +45,8 @@ export function isPublic({ kind }: LogEntry): boolean {
 
 /**
  * Renders the stream of a chat: adds an id to each event after the one with the number `after`, from 0, and ends it
- * like every chat stream. Without a capability the events have no ids. @throws ServiceError `event_not_kept`
+ * like every chat stream. Without a capability the events have no ids.
+ * @throws ServiceError `event_not_kept`, or `stream_interrupted` after the last event of an answer that was stopped
  */
 export async function* toChatStream(
   entries: AsyncIterable<LogEntry>,
@@ -52,7 +54,9 @@ export async function* toChatStream(
 ): AsyncGenerator<Uint8Array, void, void> {
   let number = 0
   let hasFailed = false
+  let isInterrupted = false
   for await (const entry of entries) {
+    if (endOf(entry)?.interruption !== undefined) isInterrupted = true
     if (!isPublic(entry)) continue
     hasFailed = entry.kind === 'failure'
     if (number > after)
@@ -67,5 +71,9 @@ export async function* toChatStream(
       `Last-Event-ID: this event was not stored; the last stored event is ${number - 1}. Read the turn again.`,
       { code: 'event_not_kept' },
     )
+  if (isInterrupted)
+    throw new ServiceError('service_unavailable', 'The answer was interrupted.', {
+      code: 'stream_interrupted',
+    })
   if (!hasFailed) yield Buffer.from(DONE)
 }

@@ -2,6 +2,7 @@
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
+import { toStoreFailure } from './failures.ts'
 import { type HistoryLimits, readChain, readConversation, type StoredItem } from './history.ts'
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
 import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
@@ -17,8 +18,12 @@ export class ConversationReader {
   }
 
   async findTurn(tenantId: string, key: TurnKey, value: string): Promise<TurnRow | undefined> {
-    const opened = await this.deps.storage.find()
-    return opened && findTurn(opened.read, tenantId, key, value)
+    try {
+      const opened = await this.deps.storage.find()
+      return opened && (await findTurn(opened.read, tenantId, key, value))
+    } catch (thrown) {
+      throw toStoreFailure(thrown)
+    }
   }
 
   async findLastTurn(conversationId: string): Promise<TurnRow | undefined> {

@@ -247,7 +247,7 @@ function toResumeRoute<D extends Dependencies>(operation: RestOperation<D>): Rou
     schema: z.undefined(),
     async parse(call) {
       askForBody(call.request, call.response)
-      await readInputBody(call, operation)
+      await readBytes(call, operation, false)
     },
     run: (call) => resume(call.context, call.signal),
   }
@@ -324,16 +324,26 @@ function createInputReader<D>(operation: RestOperation<D>): (call: HttpCall) => 
   }
 }
 
-async function readInputBody<D>(
-  { request, context, deps: { config, clock } }: HttpCall,
-  { auth, request: options }: RestOperation<D>,
-): Promise<unknown> {
+async function readInputBody<D>(call: HttpCall, operation: RestOperation<D>): Promise<unknown> {
+  const { request } = call
+  const { request: options } = operation
   const mediaType = mediaTypeOf(request)
   const format = options?.body === 'definition' ? definitionFormats[mediaType] : undefined
   if (format === undefined && mediaType !== 'application/json') {
     if (mediaType === '' && hasNoBody(request)) return {}
     throw rejectMediaType(mediaType, options?.body === 'definition')
   }
+  const { bytes, outline } = await readBytes(call, operation, format !== undefined)
+  if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
+  return bytes.length === 0 ? {} : parseJson(bytes, options?.maxJsonValues, outline)
+}
+
+/** Reads the body and counts the request. */
+async function readBytes<D>(
+  { request, context, deps: { config, clock } }: HttpCall,
+  { auth, request: options }: RestOperation<D>,
+  isDefinition: boolean,
+) {
   const caller = auth.callers.length === 0 ? undefined : context.caller
   const bytes = await readBody(
     request,
@@ -344,11 +354,10 @@ async function readInputBody<D>(
     },
     clock,
   )
-  const outline = format === undefined ? outlineOfBody(bytes, options ?? {}) : undefined
+  const outline = isDefinition ? undefined : outlineOfBody(bytes, options ?? {})
   if (caller !== undefined && !auth.isUncounted)
     await chargeRequest(context, caller, requestsOf(bytes.length, outline, options ?? {}))
-  if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
-  return bytes.length === 0 ? {} : parseJson(bytes, options?.maxJsonValues, outline)
+  return { bytes, outline }
 }
 
 function readHeaderFields(

@@ -14,6 +14,7 @@ const api = [
   'identity/{former-secrets,keys,keys-at-rest,managed-keys}',
   'models/{models,policy}',
   'responses/agents',
+  'stored-chat/*',
   'telemetry/health',
   'tools/agents',
   'usage/{budgets,calls,embeddings,usage}',

@@ -24,7 +24,8 @@ export async function storeEnd(
   end: Pick<TurnEnd, 'failure' | 'stopped'> & Partial<TurnEnd>,
   { keepSeconds, nowSeconds }: { readonly keepSeconds: number; readonly nowSeconds: number },
 ): Promise<boolean> {
-  const { items, finish: reason, usage } = renderOutput(turn.id, entries)
+  const { items, finish: reason, usage: loggedUsage } = renderOutput(turn.id, entries)
+  const usage = end.usage ?? loggedUsage
   const outcome = outcomeOf(end, reason)
   const details = usage && toResponseUsage(usage)
   const last = entries.at(-1)

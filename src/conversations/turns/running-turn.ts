@@ -1,6 +1,7 @@
 /** Runs one turn independently of its readers, which may come and go. */
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError, toServiceError } from '../../lib/errors.ts'
+import type { Usage } from '../../providers/chat-api.ts'
 import { splitEvents } from '../events.ts'
 import { type LoggedStep, toEndEntry } from '../turn-output.ts'
 import { TurnLog } from './log.ts'
@@ -10,6 +11,8 @@ import type { LogEntry, LogKind } from './segments.ts'
 export interface TurnReports {
   /** Called when a model has begun to answer. */
   begun(route: { readonly provider: string; readonly model: string; readonly attempts: number }): void
+  /** Called after each model call with the usage so far, which a stream may not contain. */
+  used(usage: Usage | undefined): void
   /** Stores a step. A tool must start only after its call is stored. */
   step(step: LoggedStep): Promise<void>
 }
@@ -44,6 +47,7 @@ export interface TurnEnd {
   readonly failure: ServiceError | undefined
   readonly stopped: StopReason | undefined
   readonly route: { readonly provider: string; readonly model: string; readonly attempts: number } | undefined
+  readonly usage: Usage | undefined
   readonly firstEventMs: number | undefined
   readonly durationMs: number
 }
@@ -80,11 +84,15 @@ export class RunningTurn {
     const startedMs = clock.monotonic()
     let firstEventMs: number | undefined
     let route: TurnEnd['route']
+    let usage: Usage | undefined
     let failure: ServiceError | undefined
     try {
       const pieces = model(this.controller.signal, {
         begun: (chosen) => {
           route = chosen
+        },
+        used: (sum) => {
+          usage = sum
         },
         step: async (step) => {
           this.log.append({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) })
@@ -106,7 +114,7 @@ export class RunningTurn {
     clearTimeout(this.lonely)
     if (this.failure === undefined) this.log.append(this.toEnd(failure))
     const durationMs = clock.monotonic() - startedMs
-    const end = { failure, stopped: this.stopped, route, firstEventMs, durationMs }
+    const end = { failure, stopped: this.stopped, route, usage, firstEventMs, durationMs }
     this.finished.resolve(end)
     return end
   }
@@ -123,6 +131,21 @@ export class RunningTurn {
       this.readers -= 1
       if (this.readers === 0) this.onLonely()
     }
+  }
+
+  /** Ends a turn that was not accepted and therefore never runs. */
+  discard(): void {
+    this.isOver = true
+    this.accepted.resolve(false)
+    this.log.end()
+    this.finished.resolve({
+      failure: undefined,
+      stopped: this.stopped,
+      route: undefined,
+      usage: undefined,
+      firstEventMs: undefined,
+      durationMs: 0,
+    })
   }
 
   /** Stops the model; does nothing when the turn has ended. */

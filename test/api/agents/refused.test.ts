@@ -13,6 +13,31 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
   ['blank instructions', 'name: X\ninstructions: " "\n', ['instructions:', 'line 2, column 15']],
   ['a name that is a number', 'name: 7\ninstructions: Hi\n', ['name:', 'line 1, column 7']],
   ['a temperature too high', `${GREETER}temperature: 2.1\n`, ['temperature:', 'line 3, column 14']],
+  [
+    'stored conversations without a duration',
+    `${GREETER}conversations: {}\n`,
+    ['conversations.keep:', 'line 3, column '],
+  ],
+  [
+    'a duration that is not one',
+    `${GREETER}conversations: { keep: 30 }\n`,
+    ['conversations.keep:', 'line 3, column '],
+  ],
+  [
+    'a duration above ten years',
+    `${GREETER}conversations: { keep: 3651d }\n`,
+    ['conversations.keep: must be 1 to 3650 days', 'line 3, column '],
+  ],
+  [
+    'an unknown key of stored conversations',
+    `${GREETER}conversations: { keep: 30d, kept: 1d }\n`,
+    ["has an unknown key 'kept'", 'line 3, column '],
+  ],
+  [
+    'an unknown policy for disconnects',
+    `${GREETER}conversations: { keep: 30d, onDisconnect: stay }\n`,
+    ['conversations.onDisconnect:', 'line 3, column '],
+  ],
   ['a negative temperature', `${GREETER}temperature: -0.1\n`, ['temperature:', 'line 3, column 14']],
   [
     'a temperature that is not a number',

@@ -1,0 +1,162 @@
+/** Tests that a stored chat with an idempotency key runs once, no matter how often the client repeats it. */
+import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
+import { type Answer, readEvents } from '../../support/app.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { listTurns, openStream, sendChat, splitStream, storingAgent } from '../../support/stored-chats.ts'
+
+const harness = await startChatHarness()
+const KEY = { 'Idempotency-Key': 'order-7' }
+const DAY_SECONDS = 86_400
+
+async function startStoring(env: Readonly<Record<string, string>> = {}) {
+  const clock = createFakeClock()
+  const app = await harness.start(env, { clock })
+  const { agent_key: key } = await app.createAgent(storingAgent())
+  return { app, key, clock }
+}
+
+function turnOf({ headers }: Pick<Answer, 'headers'>): string | null {
+  return headers.get('x-parley-turn')
+}
+
+describe('a repeated request with the same idempotency key', () => {
+  test.each([true, false])('returns the answer of the ended turn (stream: %s)', async (stream) => {
+    const { app, key } = await startStoring()
+    const options = { key, headers: KEY, more: { stream } }
+    const first = await sendChat(app, 'hello', options)
+    const second = await sendChat(app, 'hello', options)
+    expect([second.status, second.text, turnOf(second)]).toEqual([200, first.text, turnOf(first)])
+    expect(second.headers.get('content-type')).toBe(first.headers.get('content-type'))
+    expect(await harness.listChats()).toHaveLength(1)
+  })
+
+  test('follows the running turn from its first event', async () => {
+    const { app, key } = await startStoring()
+    const options = { key, headers: KEY }
+    const text = '{{up:chunks 12}}{{up:delay 20}}'
+    const running = await openStream(app, text, options)
+    await running.readEvents(4)
+    const repeated = await sendChat(app, text, options)
+    expect(repeated.text).toBe(await running.readAll())
+    expect(await harness.listChats()).toHaveLength(1)
+  })
+
+  test('follows the running turn of a whole completion', async () => {
+    const { app, key } = await startStoring()
+    const text = 'hello {{up:slow-head 300}}'
+    const options = { key, headers: KEY, more: { stream: false } }
+    const first = sendChat(app, text, options)
+    await harness.upstream.waitForRequest('slow-head')
+    const second = await sendChat(app, text, options)
+    expect(second.text).toBe((await first).text)
+    expect(await harness.listChats()).toHaveLength(1)
+  })
+
+  test.each([true, false])(
+    'calls the model once if 100 requests arrive at the same time (stream: %s)',
+    async (stream) => {
+      const { app, key } = await startStoring({ PARLEY_RATE_LIMIT_AGENT_ADDRESS: '1000' })
+      const options = { key, headers: KEY, more: { stream } }
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, () => sendChat(app, 'hello {{up:slow-head 100}}', options)),
+      )
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+      expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+      expect(new Set(answers.map(turnOf)).size).toBe(1)
+      expect(await harness.listChats()).toHaveLength(1)
+      expect(await listTurns(app)).toHaveLength(1)
+    },
+  )
+
+  test.each<[what: string, text: string, more: object]>([
+    ['another message', 'goodbye', {}],
+    ['another setting', 'hello', { max_tokens: 7 }],
+    ['another way to answer', 'hello', { stream: false }],
+  ])('returns 422 idempotency_key_reused if it has %s', async (_what, text, more) => {
+    const { app, key } = await startStoring()
+    await sendChat(app, 'hello', { key, headers: KEY })
+    const { status, body } = await sendChat(app, text, { key, headers: KEY, more })
+    expect([status, body.error.code]).toEqual([422, 'idempotency_key_reused'])
+    expect(await harness.listChats()).toHaveLength(1)
+  })
+
+  test('starts another turn after 24 hours', async () => {
+    const { app, key, clock } = await startStoring()
+    const first = await sendChat(app, 'hello', { key, headers: KEY })
+    clock.advance(DAY_SECONDS)
+    expect(turnOf(await sendChat(app, 'hello', { key, headers: KEY }))).toBe(turnOf(first))
+    clock.advance(1)
+    const later = await sendChat(app, 'goodbye', { key, headers: KEY })
+    expect([later.status, turnOf(later)]).not.toEqual([200, turnOf(first)])
+    expect(await harness.listChats()).toHaveLength(2)
+  })
+
+  test.each([true, false])('runs again if the turn failed before its answer (stream: %s)', async (stream) => {
+    const { app, key } = await startStoring({ PARLEY_BACKEND_ATTEMPTS: '1' })
+    const options = { key, headers: KEY, more: { stream } }
+    const text = 'hello {{up:status 500}}{{up:first 1}}'
+    const first = await sendChat(app, text, options)
+    expect([first.status, first.body.error.code]).toEqual([502, 'backend_error'])
+    const second = await sendChat(app, text, options)
+    expect(second.status).toBe(200)
+    expect(await harness.listChats()).toHaveLength(2)
+  })
+
+  test('returns the same broken stream if the turn failed in mid-answer', async () => {
+    const { app, key } = await startStoring()
+    const text = 'a b c {{up:usage never}}{{up:reset-after 3}}'
+    const first = await sendChat(app, text, { key, headers: KEY })
+    const second = await sendChat(app, text, { key, headers: KEY })
+    expect(second.text).toBe(first.text)
+    expect(readEvents(second.text).events.at(-1).error.code).toBe('stream_interrupted')
+    expect(await harness.listChats()).toHaveLength(1)
+  })
+})
+
+describe('an idempotency key', () => {
+  test('belongs to an agent or to a parent key', async () => {
+    const { app, key } = await startStoring()
+    const { agent_key: otherAgent } = await app.createAgent(storingAgent())
+    const otherTenant = await createTenant(app)
+    const { agent_key: theirs } = await app.createAgent(storingAgent(), otherTenant)
+    const answers = []
+    for (const caller of [key, otherAgent, theirs])
+      answers.push(await sendChat(app, `hello ${answers.length}`, { key: caller, headers: KEY }))
+    const { body } = await app.call('GET', '/v1/agents', {})
+    const more = { model: `agent/${body.data[0].id}` }
+    answers.push(await sendChat(app, 'hello', { headers: KEY, more }))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(new Set(answers.map(turnOf)).size).toBe(4)
+  })
+
+  test('is not stored as it was sent', async () => {
+    const { app, key } = await startStoring()
+    await sendChat(app, 'hello', { key, headers: KEY })
+    expect(JSON.stringify(await listTurns(app))).not.toContain('order-7')
+  })
+
+  test.each([
+    ['is empty', ''],
+    ['contains a space', 'a b'],
+    ['contains a character that is not ASCII', 'caf\u00e9'],
+    ['has 256 characters', 'k'.repeat(256)],
+  ])('returns 400 if it %s', async (_what, value) => {
+    const { app, key } = await startStoring()
+    const { status, body } = await sendChat(app, 'hello', { key, headers: { 'Idempotency-Key': value } })
+    expect([status, body.error.code]).toEqual([400, 'invalid_value'])
+    expect(body.error.message).toBe('Idempotency-Key: must be 1 to 255 visible ASCII characters')
+    expect(await harness.listChats()).toHaveLength(0)
+  })
+
+  test('can have 255 characters', async () => {
+    const { app, key } = await startStoring()
+    const headers = { 'Idempotency-Key': 'k'.repeat(255) }
+    const [first, second] = [
+      await sendChat(app, 'hello', { key, headers }),
+      await sendChat(app, 'hello', { key, headers }),
+    ]
+    expect(splitStream(second.text)).toEqual(splitStream(first.text))
+  })
+})

@@ -1,0 +1,129 @@
+/** Tests with generated events that stored runs of events decode to the same bytes, and that event ids count them. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parseEventId, splitEvents, toChatStream } from '../../src/conversations/events.ts'
+import { decodeSegment, encodeSegment, type LogEntry } from '../../src/conversations/turns/segments.ts'
+
+const kind = fc.constantFrom('chat', 'completion', 'failure', 'step')
+/** Few different bytes, so that neighbouring entries share much, and often overlap themselves. */
+const alike = fc.array(fc.constantFrom(0, 10, 97, 255), { maxLength: 400 }).map((bytes) => Buffer.from(bytes))
+const any = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes))
+const entry: fc.Arbitrary<LogEntry> = fc.record({ kind, bytes: fc.oneof(alike, any) })
+const entries = fc.array(entry, { maxLength: 20 })
+
+const event = fc.string({ maxLength: 30 }).map((text) => `data: ${JSON.stringify(text)}\n\n`)
+const events = fc.array(event, { maxLength: 20 })
+const capability = 'a'.repeat(22)
+
+/** A log of these events, with a step of the server before each. */
+async function* toLog(texts: readonly string[]): AsyncGenerator<LogEntry, void, void> {
+  for (const text of texts) {
+    yield { kind: 'step', bytes: Buffer.from('{"type":"tool_call"}') }
+    yield { kind: 'chat', bytes: Buffer.from(text) }
+  }
+}
+
+async function readStream(texts: readonly string[], after: number): Promise<string[]> {
+  const sent: string[] = []
+  for await (const bytes of toChatStream(toLog(texts), { capability, after }))
+    sent.push(Buffer.from(bytes).toString())
+  return sent
+}
+
+describe('a run of entries', () => {
+  test('decodes to the same entries', () => {
+    fc.assert(
+      fc.property(entries, (list) => {
+        expect(decodeSegment(encodeSegment(list))).toEqual(list)
+      }),
+    )
+  })
+
+  test('decodes to the same entries if it is a view of a larger buffer', () => {
+    fc.assert(
+      fc.property(entries, fc.nat(9), (list, offset) => {
+        const larger = Buffer.concat([Buffer.alloc(offset, 1), encodeSegment(list), Buffer.alloc(3, 2)])
+        const view = new Uint8Array(larger.buffer, larger.byteOffset + offset, larger.length - offset - 3)
+        expect(decodeSegment(view)).toEqual(list)
+      }),
+    )
+  })
+
+  test('decodes entries that are longer than a two-byte length', () => {
+    const long = Buffer.alloc(70_000, 'x')
+    const list: LogEntry[] = [
+      { kind: 'chat', bytes: long },
+      { kind: 'chat', bytes: Buffer.concat([long, Buffer.from('y'), long]) },
+      { kind: 'step', bytes: Buffer.alloc(0) },
+    ]
+    expect(decodeSegment(encodeSegment(list))).toEqual(list)
+  })
+
+  test('needs at most 10 more bytes for each repetition of an event', () => {
+    const one: LogEntry = { kind: 'chat', bytes: Buffer.alloc(5_000, 'abc') }
+    const growth = encodeSegment([one, one, one]).length - encodeSegment([one]).length
+    expect(growth).toBeLessThanOrEqual(20)
+  })
+})
+
+describe('a stream of events', () => {
+  test('has the ids 0, 1, 2 and so on, which steps of the server do not use up', async () => {
+    await fc.assert(
+      fc.asyncProperty(events, async (texts) => {
+        expect(await readStream(texts, -1)).toEqual([
+          ...texts.map((text, number) => `id: ${capability}.${number}\n${text}`),
+          'data: [DONE]\n\n',
+        ])
+      }),
+    )
+  })
+
+  test('continues after each event with the same bytes', async () => {
+    await fc.assert(
+      fc.asyncProperty(events, async (texts) => {
+        const whole = await readStream(texts, -1)
+        for (const number of texts.keys())
+          expect(await readStream(texts, number)).toEqual(whole.slice(number + 1))
+      }),
+    )
+  })
+
+  test('is refused after an event that it does not have', async () => {
+    await fc.assert(
+      fc.asyncProperty(events, fc.nat(5), async (texts, beyond) => {
+        const refused = await readStream(texts, texts.length + beyond).catch(({ code }) => code)
+        expect(refused).toBe('event_not_kept')
+      }),
+    )
+  })
+
+  test('splits into the events that it was joined from', () => {
+    fc.assert(
+      fc.property(events, (texts) => {
+        const split = [...splitEvents(Buffer.from(texts.join('')))].map(String)
+        expect(split).toEqual(texts)
+      }),
+    )
+  })
+})
+
+describe('an event id', () => {
+  const capabilities = fc.stringMatching(/^[0-9A-Za-z]{22}$/)
+
+  test('is read as it was written', () => {
+    fc.assert(
+      fc.property(capabilities, fc.nat(999_999_999), (name, number) => {
+        expect(parseEventId(`${name}.${number}`)).toEqual({ capability: name, number })
+      }),
+    )
+  })
+
+  test('has one spelling only', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom(...'aZ09.-+ \n'), maxLength: 30 }), (text) => {
+        const id = parseEventId(text)
+        if (id !== undefined) expect(`${id.capability}.${id.number}`).toBe(text)
+      }),
+    )
+  })
+})

@@ -17,9 +17,21 @@ export interface GuardedCall {
 
 export type AccessStep = (call: GuardedCall) => Promise<void> | void
 
-export async function authenticate({ context, auth }: GuardedCall): Promise<void> {
+export function authenticate(call: GuardedCall): Promise<void> | void {
+  const { context, auth } = call
   if (auth === undefined || auth.callers.length === 0) return
-  const caller = await context.deps.authenticator.find(context.metadata)
+  const caller = context.deps.authenticator.find(context.metadata)
+  // A caller that is cached costs no promise.
+  return caller instanceof Promise
+    ? caller.then((found) => acceptCaller(call, auth, found))
+    : acceptCaller(call, auth, caller)
+}
+
+function acceptCaller(
+  { context }: GuardedCall,
+  auth: AuthPolicy,
+  caller: AnyCaller | undefined,
+): Promise<void> | void {
   // Treats an artifact token as an invalid key where tokens are not accepted.
   const isMisplacedToken = caller?.kind === 'token' && !auth.callers.includes('token')
   if (caller === undefined || isMisplacedToken) return rejectCredentials(context)
@@ -153,22 +165,27 @@ export function limitBodyBytes(
   return caller?.kind === 'agent' ? Math.min(maxBytes, limits.maxAgentBodyBytes) : maxBytes
 }
 
-export async function limitRate({ context, auth }: GuardedCall): Promise<void> {
+export function limitRate({ context, auth }: GuardedCall): Promise<void> | void {
   if (auth === undefined || auth.callers.length === 0 || auth.isUncounted) return
   const { caller, deps, metadata } = context
   if (caller.kind === 'agent') {
     const address = addressGroup(metadata.clientAddress)
     deps.addressSharing.record(address, caller.agentId, metadata.ignoredForwardedFor)
   }
-  await countRequest(context, caller)
+  return countRequest(context, caller)
 }
 
 type LimitedContext = CallContext<AnyCaller, Pick<Dependencies, 'config' | 'metrics' | 'shared'>>
 
-export async function countRequest(context: LimitedContext, caller: AnyCaller): Promise<void> {
-  const hit = await hitQuotas(context, caller, () => 1)
-  if (!hit?.isLimited) return
-  rejectLimited(context, hit, `Too many requests: the limit is ${hit.limit} per minute.`)
+export function countRequest(context: LimitedContext, caller: AnyCaller): Promise<void> | void {
+  const hit = hitQuotas(context, caller, () => 1)
+  return hit instanceof Promise
+    ? hit.then((counted) => assertInLimit(context, counted))
+    : assertInLimit(context, hit)
+}
+
+function assertInLimit(context: LimitedContext, hit: Hit | undefined): void {
+  if (hit?.isLimited) rejectLimited(context, hit, `Too many requests: the limit is ${hit.limit} per minute.`)
 }
 
 /**
@@ -187,18 +204,19 @@ export async function chargeRequest(
   rejectLimited(context, hit, problem)
 }
 
-async function hitQuotas(
+function hitQuotas(
   context: LimitedContext,
   caller: AnyCaller,
   costOf: (smallestLimit: number) => number,
-): Promise<Hit | undefined> {
+): Hit | undefined | Promise<Hit> {
   const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
   if (quota === undefined) return undefined
   const cost = costOf(Math.min(quota.limit, ...others.map(({ limit }) => limit)))
   if (cost < 1) return undefined
-  const hit = await context.deps.shared.limiter.hit([quota, ...others], cost)
-  setLimitHeaders(context, hit)
-  return hit
+  const hit = context.deps.shared.limiter.hit([quota, ...others], cost)
+  return hit instanceof Promise
+    ? hit.then((counted) => setLimitHeaders(context, counted))
+    : setLimitHeaders(context, hit)
 }
 
 function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, problem: string): never {
@@ -245,10 +263,11 @@ export async function limitAuthFailures(context: LimitedContext): Promise<void> 
   )
 }
 
-function setLimitHeaders(context: CallContext<AnyCaller>, hit: Hit): void {
+function setLimitHeaders(context: CallContext<AnyCaller>, hit: Hit): Hit {
   context.setHeader('X-RateLimit-Limit', String(hit.limit))
   context.setHeader('X-RateLimit-Remaining', String(hit.remaining))
   context.setHeader('X-RateLimit-Reset', String(hit.resetAt))
+  return hit
 }
 
 /** Groups IPv6 addresses by /64, because a /64 usually belongs to one subscriber. */

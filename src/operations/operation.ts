@@ -239,7 +239,7 @@ export function withRequestLog<D extends { readonly log: Logger }>({
 
 export interface Authenticator {
   /** Finds the caller by key, token, session or trusted proxy; undefined without valid credentials. */
-  find(metadata: RequestMetadata): Promise<AnyCaller | undefined> | undefined
+  find(metadata: RequestMetadata): AnyCaller | undefined | Promise<AnyCaller | undefined>
 }
 
 /** A JSON response that is already encoded, in chunks that may end at any byte. */

@@ -162,7 +162,7 @@ function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void
     })
     return loading
   }
-  const read = () => within(COUNT_TIMEOUT_MS, cache.get('counts', load))
+  const read = () => within(COUNT_TIMEOUT_MS, Promise.resolve(cache.get('counts', load)))
 
   registerGauge(
     registry,

@@ -242,7 +242,7 @@ function isCount(value: unknown): value is number {
 
 /** Maximum time between flushes; `FLUSH_AT` waiting calls trigger an earlier one. */
 const FLUSH_EVERY_MS = 1_000
-const FLUSH_AT = 200
+const FLUSH_AT = 500
 /** Number of calls per transaction. */
 const BATCH = 1_000
 /** Number of calls kept while the database is not writable; the number of lost calls is logged. */

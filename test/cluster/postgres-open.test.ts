@@ -188,7 +188,7 @@ describe('the server secret', () => {
     const next = { ...env, PARLEY_SECRET: OTHER, PARLEY_SECRET_PREVIOUS: SECRET, PARLEY_PARENT_KEY: key }
     await startApp(next)
     expect(await startupErrorOf(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain(
-      'use a different secret',
+      'have a different secret',
     )
   })
 })

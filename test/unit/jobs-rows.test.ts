@@ -5,6 +5,7 @@ import { createRunner } from '../../src/artifacts/jobs/queue.ts'
 import {
   clearTakenJobs,
   deleteJob,
+  deleteJobs,
   findNextDue,
   type JobRow,
   renewJob,
@@ -58,9 +59,10 @@ describe('a job', () => {
     expect(await take(90_000 - 3_001)).toMatchObject({ blob: 'one' })
   })
 
-  test('is deleted with its artifact', async () => {
-    const { db, take } = await openWithJobs(['one'])
-    await db.deleteFrom('artifacts').execute()
+  test('is deleted with the other jobs of its upload', async () => {
+    const { db, take } = await openWithJobs(['one', 'two'])
+    await deleteJobs(db, 'one')
+    expect(await take(1_000)).toMatchObject({ blob: 'two' })
     expect(await take(1_000)).toBeUndefined()
   })
 

@@ -1,5 +1,5 @@
 /** Tests that every error reason has the documented status, type and format in each API. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Reason, reasons, ServiceError } from '../../../src/lib/errors.ts'
 import { renderError } from '../../../src/operations/errors.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
@@ -160,7 +160,11 @@ const triggers: Readonly<
 
 /** Makes every statement about agents fail, on all connections. */
 async function breakDatabase(app: TestApp): Promise<void> {
-  await app.service.deps.db.schema.alterTable('agents').renameTo('unknown_agents').execute()
+  const rename = (from: string, to: string) =>
+    app.service.deps.db.schema.alterTable(from).renameTo(to).execute()
+  await rename('agents', 'renamed_agents')
+  // Other tests use the same PostgreSQL database.
+  onTestFinished(() => rename('renamed_agents', 'agents'))
 }
 
 function withoutDatabase(ask: Call): Call {

@@ -65,11 +65,9 @@ const AdminKey = z
       .string()
       .nullable()
       .meta({ description: 'Email address of the user who owns the key; null if no user owns it.' }),
-    is_automatic: z
-      .boolean()
-      .meta({
-        description: "True if the server created the key automatically on its user's user's first visit.",
-      }),
+    is_automatic: z.boolean().meta({
+      description: "True if the server created the key automatically on its user's first visit.",
+    }),
     agents: count,
     budget: Budget,
     created_at: seconds,

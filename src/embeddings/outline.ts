@@ -61,7 +61,7 @@ class OutlineReader {
     this.isInVector = found === -1
     const end = this.isInVector ? bytes.length : found
     const vector = bytes.subarray(from, end)
-    // Rejects vectors that contain `null` or Python's `NaN`, because they need a full parse.
+    // Returns undefined for a vector with `null` or Python's `NaN`, which needs a full parse.
     if (this.encoding === 'float' && (vector.includes(LOWER_N) || vector.includes(UPPER_N))) return undefined
     return this.isInVector ? end : end + 1
   }

@@ -158,7 +158,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   params: Readonly<Record<string, string>> = {}
   input: unknown
   result: unknown
-  /** Registers a function that runs after the response, whether or not it succeeded. */
+  /** Runs after the response, whether or not the call succeeded. */
   cleanUp: (() => Promise<void>) | undefined
   private readonly startedAtMs: number
   private controller: AbortController | undefined

@@ -124,7 +124,7 @@ class S3Blobs implements Blobs {
       for await (const chunk of bytes) {
         head = extendHead(head, chunk)
         await upload.write(chunk)
-        // Requires space for each byte twice, because each byte is received and sent.
+        // Counts each byte twice: once as received, and once as sent.
         countExternalBytes(2 * chunk.length)
       }
       await upload.end()

@@ -20,8 +20,8 @@ const MAX_DEPTH = 64
  */
 const MAX_CPU_MS = 50
 /**
- * Wall-clock timeout of one validation. The validation continues if it has not used its CPU time yet, because
- * other processes may have used most of the wall-clock time.
+ * Wall-clock timeout of one attempt. An attempt that used less CPU time is repeated, because other processes
+ * may have used most of the wall-clock time.
  */
 const TIMEOUT_MS = 100
 const MAX_TIMEOUTS = 20

@@ -58,7 +58,7 @@ export function createMcpHttp(callMs: number, onLost: () => void) {
 
   return {
     fetch: guardedFetch,
-    /** Sends a request. Rejects even if the response ends early, for which the library would wait forever. */
+    /** Runs a call. Also rejects if the response ends early, because the library would wait forever. */
     call<T>(start: () => Promise<T>): Promise<T> {
       const failing = Promise.withResolvers<never>()
       return Promise.race([calls.run(failing.reject, start), failing.promise])

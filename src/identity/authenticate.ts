@@ -59,7 +59,7 @@ export interface KeyDirectory {
   /** Drops all cached keys; must be called after every change to keys or agents. */
   invalidate(): void
   onInvalidate(listener: () => void): void
-  /** Records that a console user has used a parent key, which the console does not send. */
+  /** Records that a console user has used a parent key. The console itself sends no key. */
   noteUse(tenantId: string): void
   recordUse(): Promise<void>
 }

@@ -8,7 +8,7 @@ export function createTtlCache<V>(
   { max, keepMs }: { max: number; keepMs: (value: V) => number },
 ) {
   const entries = new LRUCache<string, { value: V; untilMs: number }>({
-    // `maxSize` allocates memory as entries are added; `max` would allocate all of it in advance.
+    // `maxSize` allocates memory as entries are added; `max` would allocate all memory in advance.
     maxSize: max,
     sizeCalculation: () => 1,
   })

@@ -10,7 +10,7 @@ export type ModelDeps = { readonly agents: ListedAgents; readonly models: ModelC
 interface Offer {
   readonly agents: readonly ListedAgent[]
   isAllowed(model: CatalogueModel): boolean
-  /** The same object until the models change. */
+  /** Returns the same object until the models change. */
   readonly source: object
 }
 

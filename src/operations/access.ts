@@ -9,7 +9,7 @@ import type { Hit, Quota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
 
-/** A call and its access policy; `auth` is undefined for a preflight. */
+/** A call with its access policy; `auth` is undefined for a preflight. */
 export interface GuardedCall {
   readonly context: CallContext<AnyCaller, Dependencies>
   readonly auth: AuthPolicy | undefined
@@ -32,7 +32,7 @@ function acceptCaller(
   auth: AuthPolicy,
   caller: AnyCaller | undefined,
 ): Promise<void> | void {
-  // Treats an artifact token as an invalid key where tokens are not accepted.
+  // Treats an artifact token as an invalid key if the operation does not accept tokens.
   const isMisplacedToken = caller?.kind === 'token' && !auth.callers.includes('token')
   if (caller === undefined || isMisplacedToken) return rejectCredentials(context)
   context.caller = caller
@@ -105,8 +105,8 @@ export function assertSameOrigin(
 ): void {
   if (implicit === undefined || changesNothing(implicit)) return
   const { headers } = implicit
-  // Without a proxy, the credentials are a cookie, which browsers send only to its own host, so `Host` can be
-  // trusted.
+  // Without a proxy, the credentials are a cookie. Browsers send it only to the host that set it, so `Host`
+  // can be trusted.
   const isOwn = isOwnOrigin(headers, server.publicUrl) || (forwardedAuth === undefined && isOwnHost(headers))
   if (!isOwn) {
     throw new ServiceError('insufficient_permissions', 'Cross-site requests require an API key.')
@@ -114,7 +114,7 @@ export function assertSameOrigin(
   if (headers['x-requested-with'] === undefined) {
     throw new ServiceError(
       'insufficient_permissions',
-      'X-Requested-With: header is required when no API key is sent.',
+      'The X-Requested-With header is required when no API key is sent.',
     )
   }
   if (!hasNoBody(implicit) && mediaTypeOf(implicit) !== mediaType) {
@@ -125,7 +125,7 @@ export function assertSameOrigin(
   }
 }
 
-/** Returns true for reads; the upload protocol can override the method with a header. */
+/** Returns true if the method only reads. The upload protocol can override the method with a header. */
 function changesNothing({ method, headers }: ImplicitCredentials): boolean {
   return (method === 'GET' || method === 'HEAD') && headers['x-http-method-override'] === undefined
 }
@@ -146,7 +146,7 @@ function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined
 }
 
 /**
- * Compares `Origin` with `Host`, because browsers send `Sec-Fetch-Site` only to secure origins and localhost.
+ * Compares `Origin` with `Host`, because browsers send `Sec-Fetch-Site` only to HTTPS origins and localhost.
  */
 function isOwnHost({ origin, host }: IncomingHttpHeaders): boolean {
   return origin !== undefined && host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host
@@ -189,8 +189,8 @@ function assertInLimit(context: LimitedContext, hit: Hit | undefined): void {
 }
 
 /**
- * Charges a large request that was already counted once as `requests`, capped at the limit so that it can
- * succeed alone.
+ * Charges the rest of a large request that was already counted once. `requests` is the whole charge, which is
+ * capped at the limit so that the request can succeed on its own.
  */
 export async function chargeRequest(
   context: LimitedContext,
@@ -245,7 +245,10 @@ export function lowerLimit(setting: number, own: number | null | undefined): num
   return setting === 0 ? own : Math.min(setting, own)
 }
 
-/** Charges a call without valid credentials to its client address; calls with valid keys are not affected. */
+/**
+ * Counts a call without valid credentials for its client address. Calls with valid keys are neither counted
+ * nor rejected.
+ */
 export async function limitAuthFailures(context: LimitedContext): Promise<void> {
   const { deps, metadata } = context
   const limit = deps.config.limits.authFailures

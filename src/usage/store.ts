@@ -42,7 +42,7 @@ export async function sumTokensSince(
   return Number(input ?? 0) + Number(output ?? 0)
 }
 
-/** Deletes the oldest calls with ids before `id`, at most `limit`; returns their number. */
+/** Deletes up to `limit` calls with ids before `id`, oldest first; returns their number. */
 export async function deleteCallsBefore(db: Database, id: string, limit: number): Promise<number> {
   const result = await db
     .deleteFrom('usage_calls')
@@ -65,7 +65,7 @@ export interface CallRange {
 
 type CallFilter = { readonly [Column in 'agent_id' | 'model' | 'status']: string | undefined }
 
-/** Limits the duration of a query with a filter that few calls match. */
+/** Maximum number of rows that a filtered query examines, so that it is fast even if few calls match. */
 const MOST_EXAMINED = 10_000
 
 /**
@@ -139,7 +139,9 @@ function sumHistograms(before: string, more: string): string {
 
 const DAY_SECONDS = 86_400
 
-/** Sums calls by day. Always sorts rows in the same order, which prevents deadlocks between writers. */
+/**
+ * Adds rows to the daily sums. Always sorts them in the same order, which prevents deadlocks between writers.
+ */
 export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
   const byDay = Map.groupBy(calls, ({ parent_key_id, agent_id, model, provider, created_at }) =>
     [Math.floor(created_at / DAY_SECONDS), parent_key_id, agent_id, model, provider].join('\n'),

@@ -56,7 +56,7 @@ async function eventsOf(reads: readonly Uint8Array[]): Promise<AnyEvent[]> {
 
 const encode = (stream: readonly object[]) => Buffer.concat(stream.map(encodeEvent))
 
-test('the Responses API events do not depend on how the network splits the chat stream', async () => {
+test('the Responses API events do not depend on the chunk boundaries of the chat stream', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, splitPositions, async (stream, shares) => {
       const bytes = encode(stream)

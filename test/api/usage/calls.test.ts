@@ -1,4 +1,4 @@
-/** Tests the list of single calls: its content, filters, pages and limits. */
+/** Tests the list of individual calls: its content, filters, pages and limits. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -113,7 +113,7 @@ describe('filters', () => {
   })
 
   test.each([
-    ['from=2027-01-16&to=2027-01-15', 'from: must not be later than to'],
+    ['from=2027-01-16&to=2027-01-15', 'from: must not be later than `to`'],
     ['from=yesterday', 'from: must be a date (YYYY-MM-DD, in UTC) or Unix seconds'],
     ['after=nothing', 'after: must be the id of a call'],
     ['limit=101', 'limit: must be at most 100'],
@@ -159,7 +159,7 @@ describe('access', () => {
     const refused = await app.call('GET', `/v1/usage/calls?key=${tenantId}`, { key: otherKey })
     expect([refused.status, refused.body.error.message]).toEqual([
       403,
-      'key: a parent key can list its own calls only',
+      'key: a parent key can only list its own calls',
     ])
   })
 

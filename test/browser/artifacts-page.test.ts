@@ -96,7 +96,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows the video with its poster, and does not reload it when another field changes', async () => {
+  test('shows the video with its poster and does not reload it when another field changes', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const metadata = { artifactId: reserved.artifact_id, name: 'Landing on the moon' }
@@ -175,7 +175,7 @@ describe('the status page', () => {
     expect(await page.locator('main').getAttribute('data-followed')).toBe('no')
   })
 
-  test('reports that the server is unreachable, and continues when the server is back', async () => {
+  test('reports that the server is unreachable and continues when the server is back', async () => {
     const env = { PARLEY_DATA_DIR: await makeFolder() }
     const before = await openApp(env)
     const reserved = await reserveArtifact(before)

@@ -37,7 +37,7 @@ async function signInElsewhere(app: TestApp, context: BrowserContext): Promise<v
 
 const unexpected = (complaints: readonly string[]) => complaints.filter((line) => !line.includes('401'))
 
-describe('the console, after the session has ended,', () => {
+describe('the console, once the session has ended,', () => {
   test("keeps an agent's draft until another tab signs in again", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()

@@ -33,7 +33,7 @@ describe('an empty chat', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('uses the title, texts and language that the page sets, also when they change later', async () => {
+  test('uses the title, texts and language that the page sets, even if they change later', async () => {
     const opened = await harness.open({ options: { title: 'Mine', greeting: 'Hi', placeholder: 'Go on' } })
     await opened.frame.getByRole('heading', { name: 'Mine' }).waitFor()
     await opened.say('keep this')

@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 
 describe('the data directory lock', () => {
-  test('is still held after it rejected another server', async () => {
+  test('is still held after another server is rejected', async () => {
     await openTestDatabase('server', dataDir)
     await startupErrorOf(openDatabase({ dataDir, role: 'server' }))
     expect(await new OtherProcess(openScript('server', dataDir)).hears()).toContain(

@@ -112,7 +112,7 @@ describe('a data directory', () => {
     },
   )
 
-  test('is rejected with the process id if another server uses it', async () => {
+  test("is rejected with the other server's process id if it is in use", async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await errorLineOf({ folder })).toMatch(

@@ -94,7 +94,7 @@ describe('a model with tools', () => {
     expect(none.answer.body.usage).toEqual((await ask(greedy('Hi', { max_tokens: 8 }))).answer.body.usage)
   })
 
-  test('makes only one call when parallel_tool_calls is false', async () => {
+  test('makes only one call if parallel_tool_calls is false', async () => {
     const { calls } = await ask(greedy('Hi', { tools, tool_choice: 'required', parallel_tool_calls: false }))
     expect(calls).toHaveLength(1)
   })

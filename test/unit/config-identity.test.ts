@@ -55,7 +55,7 @@ describe('forwarded identity', () => {
     expect(config.forwardedAuth?.proxySecret).toBe(secret)
   })
 
-  test('can use other header names in any letter case but not one name twice', async () => {
+  test('can use custom header names in any letter case but not the same name twice', async () => {
     const renamed = { ...enabled, PARLEY_PROXY_SECRET: secret, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' }
     const { config } = await parseConfig(renamed)
     expect(config.forwardedAuth?.headers.email).toBe('x-auth-request-email')
@@ -64,7 +64,7 @@ describe('forwarded identity', () => {
     ])
   })
 
-  test('causes a warning for each of its settings if it is off', async () => {
+  test('results in a warning for each of its settings if it is off', async () => {
     const unused = {
       PARLEY_PROXY_SECRET: secret,
       PARLEY_HEADER_USER: 'x-name',
@@ -91,7 +91,7 @@ test.each([
   ['PARLEY_PROXY_SECRET', ['short', 'x'.repeat(31)]],
   ['PARLEY_HEADER_EMAIL', ['X_Email', 'x email', 'x-email:', 'é']],
   ['PARLEY_ADMIN_EMAILS', ['ada', 'ada@example.org,,', '@example.org', 'a b@example.org']],
-])('an invalid value of %s causes an error that starts with that name', async (name, values) => {
+])('an invalid value of %s is rejected with an error that starts with that name', async (name, values) => {
   for (const value of values) {
     expect(await problemsOf({ [name]: value })).toEqual([
       expect.stringMatching(new RegExp(`^${name} must be .+\\.$`)),

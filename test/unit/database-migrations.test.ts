@@ -22,7 +22,7 @@ describe('SQLite migrations', () => {
     expect(await listPendingMigrations(db, migrations)).toEqual([])
   })
 
-  test('that this version does not know prevent servers and commands from opening the database', async () => {
+  test('that this version does not recognize prevent servers and commands from opening the database', async () => {
     await (await openTestDatabase('server', dataDir)).close()
     openSqliteFile(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {

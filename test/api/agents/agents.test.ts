@@ -53,7 +53,7 @@ describe('creating an agent', () => {
     expect((await chat(app, agent_key)).status).toBe(200)
   })
 
-  test('stores neither an agent nor a key when the database fails halfway', async () => {
+  test('stores neither an agent nor a key if the database fails between the two inserts', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     await app.createAgent()
@@ -168,7 +168,7 @@ describe('stored agents', () => {
     expect((await listIds(after))[0]).toBe(newest.agent_id)
   })
 
-  test('do not contain plain-text keys', async () => {
+  test('contain no plain-text keys', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const tables = ['agents', 'agent_versions', 'credentials', 'parent_keys', 'audit_events'] as const

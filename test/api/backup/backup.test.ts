@@ -61,7 +61,7 @@ const start = (dir: string, app?: TestApp, env = {}) =>
   startApp({ PARLEY_DATA_DIR: dir, ...(app && { PARLEY_PARENT_KEY: app.key }), ...env })
 
 describe('a backup of a running server', () => {
-  test('contains everything and leaves only a lock file in the data directory', async () => {
+  test('contains all data and leaves only a lock file in the data directory', async () => {
     const app = await start(dataDir)
     const contents = await createContents(app)
     const before = await readdir(dataDir, { recursive: true })
@@ -142,7 +142,7 @@ test('a backup does not contain a secret that comes from the environment', async
   await expectContents(await start(target, app, env), contents)
 })
 
-test('a backup succeeds and lists the files whose bytes are lost', async () => {
+test('a backup succeeds and lists files whose bytes are missing', async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   const contents = await createContents(app)
   await app.close()

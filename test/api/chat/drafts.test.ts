@@ -37,7 +37,7 @@ describe('a draft', () => {
     expect([body.definition.tools, body.version]).toEqual([[], 1])
   })
 
-  test('follows the model policy of its agent', async () => {
+  test("follows its agent's model policy", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const policy = { allowed_models: [{ provider: 'mock', model: 'mock' }] }
@@ -51,7 +51,7 @@ describe('a draft', () => {
     expect(textOf(chunks)).toBe('You said: hi')
   })
 
-  test('with an invalid definition is rejected with the position of the fault', async () => {
+  test('with an invalid definition is rejected with the position of the error', async () => {
     const app = await startApp()
     const draft = { yaml: 'name: A\ninstructions: 7\n' }
     await expect(runDraft(app, { messages: userMessage('hi'), trial: { draft } })).rejects.toThrow(

@@ -170,7 +170,7 @@ describe('a client that disconnects', () => {
     ['in the middle of a busy stream', '{{up:chunks 5000}}{{up:delay 1}}', true, sent('chunks', 5_000)],
     ['before a complete response', '{{up:hang}}', false, seen('hang')],
     ['in the middle of a complete response', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
-  ])('ends the backend request (%s)', async (_when, script, stream, hasSeen) => {
+  ])('aborts the backend request (%s)', async (_when, script, stream, hasSeen) => {
     const { log, lines } = createLineLog()
     const app = await harness.start({}, { log })
     await abortWhen(app, chatRequest(script, { stream }), hasSeen)

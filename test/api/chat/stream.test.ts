@@ -31,14 +31,14 @@ describe('a stream', () => {
     ['line feeds as line endings', '{{up:crlf}}', (text: string) => text.replaceAll('\r\n', '\n')],
     ['its comments removed', '{{up:comments}}', (text: string) => text.replaceAll(': ping\n\n', '')],
     ['a final [DONE]', '{{up:no-done}}', (text: string) => `${text}data: [DONE]\n\n`],
-  ])('always has %s', async (_how, script, change) => {
+  ])('is normalized to have %s', async (_how, script, change) => {
     const app = await harness.start()
     const answer = await app.stream(chatRequest(`hello {{up:usage never}}${script}`))
     const [chat] = await harness.listChats()
     expect(answer.text).toBe(change(await harness.readDirectly(chat?.body)))
   })
 
-  test('has the headers of an event stream', async () => {
+  test('is returned with the headers of an event stream', async () => {
     const app = await harness.start()
     const { headers } = await app.stream(chatRequest('hello'))
     expect(Object.fromEntries(headers)).toMatchObject({

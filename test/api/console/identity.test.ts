@@ -36,7 +36,7 @@ describe('an identity header', () => {
     [{ PARLEY_PROXY_SECRET: secret, PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.1', undefined, 401],
   ]
   test.each(cases)(
-    'with the settings %j, the sender %s and the secret %s causes status %i',
+    'with the settings %j, the sender %s and the secret %s results in status %i',
     async (env, from, sent, status) => {
       const app = await startApp({ PARLEY_TRUST_FORWARDED_AUTH: 'true', ...env })
       const headers = [`X-Email: ${ada}`, ...(sent === undefined ? [] : [`X-Proxy-Secret: ${sent}`])]
@@ -173,7 +173,7 @@ describe('identity headers', () => {
   })
 })
 
-describe('the user in the identity headers', () => {
+describe('the user identified by the identity headers', () => {
   test('is the same for an email in any letter case and Unicode normalization', async () => {
     const app = await startApp(behindProxy)
     const utf8 = (text: string) => Buffer.from(text).toString('latin1')
@@ -193,7 +193,7 @@ describe('the user in the identity headers', () => {
     [{ 'X-User-First-Name': 'Ada', 'X-User-Last-Name': 'Lovelace', 'X-User': 'ada' }, 'Ada Lovelace', 'ada'],
     [{ 'X-User-First-Name': Buffer.from('Zoë').toString('latin1') }, 'Zoë', null],
   ]
-  test.each(names)('has a name from the headers: %j gives %s', async (headers, name, username) => {
+  test.each(names)('takes a name from the headers: %j gives %s', async (headers, name, username) => {
     const app = await startApp(behindProxy)
     expect((await me(app, { 'X-Email': ada, ...headers })).body.user).toMatchObject({ name, username })
   })

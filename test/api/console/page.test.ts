@@ -66,7 +66,7 @@ const routes: Readonly<Record<string, readonly string[]>> = {
   '/admin': ['admin'],
 }
 
-test('the first visit to any route loads at most 350 KB of JavaScript', async () => {
+test('a first visit to any console page loads at most 350 KB of JavaScript', async () => {
   const { main, first, files }: { main: string; first: string; files: BuiltFile[] } = JSON.parse(
     await readFile(new URL('../../../dist/console/manifest.json', import.meta.url), 'utf8'),
   )

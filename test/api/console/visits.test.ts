@@ -147,7 +147,7 @@ describe('a known console user', () => {
     expect(keys[0].last_used_at).toBeGreaterThan(0)
   })
 
-  test('uses the rate limit of their key', async () => {
+  test('is limited by the rate limit of their key', async () => {
     const app = await startApp({
       ...behindProxy,
       PARLEY_RATE_LIMIT_PARENT: '2',
@@ -164,7 +164,7 @@ describe('a known console user', () => {
     expect(await statusOf(grace)).toBe(429)
   })
 
-  test('receives another or a new active key when theirs is revoked', async () => {
+  test('is switched to another or a new active key when theirs is revoked', async () => {
     const app = await startApp(behindProxy)
     const { deps } = app.service
     const first = await me(app)

@@ -177,7 +177,7 @@ describe('an invalid form', () => {
   })
 })
 
-describe('a file-size limit', () => {
+describe('the file size limit', () => {
   test.each([
     ['of known length', (form: Buffer) => form],
     ['of unknown length', (form: Buffer) => toChunkStream(form)],
@@ -218,14 +218,14 @@ describe('the form parser', () => {
     ['with a leading Windows path', 'C:\\fakepath\\a.txt', 'a.txt'],
     ['that names a folder', '..', 'unnamed'],
     ['that is empty', '', 'unnamed'],
-  ])('stores a file name %s as expected', async (_what, sent, kept) => {
+  ])('decodes a file name %s correctly', async (_what, sent, kept) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart('x', sent), purpose])
     expect([status, body.filename]).toEqual([200, kept])
     expect((await app.call('GET', `/v1/files/${body.id}`)).body.filename).toBe(kept)
   })
 
-  test('stores a file name as the official client sends it', async () => {
+  test('decodes the file names that the official client sends', async () => {
     const app = await startApp()
     for (const name of ['文件 “1”.txt', 'a"b.txt', 'e\u0301\u{1F600}.txt']) {
       const created = await app.openai().files.create({ file: new File(['x'], name), purpose: 'assistants' })

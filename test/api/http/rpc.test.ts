@@ -110,7 +110,7 @@ describe('a batch of RPC calls', () => {
     expect(body).toHaveLength(10)
   })
 
-  test('with eleven calls is rejected, and none of the calls is run', async () => {
+  test('with eleven calls is rejected, and none of the calls runs', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '1' })
     const refused = await app.call('GET', batch(11))
     expect(refused).toMatchObject({

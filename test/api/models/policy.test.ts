@@ -103,7 +103,7 @@ describe('a stored policy', () => {
     expect(body).toMatchObject({ agent_id: id, ...defaults, model_policy_updated_at: expect.any(Number) })
   })
 
-  test("remains in force after a new definition and determines the agent's model", async () => {
+  test("remains in effect after the definition changes and determines the agent's model", async () => {
     const { app, id, path } = await startAgent()
     await app.call('PUT', path, { body: { default_model: small } })
     const yaml = 'name: A\ninstructions: other\n'
@@ -207,13 +207,15 @@ describe('an invalid policy', () => {
     expect((await app.call('GET', path)).body).toMatchObject({ default_model: small, budget: { day: 5 } })
   })
 
-  test('with a model outside the allowed ones is rejected with a specific code', async () => {
+  test('with a default model that is not allowed is rejected with a specific code', async () => {
     const { app, path } = await startAgent()
     const body = { default_model: small, allowed_models: [chat] }
     expect((await app.call('PUT', path, { body })).body.code).toBe('default_model_not_allowed')
   })
+})
 
-  test("with an unknown model is rejected only if the provider's model list is available", async () => {
+describe('a policy with an unknown model', () => {
+  test("is accepted while the provider's model list is unavailable", async () => {
     await harness.upstream.script('/v1/models', '{{up:status 500}}')
     const { app, path } = await startAgent()
     const default_model = { provider: 'gateway', model: 'later' }

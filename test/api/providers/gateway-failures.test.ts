@@ -6,7 +6,7 @@ import { chatCall, listen, startGatewayHarness, streamCall, ways } from '../../s
 
 const { upstream, gateway, findWhoEnded } = await startGatewayHarness()
 
-describe.each(ways)('a failed call (%s)', (_way, call) => {
+describe.each(ways)('a gateway call (%s)', (_way, call) => {
   test.each([
     ['{{up:reset}} reset before the head', 'unreachable'],
     ['{{up:close}} closed before the head', 'unreachable'],

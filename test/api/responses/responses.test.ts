@@ -46,7 +46,7 @@ const called = (name: string, text: string, call_id: string, status = 'completed
 })
 
 describe('a response', () => {
-  test('has every field, including those with default values', async () => {
+  test('includes every field, even those with default values', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { status, body } = await respond(app, { input: 'hello' })
     expect(status).toBe(200)
@@ -116,7 +116,7 @@ describe('a response', () => {
     expect(body).toMatchObject({ ...asked, store: false, truncation: 'disabled' })
   })
 
-  test('has the provider in its headers and is recorded once in the usage', async () => {
+  test('includes the provider in its headers and is recorded once in usage', async () => {
     const app = await startApp()
     const { headers } = await respond(app, { input: 'hello' })
     expect(headers.get('x-parley-provider')).toBe('mock')

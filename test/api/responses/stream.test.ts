@@ -211,7 +211,7 @@ test('the backend must wait when a client does not read a streamed response', as
 })
 
 describe('a streamed response that the client abandons', () => {
-  test('ends the backend request and is included in usage', async () => {
+  test('aborts the backend request and is included in usage', async () => {
     const app = await harness.start()
     const { first, leave } = await hold(app, 'x {{up:hang-after 3}}')
     await first

@@ -108,7 +108,7 @@ describe('a reply', () => {
       ])
   })
 
-  test('can be copied, and so can its code blocks', async () => {
+  test('can be copied, as can its code blocks', async () => {
     const opened = await harness.open()
     await opened.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await opened.say('look:\n\n```js\nconst a = 1\n```')

@@ -94,7 +94,7 @@ test('servers that start concurrently with a new database and directory agree on
   for (const server of servers) expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-test('only one of two servers can start when both use the same new directory with different databases', async () => {
+test('only one of two servers with different databases can start in the same new directory', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const urls = [await createTestDatabase(), await createTestDatabase()]
   const starts = await Promise.allSettled(

@@ -63,7 +63,7 @@ describe('the first start', () => {
 })
 
 describe('a port that is already in use', () => {
-  test('causes a one-sentence error, and the next start still prints the first key', async () => {
+  test('is reported in one sentence, and the next start still prints the first key', async () => {
     const folder = await makeFolder()
     const { port } = await startSilentListener()
     const env = { PORT: String(port) }

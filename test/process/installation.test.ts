@@ -182,7 +182,7 @@ describe('store orphans', () => {
     for (let count = 0; count < 120; count++) await writeFile(join(dataDir, 'files', randomUUID()), '')
   }
 
-  test('counts files without a database row while a server runs, and deletes them only with --delete', async () => {
+  test('counts files without a database row while a server runs and deletes them only with --delete', async () => {
     const folder = await makeFolder()
     const dataDir = join(folder, 'data')
     const app = await start(dataDir)

@@ -103,7 +103,7 @@ describe('a project that installs the package', () => {
     )
   })
 
-  test("can be type-checked with the package's types", async () => {
+  test("type-checks against the package's types", async () => {
     await installed.write('typed.ts', typedProgram)
     await installed.write('tsconfig.json', typedProject)
     expect(await installed.run(join(repository, 'node_modules/.bin/tsc'), '-p', '.')).toBe('')

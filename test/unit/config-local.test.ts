@@ -45,7 +45,7 @@ describe('the environment variables', () => {
     )
   })
 
-  test('cannot configure both a runner and an in-process model', async () => {
+  test('are rejected if they configure both a runner and an in-process model', async () => {
     const both = { ...LOCAL, PARLEY_LOCAL_URL: 'http://a.org', PARLEY_LOCAL_MODEL: 'x.gguf' }
     const error = await parseConfig(both).catch((thrown: unknown) => thrown)
     expect((error as ConfigError).problems).toEqual([

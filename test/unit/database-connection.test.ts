@@ -32,7 +32,7 @@ describe('a SQLite connection', () => {
     expect(await setting('journal_size_limit')).toBe(67_108_864)
   })
 
-  test('moves the WAL into the database file when it is closed, and can be closed repeatedly', async () => {
+  test('moves the WAL into the database file when it is closed and can be closed repeatedly', async () => {
     const database = await openDatabase({ dataDir, role: 'server' })
     await database.db.insertInto('parent_keys').values(parentKey('kept')).execute()
     await Promise.all([database.close(), database.close()])

@@ -66,7 +66,7 @@ const line = fc.constantFrom(
 )
 
 describe('Markdown blocks', () => {
-  test('equal the original text if they are joined', () => {
+  test('equal the original text when joined', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => splitBlocks(text).join('') === text))
     fc.assert(
       fc.property(fc.array(line), (lines) => splitBlocks(lines.join('\n')).join('') === lines.join('\n')),
@@ -184,7 +184,7 @@ describe("the model's messages for a chat history", () => {
     expect(toMessages(entries, undefined).map(({ content }) => content)).toEqual(['one', 'two', 'three'])
   })
 
-  test('contain the system prompt in a system message if no agent is used', () => {
+  test('include the system prompt as a system message if no agent is used', () => {
     expect(toTurnMessages([user('one')], 'Be brief.', {}, true)).toEqual([
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'one' },

@@ -254,7 +254,7 @@ describe('a budget set by an administrator', () => {
     expect(rows).toEqual([])
   })
 
-  test('cannot be set for a revoked or unknown key', async () => {
+  test('is rejected for a revoked or unknown key', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(await createTenant(app))
     await asAdmin(app, 'POST', `/keys/${id}/revoke`)

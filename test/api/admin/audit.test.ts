@@ -47,7 +47,7 @@ async function start(): Promise<TestApp> {
   return startApp({}, { clock: createFakeClock(NOW) })
 }
 
-describe('the audit log has one row for', () => {
+describe('the audit log contains exactly one row for', () => {
   test('each rotation of the parent key', async () => {
     const app = await start()
     const body = { overlap_seconds: 60 }

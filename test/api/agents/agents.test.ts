@@ -47,7 +47,7 @@ describe('creating an agent', () => {
     expect(await typed.create.mutate({ yaml, ...{ name: 'Other' } })).toHaveProperty('agent_key')
   })
 
-  test('returns a key that can be used for chats immediately', async () => {
+  test('returns a key that is immediately valid for chats', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect((await chat(app, agent_key)).status).toBe(200)

@@ -48,7 +48,7 @@ describe('rotating an agent key', () => {
     expect((await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { headers })).status).toBe(200)
   })
 
-  test('keeps both keys valid until exactly the end of the overlap', async () => {
+  test('keeps the old key valid until exactly the end of the overlap', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const { agent_id, agent_key: old } = await app.createAgent()

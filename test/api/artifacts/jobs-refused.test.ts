@@ -73,7 +73,7 @@ describe('an upload that cannot be converted', () => {
     expect(bytes.equals(page)).toBe(true)
   })
 
-  test('is served unchanged when it is empty', async () => {
+  test('is served unchanged if it is empty', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, Buffer.alloc(0))
     expect((await readStatus(app, id)).conversion.reason).toBe('The file is empty.')

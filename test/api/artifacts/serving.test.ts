@@ -93,7 +93,7 @@ describe('an artifact token', () => {
     expect([await ask(first.artifact_id), await ask(second), await ask(third)]).toEqual([200, 200, 403])
   })
 
-  test('grants access to both of two artifacts if each is related to the other', async () => {
+  test('grants access to two artifacts that are related to each other', async () => {
     const app = await startApp()
     const [first, second] = [await reserveArtifact(app), await reserveArtifact(app)]
     for (const [one, other] of [

@@ -215,7 +215,7 @@ describe('a deferred upload length', () => {
 describe("an upload's checksum", () => {
   const bytes = randomBytes(10 * MIB)
 
-  test('is accepted if it matches the bytes of one or several requests', async () => {
+  test('is accepted if it matches the bytes, whether they arrive in one or several requests', async () => {
     const { app, dataDir } = await startWithDataDir()
     const metadata = { checksum: checksumOf(bytes) }
     const size = bytes.length
@@ -230,7 +230,7 @@ describe("an upload's checksum", () => {
   })
 
   test.each([1, 2])(
-    'causes a 422 and the deletion of the bytes if it does not match (request count: %i)',
+    'is rejected with 422 if it does not match, and the bytes are deleted (request count: %i)',
     async (parts) => {
       const { app, dataDir } = await startWithDataDir()
       const metadata = { checksum: checksumOf(bytes.subarray(1)) }

@@ -64,7 +64,7 @@ describe('a reconnecting upload client', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('abcdefghij')
   })
 
-  test('can continue after the bytes that the lost request stored', async () => {
+  test('can resume after the bytes that the interrupted request stored', async () => {
     const app = await startApp()
     const bytes = randomBytes(24 * MIB)
     const begun = await createUpload(app, { size: bytes.length })

@@ -110,7 +110,7 @@ describe('an unfinished upload in a bucket', () => {
     expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 
-  test('is deleted later if the bucket is unavailable, and so are parts left by a finished upload', async () => {
+  test('is deleted later if the bucket is unavailable, as are the leftover parts of a finished upload', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const ready = await uploadWhole(app, bytes)
@@ -167,7 +167,7 @@ describe('an upload to a failing bucket', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('returns to offset 0 after the bucket loses its parts', async () => {
+  test('restarts at offset 0 after the bucket loses its parts', async () => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await createUpload(app, { size: bytes.length, body: bytes.subarray(0, 9 * MIB) })

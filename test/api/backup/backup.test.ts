@@ -79,7 +79,7 @@ describe('a backup of a running server', () => {
     await expectContents(app, contents)
   })
 
-  test('can be compressed and deletes the leftovers of a killed backup', async () => {
+  test('supports compression and deletes the leftovers of a killed backup', async () => {
     await createContents(await start(dataDir))
     for (const left of ['data/.backup/parley.db', 'data/files/held/left', 'backup.tar.gz.part']) {
       await mkdir(join(folder, left, '..'), { recursive: true })
@@ -101,7 +101,7 @@ describe('a backup of a running server', () => {
   })
 })
 
-test('a backup archive can be read with tar and sha256sum', async () => {
+test('tar and sha256sum can read a backup archive', async () => {
   await createContents(await start(dataDir))
   await backUp(dataDir, archivePath('backup.tar.gz'))
   await mkdir(target)

@@ -48,7 +48,7 @@ describe('the messages of an agent turn', () => {
     expect(body.messages[0]).toEqual({ role: 'system', content: '  As written.\n\n' })
   })
 
-  test("contain the caller's system messages in place, marked as context from the page", async () => {
+  test("include the caller's system messages in place, marked as context from the page", async () => {
     const mark = '[Context provided by the page, not by the user]\n'
     const image = { type: 'image_url', image_url: { url: 'https://example.org/a.png' } }
     const { body } = await ask('name: A\ninstructions: B\n', {

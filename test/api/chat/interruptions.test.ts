@@ -40,7 +40,7 @@ describe('a failing stream', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('contains everything before the failure, even when both arrive in one read', async () => {
+  test('delivers everything before the failure, even if the failure arrives in the same read', async () => {
     const app = await harness.start()
     const { events } = await app.stream(
       chatRequest('a {{up:usage never}}{{up:batch 50}}{{up:error-frame 3}}'),
@@ -94,7 +94,7 @@ describe('a stream from a slow backend', () => {
     expect(answer.text.replaceAll(': keep-alive\n\n', '')).toBe(await harness.readDirectly(chat?.body))
   })
 
-  test('contains keep-alive comments whenever the backend pauses', async () => {
+  test('sends keep-alive comments whenever the backend pauses', async () => {
     const app = await harness.start(frequentHeartbeat)
     const { text, events } = await app.stream(chatRequest('one two {{up:delay 250}}'))
     expect(text).toMatch(/^data: [\s\S]*\n\n: keep-alive\n\ndata: /)

@@ -38,7 +38,7 @@ describe('the model that answers', () => {
     expect(body.model).toBe(model)
   })
 
-  test("is the operator's default if the request does not contain one", async () => {
+  test("is the operator's default if the request does not specify one", async () => {
     const app = await harness.start({ PARLEY_DEFAULT_MODEL: 'up-small' })
     await app.call('POST', path, { body: { ...chatRequest('hello'), model: null } })
     expect(await askedModels()).toEqual(['up-small'])

@@ -181,7 +181,7 @@ describe('an error', () => {
   })
 })
 
-test('the client can list models and agents, and retrieve each of them', async () => {
+test('the client can list models and agents and retrieve each of them', async () => {
   const app = await startMock()
   const { agent_id } = await app.createAgent()
   const listed: string[] = []

@@ -105,7 +105,7 @@ describe('previewing a claim', () => {
   })
 })
 
-test('console users can list, read and delete files, but not upload them', async () => {
+test('console users can list, read and delete files but not upload them', async () => {
   const app = await startApp(behindProxy)
   const { key } = await consoleOf(app).manager.createKey.mutate({ name: 'ci' })
   const form = new FormData()

@@ -46,7 +46,7 @@ describe('an identity header', () => {
     },
   )
 
-  test('is trusted because of the socket address, not the forwarded address', async () => {
+  test('is trusted by the socket address, not the forwarded address', async () => {
     const app = await startApp({ ...behindProxy, PARLEY_TRUSTED_PROXIES: '127.0.0.2' })
     const forged = ['X-Forwarded-For: 127.0.0.2', 'X-Real-IP: 127.0.0.2', 'Forwarded: for=127.0.0.2']
     expect((await ask(app, 'GET /v1/manager/me', [`X-Email: ${ada}`, ...forged])).status).toBe(401)
@@ -106,7 +106,7 @@ describe('an identity header', () => {
     expect((await app.call('GET', '/v1/manager/agents', { key: null })).body.code).toBe('missing_api_key')
   })
 
-  test('has a configurable name', async () => {
+  test('may have a name that the operator configures', async () => {
     const app = await startApp({ ...behindProxy, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' })
     expect((await me(app, { 'X-Email': ada })).status).toBe(401)
     expect((await me(app, { 'X-Auth-Request-Email': ada })).body.user.email).toBe(ada)

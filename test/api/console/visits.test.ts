@@ -139,7 +139,7 @@ describe('a known console user', () => {
     })
   })
 
-  test('can see when their key was last used', async () => {
+  test('sees when their key was last used', async () => {
     const app = await startApp(behindProxy)
     await me(app)
     await app.service.deps.keys.recordUse()

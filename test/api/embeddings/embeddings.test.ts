@@ -78,7 +78,7 @@ describe('the embedding model', () => {
     expect([status, body.model]).toEqual([200, model])
   })
 
-  test('is the operator’s default if the request does not contain one', async () => {
+  test('is the operator’s default if the request does not specify one', async () => {
     const app = await startApp({ PARLEY_DEFAULT_EMBEDDING_MODEL: 'mock/mock' })
     expect((await embed(app, { input: 'a' })).body.model).toBe('mock')
     expect((await embed(app, { input: 'a', model })).body.model).toBe(model)

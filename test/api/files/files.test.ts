@@ -88,7 +88,7 @@ describe('the official client', () => {
     expect((await client.files.list()).data).toEqual([])
   })
 
-  test('can set when a file expires', async () => {
+  test("can set a file's expiry", async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const file = await toFile(bytes, 'a')
     const expires_after = { anchor: 'created_at', seconds: 3600 } as const
@@ -222,7 +222,7 @@ describe('an agent key', () => {
     ['GET', '/v1/files/file-1'],
     ['GET', '/v1/files/file-1/content'],
     ['DELETE', '/v1/files/file-1'],
-  ])('cannot be used for %s %s', async (method, path) => {
+  ])('is rejected for %s %s', async (method, path) => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const answer = await app.call(method, path, { key: agent_key })

@@ -45,7 +45,7 @@ describe('a form', () => {
   ]
 
   test.each(orders.map((parts, index) => [index, parts] as const))(
-    'may contain its parts in any order (case %i)',
+    'is accepted with its parts in any order (case %i)',
     async (_index, parts) => {
       const app = await startApp()
       const { status, body } = await upload(app, parts)
@@ -56,7 +56,7 @@ describe('a form', () => {
     },
   )
 
-  test.each([1, 2, 7, 64])('may arrive in chunks of %i bytes', async (size) => {
+  test.each([1, 2, 7, 64])('is accepted in chunks of %i bytes', async (size) => {
     const app = await startApp()
     const bytes = `\r\n-\r\n--\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--${BOUNDARY.toUpperCase()}--\r\n\r\n`
     const { status, body } = await postFiles(app, toChunkStream(toForm([purpose, filePart(bytes)]), size))

@@ -31,7 +31,7 @@ describe('an interrupted upload', () => {
 describe('an unavailable bucket', () => {
   const accessDenied = { status: 403, code: 'AccessDenied' }
 
-  test('causes a 503 for uploads and downloads but does not affect the file list', async () => {
+  test('makes uploads and downloads return 503 but does not affect the file list', async () => {
     const server = await S3Server.start()
     const app = await startAppOnDisk(server.environment)
     const { body: file } = await upload(app)

@@ -102,7 +102,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, agentKey, parent.key)).toEqual([401, 401, 200])
   })
 
-  test('keeps both secrets valid until the overlap ends', async () => {
+  test('keeps the old secret valid until the overlap ends', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const { body } = await rotate(app, { body: { overlap_seconds: 90 } })

@@ -354,7 +354,7 @@ describe('an inactive parent key', () => {
   test.each<[string, (app: TestApp, id: string, advance: (seconds: number) => void) => Promise<unknown>]>([
     ['is disabled', (app, id) => act(app, id, 'disable')],
     ['expires', async (_app, _id, advance) => advance(60)],
-  ])('has tokens that are rejected when it %s', async (_what, end) => {
+  ])('invalidates its tokens when it %s', async (_what, end) => {
     const { app, clock } = await start()
     const { id, artifact } = await createTenantOf(app, { expires_at: NOW + 60 })
     const token = Object.values(artifact).find((value) => String(value).startsWith('atk_')) as string
@@ -424,7 +424,7 @@ describe('the tRPC API', () => {
 describe('a console user', () => {
   const [MINE, OTHER] = ['ada@example.com', 'bob@example.com']
 
-  test('manages their own keys over tRPC, and no other keys', async () => {
+  test('can manage only their own keys over tRPC', async () => {
     const { app } = await start(behindProxy)
     const call = (name: string, input: object, email = MINE) =>
       callProcedure(app, `keys.${name}`, input, asUser(email))
@@ -443,7 +443,7 @@ describe('a console user', () => {
     expect((await app.call('GET', '/v1/keys', asUser(MINE))).status).toBe(401)
   })
 
-  test('cannot change a claimed key that another key manages, but can rotate and revoke it', async () => {
+  test('can rotate and revoke but not change a claimed key that another key manages', async () => {
     const { app } = await start(behindProxy)
     const { id, key } = await create(app, { requests_per_minute: 100 })
     expect((await claimKey(app, MINE, key)).status).toBe(200)

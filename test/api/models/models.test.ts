@@ -37,7 +37,7 @@ describe('the model list', () => {
     for (const { created } of body.data) expect(Number.isInteger(created)).toBe(true)
   })
 
-  test('can be read with the official client', async () => {
+  test('is compatible with the official client', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const page = await app.openai().models.list()
@@ -81,7 +81,7 @@ describe('the model list', () => {
     expect((await app.call('GET', `/v1/models/agent/${id}`)).status).toBe(404)
   })
 
-  test('lists only models that can be retrieved and used', async () => {
+  test('lists only models that clients can retrieve and use', async () => {
     const app = await startApp()
     await app.createAgent()
     for (const model of (await app.call('GET', '/v1/models')).body.data) {
@@ -93,7 +93,7 @@ describe('the model list', () => {
 })
 
 describe('a model id', () => {
-  test('may start with the provider, and the response then has the same id', async () => {
+  test('may start with the provider, in which case the response contains the same id', async () => {
     const app = await startApp()
     for (const path of ['/v1/models/mock/mock', '/v1/models/mock%2Fmock']) {
       expect((await app.call('GET', path)).body).toMatchObject({ id: 'mock/mock', provider: 'mock' })

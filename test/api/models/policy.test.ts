@@ -90,7 +90,7 @@ describe('a stored policy', () => {
     expect((await app.call('GET', pathOf(agent_id))).body).toEqual(put.body)
   })
 
-  test('can be sent back in the form in which it was returned', async () => {
+  test('is accepted in the form in which it was returned', async () => {
     const { app, path } = await startAgent()
     const { body } = await app.call('PUT', path, { body: full })
     expect((await app.call('PUT', path, { body })).body).toEqual(body)
@@ -223,7 +223,7 @@ describe('a policy with an unknown model', () => {
   })
 })
 
-test('an agent key cannot be used to read or write a policy', async () => {
+test('an agent key cannot read or write a policy', async () => {
   const { app, path, id } = await startAgent()
   const { body } = await app.call('POST', `/v1/agents/${id}/rotate-key`, { body: {} })
   expect((await app.call('GET', path, { key: body.agent_key })).status).toBe(401)

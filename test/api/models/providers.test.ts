@@ -71,7 +71,7 @@ test("a request with any id of a model is sent to that model's provider", async 
   for (const [id, answer] of Object.entries(answers)) expect([id, await chat(app, id)]).toEqual([id, answer])
 })
 
-test('every listed model can be retrieved by its id with or without the provider prefix', async () => {
+test('every listed model is available by its id with or without the provider prefix', async () => {
   await listModels(near, 'shared', 'small', 'far/large')
   await listModels(far, 'shared', 'large')
   const app = await start()
@@ -175,7 +175,7 @@ describe('while one provider is unavailable', () => {
   })
 })
 
-test('the server is ready after both providers have listed their models', async () => {
+test('the server becomes ready once every provider has listed its models', async () => {
   const { body } = await (await start()).call('GET', '/readyz')
   expect(body).toMatchObject({ status: 'ready', checks: { backends: { near: 'up', far: 'up' } } })
 })

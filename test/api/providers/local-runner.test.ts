@@ -137,7 +137,7 @@ describe("a runner's response", () => {
   })
 })
 
-test('requests to a runner contain only fields that both runners support, and no key', async () => {
+test('requests to a runner contain no key and only fields that Ollama and llama-server support', async () => {
   const app = await start(ollama.models)
   await answer(CHAT, ollama.completion)
   const messages = [{ role: 'developer', content: 'Be brief.' }, ...say().messages]
@@ -206,7 +206,7 @@ describe("a runner's error response", () => {
     ],
     ['while the runner is busy', CHAT, 503, ollama.busy, { status: 503, code: 'backend_unavailable' }, 3],
   ])(
-    'causes a specific error code and returns its message %s',
+    'is returned with a specific error code and its message %s',
     async (_what, path, status, sent, expected, times) => {
       const app = await start(ollama.models)
       await answer(path, sent, status)

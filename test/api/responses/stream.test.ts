@@ -77,7 +77,7 @@ describe('the events of a streamed response', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2 })
   })
 
-  test('contain reasoning, text and tool calls as separate items', async () => {
+  test('report reasoning, text and tool calls as separate items', async () => {
     const app = await harness.start()
     const input = '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {}}}'
     const { events, types, last } = await streamResponse(app, { input })
@@ -115,7 +115,7 @@ describe('the events of a streamed response', () => {
     })
   })
 
-  test('contain log probabilities on request', async () => {
+  test('include log probabilities on request', async () => {
     const app = await startApp()
     const { events, last } = await streamResponse(app, { input: 'a', top_logprobs: 2 })
     const deltas = events.filter(({ type }) => type === 'response.output_text.delta')

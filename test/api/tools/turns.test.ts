@@ -155,7 +155,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
 })
 
 describe('a stream with server tools', () => {
-  test('contains a single role, the text of every round, one finish reason and the total usage', async () => {
+  test('consists of a single role, the text of every round, one finish reason and the total usage', async () => {
     const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     await harness.answerWith(toolCallResponse('streamed', [{ name: 'weather', args: '{"city":"Bonn"}' }]), 2)

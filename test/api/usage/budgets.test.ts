@@ -94,7 +94,7 @@ describe('a token budget', () => {
     })
   })
 
-  test('has no effect after it is deleted', async () => {
+  test('no longer applies after it is deleted', async () => {
     const app = await startApp()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await sendChat(app, 'hi')).status).toBe(429)

@@ -251,7 +251,7 @@ describe('GET /v1/usage', () => {
     ['two dates', '&from=2027-01-16&to=2027-01-17'],
     ['two Unix times', `&from=${AFTERNOON + 86_400}&to=${AFTERNOON + 2 * 86_400}`],
     ['a date and a Unix time', `&from=2027-01-16&to=${AFTERNOON + 2 * 86_400}`],
-  ])('accepts %s, which are both inclusive', async (_what, range) => {
+  ])('includes the first and last day or second of a range given as %s', async (_what, range) => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     for (let day = 15; day <= 18; day++) {

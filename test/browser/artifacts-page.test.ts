@@ -64,7 +64,7 @@ async function uploadPoster(app: TestApp): Promise<Updateable<ArtifactTable>> {
 }
 
 describe('the status page', () => {
-  test('updates the progress bar, and then shows the video', async () => {
+  test('updates the progress bar and then shows the video', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const { artifact_id: artifactId } = reserved
@@ -112,7 +112,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows images and captions, and a download link for other files', async () => {
+  test('shows images and captions and offers other files as downloads', async () => {
     const app = await startApp()
     const one = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
     await setConverted(app, one.id, 'image/jpeg')
@@ -164,7 +164,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('reports that the URL is no longer valid after its key was revoked', async () => {
+  test('reports that the URL is no longer valid after its key is revoked', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const { page } = await openPage(browser, app.url + statusPagePath(reserved))

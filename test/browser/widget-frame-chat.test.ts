@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => harness?.close())
 
 describe('an empty chat', () => {
-  test('shows the title, greetings and starters, and does not send them to the model', async () => {
+  test('shows the title, greetings and starters but does not send them to the model', async () => {
     const opened = await harness.open({ options: { welcomeMessage: 'Welcome!' } })
     const { frame } = opened
     await frame.getByRole('heading', { name: 'Helping hand' }).waitFor()
@@ -122,7 +122,7 @@ describe('a reply', () => {
       .toContain('You said: look:\n\n```js')
   })
 
-  test('is counted as unread if it completes while the window is closed', async () => {
+  test('is marked as unread if it completes while the window is closed', async () => {
     const opened = await harness.open()
     await opened.post({ type: 'visibility', isOpen: false })
     await opened.say('hello')

@@ -152,7 +152,7 @@ describe('the chat window', () => {
     })
   })
 
-  test('is not printed', async () => {
+  test('is hidden when the page is printed', async () => {
     const opened = await open()
     await opened.launcher.waitFor()
     await opened.page.emulateMedia({ media: 'print' })

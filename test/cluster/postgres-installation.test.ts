@@ -86,7 +86,7 @@ test('`parley store adopt` assigns the files to the database', async () => {
   expect(await startupErrorOf(startApp(one.env))).toContain('belongs to another installation')
 })
 
-test('servers that start concurrently with a new database and directory agree on the id', async () => {
+test('servers that start concurrently with a new database and directory agree on the installation id', async () => {
   const folder = await makeFolder()
   const env = { DATABASE_URL: await createTestDatabase('empty'), PARLEY_SECRET }
   const servers = await Promise.all([1, 2, 3].map(() => startServer({ folder, env })))

@@ -42,7 +42,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }
   })
 
-  test('count each of 300 concurrent hits exactly once', async () => {
+  test('charge each of 300 concurrent requests exactly once', async () => {
     const apps = await startReplicas(await createReplicaSettings(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const quota = { key: 'crowded', limit: 100 }

@@ -195,7 +195,7 @@ describe('a running server', () => {
     expect(await eventually(() => validate(url, agent.agent_key), 401)).toBe(401)
   })
 
-  test('rejects the old key within seconds of a rotation, and the new key keeps the agents', async () => {
+  test('rejects the old key within seconds of a rotation, and the new key retains access to the agents', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const { url } = await startWith(folder, key)

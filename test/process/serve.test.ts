@@ -48,7 +48,7 @@ describe('an invalid setting', () => {
     expect(text).not.toMatch(/loud|a short secret|svc_typo|hunter2/)
   })
 
-  test('writes nothing to disk', async () => {
+  test('prevents startup before anything is written to disk', async () => {
     const folder = await makeFolder()
     await failureOf({ folder, env: { LOG_LEVEL: 'loud' } })
     expect(await readdir(folder)).toEqual([])

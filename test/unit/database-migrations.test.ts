@@ -65,7 +65,7 @@ describe('SQLite migrations', () => {
     expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)
   })
 
-  test('may rebuild a referenced table but must not leave a broken reference', async () => {
+  test('may rebuild a referenced table but fail if they leave a broken reference', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)

@@ -86,7 +86,7 @@ describe('a streamed tool call', () => {
     ).toEqual([begin, calls(whole), calls({ index: 0, function: { arguments: ':1}' } }), stop])
   })
 
-  test('is completed with an index, an id and a type if the backend omits them', async () => {
+  test('receives an index, an id and a type if the backend omits them', async () => {
     const [f, g] = ['f', 'g'].map((name) => ({ function: { name, arguments: '{}' } }))
     expect(await normalizeChoices(begin, calls(f as Fields, g as Fields), stop)).toEqual([
       begin,
@@ -182,7 +182,7 @@ describe("a backend's chunk", () => {
     ])
   })
 
-  test('is completed with an id, an index and a finish reason if it omits them', async () => {
+  test('receives an id, an index and a finish reason if it omits them', async () => {
     const bare = (delta: Fields) => ({ choices: [{ delta }] })
     const made = { id: 'chatcmpl-made', object: 'chat.completion.chunk', created: 1, model: 'made' }
     const end = { choices: [{ delta: {}, finish_reason: 'stop' }] }

@@ -212,7 +212,7 @@ describe('revoking a key as an administrator', () => {
 })
 
 describe('a budget set by an administrator', () => {
-  test('blocks chats once it is spent and is returned with the number of tokens used', async () => {
+  test('blocks chats once it is spent and is returned with the tokens used', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(app.key)
     const path = `/keys/${id}/budget`

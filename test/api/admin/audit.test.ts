@@ -47,7 +47,7 @@ async function start(): Promise<TestApp> {
   return startApp({}, { clock: createFakeClock(NOW) })
 }
 
-describe('the audit log contains exactly one row for', () => {
+describe('the audit log records', () => {
   test('each rotation of the parent key', async () => {
     const app = await start()
     const body = { overlap_seconds: 60 }
@@ -108,7 +108,7 @@ describe('the audit log contains exactly one row for', () => {
     expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
-  test('each change of a model policy, and another row if the budget changes', async () => {
+  test('each change of a model policy and, in a separate row, of its budget', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`

@@ -150,7 +150,7 @@ test('the sweeper deletes a large number of expired uploads in several runs', as
   expect(await countRows()).toBe(0)
 })
 
-test('the sweeper deletes orphaned bytes after an hour and does not delete other bytes', async () => {
+test('the sweeper deletes orphaned bytes after an hour and leaves other bytes in place', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
   const begun = await uploadWhole(app, hello)
   await createUpload(app, { size: 10, body: hello })

@@ -113,7 +113,7 @@ const ownTool = `
     inputSchema: ${JSON.stringify(defined)}`
 
 describe('the tools of an agent turn', () => {
-  test('are the tools in the definition, with their schemas', async () => {
+  test('come from the definition, with their schemas', async () => {
     const { body } = await ask(
       `name: A\ninstructions: B\ntools:${ownTool}\n  - search\n  - name: plain\n`,
       hello,

@@ -84,7 +84,7 @@ describe("a stream's usage", () => {
   })
 })
 
-test('the backend must wait when a client stops reading', async () => {
+test('a client that stops reading applies backpressure to the backend', async () => {
   const app = await harness.start()
   const request = httpRequest(`${app.url}/v1/chat/completions`, {
     method: 'POST',

@@ -127,7 +127,7 @@ describe('claiming a parent key', () => {
     expect(await outcomeOf(app, ada, newest.text)).toEqual([200, true])
   })
 
-  test('requires a signed-in user and is rejected with a key', async () => {
+  test('requires a signed-in user rather than a key', async () => {
     const app = await startApp(behindProxy)
     const { agent_key } = await app.createAgent()
     const body = { parent_key: app.key }

@@ -141,7 +141,7 @@ describe('identity headers', () => {
     ['a letter that looks like a k', ['X-Email: \u212aim@example.org'], 'x-email'],
   ]
   test.each(cases)(
-    'are rejected for %s, with an error that contains the header name',
+    'are rejected for %s, with an error that names the header',
     async (_what, headers, name) => {
       const app = await startApp(behindProxy)
       const chat = await ask(app, 'GET /v1/manager/me', headers)

@@ -108,7 +108,7 @@ describe('a known console user', () => {
     expect((await me(app)).parent_key).toBe(`svc_${id}`)
   })
 
-  test('does not cause a database query while cached', async () => {
+  test('is read without a database query while cached', async () => {
     const clock = createFakeClock()
     const app = await startApp(behindProxy, { clock })
     const validate = () => callProcedure(app, 'keys.validate', {}, asUser(ada))
@@ -147,7 +147,7 @@ describe('a known console user', () => {
     expect(keys[0].last_used_at).toBeGreaterThan(0)
   })
 
-  test('is limited by the rate limit of their key', async () => {
+  test("shares their key's rate limit", async () => {
     const app = await startApp({
       ...behindProxy,
       PARLEY_RATE_LIMIT_PARENT: '2',

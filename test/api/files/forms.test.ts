@@ -191,7 +191,7 @@ describe('the file size limit', () => {
     expect([answer.status, answer.body.bytes]).toEqual([200, 1_000])
   })
 
-  test('also limits the form data around the file', async () => {
+  test('also applies to the form data around the file', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const epilogue = Buffer.alloc(300_000, 'x')
     const form = toChunkStream(Buffer.concat([toForm([filePart(), purpose]), epilogue]))

@@ -61,7 +61,7 @@ describe('an unavailable bucket', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is reported by /readyz, and so is a full bucket', async () => {
+  test('is reported by /readyz, as is a full bucket', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const app = await startAppOnDisk(server.environment, { clock })

@@ -123,7 +123,7 @@ describe("a parent key's request limit", () => {
     }
   })
 
-  test('returns 429 before the request is parsed', async () => {
+  test('rejects a request with 429 before the request is parsed', async () => {
     const { app, clock, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '1' })
     clock.advance(0.25)
     await app.call('GET', '/v1/models')

@@ -200,7 +200,7 @@ describe('a streamed response that fails', () => {
   })
 })
 
-test('the backend must wait when a client does not read a streamed response', async () => {
+test('a client that does not read a streamed response applies backpressure to the backend', async () => {
   const app = await harness.start()
   const { rest } = await hold(app, '{{up:no-done}}{{up:flood 15000000}}')
   const { id } = await harness.upstream.waitForRequest('flood')

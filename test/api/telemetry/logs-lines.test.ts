@@ -53,7 +53,7 @@ describe('a request', () => {
     expect(lines).toEqual([])
   })
 
-  test('has its id on each log line that it causes', async () => {
+  test('adds its id to each log line that it causes', async () => {
     const { log, lines } = createLineLog()
     const fall = tool(() => {
       throw new Error('it fell')

@@ -174,7 +174,7 @@ describe('limits under concurrency', () => {
     expect(timed.reduce((sum, one) => sum + one, 0)).toBe(10)
   })
 
-  test('on tokens that are set concurrently are not merged', async () => {
+  test('on tokens are not merged when they are set concurrently', async () => {
     const apps = await startTwo()
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
     const budgets = [{ day: 10 }, { month: 20 }]

@@ -223,7 +223,7 @@ describe('agents apply', () => {
     ['nowhere', 'no such file or directory'],
     ['agents', 'agents contains no files whose names end in'],
     ['data/parley.db', 'is not a definition file'],
-  ])('rejects the path %s with an error that gives the reason', async (path, sentence) => {
+  ])('rejects the path %s with an explanation', async (path, sentence) => {
     expect(await failureOf(await makeInstallation(), 'apply', path)).toContain(sentence)
   })
 })

@@ -72,7 +72,7 @@ describe('a project archive', () => {
     expect(await check(makeZip([]))).toBe('application/zip')
   })
 
-  test('can contain another archive, which is also checked', async () => {
+  test('may contain another archive, which is also checked', async () => {
     expect(await zip({ name: 'a.zip', data: makeZip([{ name: 'b', data: 'b' }]) })).toBe('application/zip')
     const inner = makeZip([{ name: '../b' }])
     expect(await zip({ name: 'a.docx', data: inner, isStored: true })).toMatch(/^dangerous: /)

@@ -123,7 +123,7 @@ describe('an open stream of a stopping server', () => {
 
 describe('a server that is stopped before it listens', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'exits with code 0 while it reads its settings (%s)',
+    'exits with code 0 if it is still reading its settings (%s)',
     async (signal) => {
       const folder = await makeFolder()
       const secretFile = join(folder, 'secret')

@@ -143,7 +143,7 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('fails without a call to the fallback if the request is invalid', async () => {
+  test('fails without calling the fallback if the request is invalid', async () => {
     const { ask } = await startAgent()
     const answer = await ask(`hello ${onlyForModel('{{up:status 400}}{{up:message too long}}')}`, { stream })
     expect(answer).toMatchObject({ status: 400, body: { error: { message: 'too long' } } })

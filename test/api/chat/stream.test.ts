@@ -18,7 +18,7 @@ describe('a stream', () => {
     ['a long line', '{{up:giant 900000}}'],
     ['a body without framing', '{{up:until-close}}'],
     ['several choices', '{{up:cut 3}}', { n: 3 }],
-  ])('contains exactly the events that the backend sends: %s', async (_what, script, more?: object) => {
+  ])('forwards exactly the events that the backend sends: %s', async (_what, script, more?: object) => {
     const app = await harness.start()
     const answer = await app.stream(chatRequest(`ünïcödé 🎈 {{up:usage never}}${script}`, more))
     const [chat] = await harness.listChats()

@@ -32,7 +32,7 @@ test('requests with other methods, content types or paths do not return the HTML
   expect(await status('/console', { method: 'HEAD', headers: html })).toBe(200)
 })
 
-test('console files are immutable and served compressed to clients that accept it', async () => {
+test('console files are immutable and are compressed for clients that accept compression', async () => {
   const app = await startApp()
   const text = await (await fetch(`${app.url}/console`, { headers: html })).text()
   const [, path = ''] = /<script type="module" src="([^"]+)"/.exec(text) ?? []

@@ -108,7 +108,7 @@ describe('a known console user', () => {
     expect((await me(app)).parent_key).toBe(`svc_${id}`)
   })
 
-  test('is read without a database query while cached', async () => {
+  test('is authenticated without a database query while cached', async () => {
     const clock = createFakeClock()
     const app = await startApp(behindProxy, { clock })
     const validate = () => callProcedure(app, 'keys.validate', {}, asUser(ada))

@@ -38,7 +38,7 @@ function listOf(embeddings: readonly unknown[], more: object = {}): object {
 }
 
 describe('the embeddings backend', () => {
-  test('receives every field unchanged, with its own model name', async () => {
+  test('receives every field unchanged, and the model without its provider prefix', async () => {
     const app = await harness.start()
     const body = {
       input: ['a', 'b'],

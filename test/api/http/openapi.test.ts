@@ -193,7 +193,7 @@ describe('the schema of agent definitions', () => {
     expect(validate({ name: 'A', instructions: 'B', temperature: 3 })).toBe(false)
   })
 
-  test('lists the media types of downloads', () => {
+  test('includes the media types of downloads', () => {
     const types = (path: string) => Object.keys(document.paths[path].get.responses[200].content)
     expect(types('/artifacts/{artifact_id}')).toEqual([
       'video/mp4',

@@ -35,7 +35,7 @@ const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>
 }
 
 test.each(Object.entries(statuses))(
-  'the error reason %s has the status and type %j',
+  'the error reason %s maps to the status and type %j',
   (name, [status, type]) => {
     const reason = name as Reason
     const failure = new ServiceError(reason, 'Why.', { param: 'field' })

@@ -55,7 +55,7 @@ describe('a stream', () => {
     expect(reads.next).toBeTypeOf('function')
   })
 
-  test('ends the upstream request when the reader abandons it', async () => {
+  test('aborts the upstream request when the reader abandons it', async () => {
     const reads = await gateway().stream(streamCall('{{up:hang-after 2}} left early'))
     await reads.next()
     const waiting = reads.next()

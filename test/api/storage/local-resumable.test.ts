@@ -87,7 +87,7 @@ describe('an active upload', () => {
     expect((await row.finish()).toString()).toBe('one two')
   })
 
-  test('is listed under its name for each of its files and deleted with all of them', async () => {
+  test('is listed under its own name, and deleting it removes all of its files', async () => {
     const { store, row, list } = await openStore()
     await row.add(Buffer.from('one'))
     const folder = join((await store.blobs.findPath?.('growing')) ?? '')
